@@ -1,4 +1,4 @@
-"""How far instances lag behind the log, and waiting until they have caught up."""
+"""Measures how far instances lag behind the log, and waits until they have caught up."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ _LOOK = 0.1
 
 
 def count_behind(slow: PartitionNumbers, fast: PartitionNumbers) -> int:
-    """Return by how many events one lags behind another, over all partitions; pure."""
+    """Return by how many events `slow` lags behind `fast`, over all partitions; pure."""
     return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
@@ -33,9 +33,9 @@ def await_lanes(
     """Wait until instances have applied what the log holds now.
 
     Args:
-        stores: of the log.
-        instances: those that are waited for.
-        wait: seconds after which those that lag are left behind.
+        stores: the stores of the log.
+        instances: the instances to wait for.
+        wait: the most seconds to wait.
         clock: time.
 
     Returns:

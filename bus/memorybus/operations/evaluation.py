@@ -1,4 +1,4 @@
-"""Measures how well recall answers somebody's own questions, by texts that they expect.
+"""Measures how well recall answers an operator's questions, by the texts that they expect.
 
 A file of questions is JSON lines: ``{"question": …, "expected": [text, …], "user": …}``. An
 expected text counts as found if the memory block for the question contains it verbatim, as the
@@ -29,7 +29,7 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         question: the question.
         expected: texts that the block must contain; none if nothing was ever said about it.
-        user: whose memories are asked; None for the person that the command names.
+        user: the person whose memories are searched; None for the person that the command names.
         agent: the agent's name; None for the one that the command names.
         workspace: the workspace; None for the one that the command names.
     """
@@ -62,7 +62,7 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The answers to all questions of a file, summarized; None where no question has the figure.
+    """The summary of the answers to all questions; a figure is None if no question has it.
 
     Attributes:
         questions: how many questions were asked.

@@ -57,14 +57,14 @@ class ExportResult(msgspec.Struct, kw_only=True):
 
 
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be exported, and where to.
+    """What to export, and where to write it.
 
     Attributes:
-        query: whose events or memories.
+        query: selects the owners of the events or memories.
         since: the earliest time of an event, milliseconds; None for the first.
-        until: the time before which events are wanted, milliseconds; None for all.
-        provider: a provider, of which the live instance is asked, or an instance, whose memories
-            are wanted; None for events.
+        until: the time before which the events happened, milliseconds; None for all.
+        provider: the instance whose memories are exported, or a provider, for its live instance;
+            None for events.
         file: the file to write; None for standard output.
     """
 
@@ -84,8 +84,8 @@ def run_export(
     """Export a person's events, or a provider's memories, as JSON lines.
 
     Args:
-        settings: which log.
-        asked: what, and where to.
+        settings: the settings of the log.
+        asked: what to export, and where to write it.
         pipe: takes each line, with its end, if no file is asked for.
         step: called for each event or memory.
 
@@ -148,7 +148,7 @@ def _read_memories(
     """Yield the memories that a provider's instance keeps now, each as a line.
 
     The instance is asked page by page while its lanes go on: a memory that is written or erased
-    meanwhile may be missing, or be there twice. Pause the provider for an exact picture.
+    meanwhile may be missing, or occur twice. Pause the provider for an exact export.
     """
     with Stores(settings) as stores:
         stores.check_partitions()
@@ -164,7 +164,7 @@ def _read_memories(
 
 
 def _each_owner(query: Query) -> Iterator[RecallRequest]:
-    """Yield all combinations of a query's people, agents and workspaces; None where it has none."""
+    """Yield all combinations of a query's people, agents and workspaces; None stands for any."""
     for user in query.users or (None,):
         for agent in query.agents or (None,):
             for workspace in query.workspaces or (None,):

@@ -39,7 +39,7 @@ from memorybus.recall.purge import purge_sessions
 from memorybus.registry.instances import InstancesView
 
 LOOK_EVERY = 0.2
-"""Seconds before an instance is asked again that could not be asked."""
+"""Seconds until an instance that could not be asked is asked again."""
 
 OUT_OF_REACH: Final = (
     "spools of agents that are away: providers get what they send later; run this again then",
@@ -54,7 +54,7 @@ OUT_OF_REACH: Final = (
 
 
 class ErasureOwner(msgspec.Struct, frozen=True):
-    """Whose memories are erased; a part that is None stands for everyone's."""
+    """The owner of the memories to erase; a field that is None stands for any."""
 
     user: str | None = None
     agent: str | None = None
@@ -72,7 +72,7 @@ class ErasureOwner(msgspec.Struct, frozen=True):
         return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
 
     def owns(self, scope: Scope) -> bool:
-        """Say whether a scope is theirs."""
+        """Say whether a scope belongs to this owner."""
         asked = ((self.user, scope.user), (self.agent, scope.agent))
         here = self.workspace in (None, scope.workspace)
         return here and all(want is None or want == held for want, held in asked)
@@ -83,12 +83,12 @@ def _as_tuple(word: str | None) -> tuple[str, ...]:
 
 
 class FoundHistory(msgspec.Struct, frozen=True):
-    """What the history holds of somebody.
+    """What the history holds of an owner.
 
     Attributes:
         events: how many events it holds.
         sessions: their scopes and sessions, one for each epoch.
-        newest: when the newest one happened, milliseconds; 0 for none.
+        newest: when the newest event happened, milliseconds; 0 for none.
     """
 
     events: int
@@ -105,10 +105,10 @@ class ErasurePlan(msgspec.Struct, frozen=True):
     """What an erasure would reach.
 
     Attributes:
-        whose: whose memories are erased.
-        found: what the history holds of them.
+        whose: the owner of the memories.
+        found: what the history holds of the owner.
         instances: the instances that are asked to erase, each with its provider.
-        letters: their dead letters.
+        letters: the owner's dead letters.
     """
 
     whose: ErasureOwner
@@ -137,7 +137,7 @@ class Erasure(msgspec.Struct, frozen=True):
     """What an erasure did; its ``--json``.
 
     Attributes:
-        tombstone: its id; "" if there was nothing to hide.
+        tombstone: the tombstone's id; "" if there was nothing to hide.
         events: how many events are hidden from now on.
         sessions: how many sessions had their warm results removed.
         letters: how many dead letters were to be discarded.
@@ -199,7 +199,7 @@ class Eraser:
     """Carries an erasure out.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         wait: seconds to wait for the lanes, for each instance and for dead letters.
         step: receives the name of each step as it begins.
         clock: time.
@@ -266,7 +266,7 @@ class Eraser:
         ]
 
     def _erase_in(self, whose: ErasureOwner, name: str, provider: str) -> InstanceErasure:
-        """Ask one instance to erase, and again if it could not be asked, until the time is up."""
+        """Ask one instance to erase; if it cannot be asked, try again until the time is up."""
         self._step(name)
         want = RecallRequest(
             query="", agent=whose.agent, user=whose.user, workspace=whose.workspace
@@ -282,7 +282,7 @@ class Eraser:
                 self._clock.sleep(LOOK_EVERY)
 
     def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
-        """Have dead letters discarded by their lanes' owners."""
+        """Ask the lanes' owners to discard dead letters, and wait for them."""
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
         asked: dict[str, list[LetterRequest]] = {}

@@ -18,7 +18,7 @@ from memorybus.text.display import event_name
 
 PAGE = 500
 FOLLOW_WAIT = 1.0
-"""Seconds that a follower blocks before it looks again; bounds how long Ctrl-C takes."""
+"""Seconds that a follower blocks before it reads again; bounds how long Ctrl-C takes."""
 
 
 CANARY_SCOPE = "doctor"
@@ -119,7 +119,7 @@ def newest_events(
 
 
 def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
-    """Return one event by its id, whoever it belongs to: only operators may ask.
+    """Return one event by its id, of any person: only operators may call this.
 
     Args:
         history: archive and log.
@@ -140,10 +140,10 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
 
 
 class ReadPositions:
-    """How far each partition has been read: the entry behind which reading goes on."""
+    """How far each partition has been read: the entry after which reading continues."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
-        """Begin behind these entries, by partition."""
+        """Begin after these entries, by partition."""
         self.after = dict(ends)
 
     @classmethod
@@ -161,11 +161,11 @@ class ReadPositions:
 
 
 def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
-    """Yield new events for ever as they come, beginning behind `places`."""
+    """Yield new events as they arrive, without an end, beginning after `places`."""
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
-        places.after |= news  # also past entries that memorybus did not write
+        places.after |= news  # this also passes entries that memorybus did not write
         yield from places.note_read(sorted(fresh, key=_log_order))
 
 

@@ -14,11 +14,11 @@ _CONNECT = 1.0
 
 
 class LocalServer:
-    """The embedded server, kept alive; does nothing where a URL is configured.
+    """Starts, stops and revives the embedded server; does nothing if a URL is configured.
 
     Attributes:
-        embedded: the server; None where a URL is configured.
-        started: what its last start said.
+        embedded: the server; None if a URL is configured.
+        started: the result of its last start; None before.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -27,13 +27,13 @@ class LocalServer:
         self.started: RunningServer | None = None
 
     def start(self) -> None:
-        """Start it; Ctrl-C makes a start that still waits end soon."""
+        """Start it; Ctrl-C soon ends a start that still waits."""
         if self.embedded is not None:
             with signals.deferred(self.embedded.give_up):
                 self.started = self.embedded.start()
 
     def stop(self) -> None:
-        """Stop it, whole, whatever signal arrives meanwhile."""
+        """Stop it completely, even if a signal arrives meanwhile."""
         if self.embedded is not None:
             with signals.deferred():
                 self.embedded.stop()
@@ -49,9 +49,9 @@ class LocalServer:
 
 @contextmanager
 def running_server(settings: Settings) -> Iterator[LocalServer]:
-    """Run the embedded server, if the settings mean it, while the block lasts.
+    """Run the embedded server, if no URL is configured, while the block lasts.
 
-    Neither its start nor its stop is interrupted half-way.
+    No signal interrupts its start or its stop half-way.
 
     Raises:
         EmbeddedError: it cannot be started.

@@ -1,4 +1,4 @@
-"""Moments of the history as people write them: as a time, a position or an event's id."""
+"""Reads moments of the history as people write them: a time, a position or an event's id."""
 
 import re
 
@@ -11,7 +11,7 @@ _PLACE = re.compile(r"p\d{2,}:\d+|[0-9a-f]{32}")
 
 
 def moment_of(text: str) -> int | str:
-    """Return a moment as `History.places` takes it.
+    """Return a moment as `History.places` expects it.
 
     Args:
         text: ISO 8601 (UTC if it names no zone; a date is its first moment), ``p07:1234`` or an

@@ -17,7 +17,7 @@ _NOBODY = (
 
 
 class NoticeResult(msgspec.Struct, frozen=True):
-    """What became of a test notice.
+    """The result of a test notice.
 
     Attributes:
         channel: "webhook" or "command".
@@ -33,7 +33,7 @@ class NoticeResult(msgspec.Struct, frozen=True):
 
 
 def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[NoticeResult]:
-    """Send a test notice by each channel, one after another; yield what became of it.
+    """Send a test notice by each channel, one after another; yield each result.
 
     Raises:
         ConfigError: no channel is configured, or one is configured incompletely.

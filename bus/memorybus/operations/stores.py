@@ -1,4 +1,4 @@
-"""The stores that commands about provider instances read and change, over one connection."""
+"""Bundles the stores that commands read and change, with one connection."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -17,15 +17,15 @@ from memorybus.registry.steering import Steering
 
 
 class Stores:
-    """All these stores, for one command. Belongs to one thread; a ``with`` block closes it.
+    """The stores for one command. Belongs to one thread; a ``with`` block closes them.
 
     Args:
-        settings: of the bus.
-        lock: for commands that take the provider's lock; `instances` then changes nothing unless
-            the lock is still held.
+        settings: the settings of the bus.
+        lock: the provider's lock, if the command takes it; `instances` then changes nothing unless
+            the command still has the lock.
 
     Attributes:
-        settings: of the bus.
+        settings: the settings of the bus.
         instances: the copies, the live instances and the paused ones.
         lanes: what Redis holds of the instances' lanes.
         homes: where the state of local instances lies.

@@ -36,7 +36,7 @@ class Ready(msgspec.Struct, frozen=True):
         adopted: whether the embedded server ran before this command and will outlive it.
         server_pid: the embedded server's process; None if there is none.
         worker: the first worker's id.
-        worker_pid: the process that starts the workers, and starts those again that die.
+        worker_pid: the process that starts the workers, and restarts those that die.
         workers: the ids of all workers.
         metrics: where metrics are served; "" for nowhere.
     """
@@ -56,7 +56,7 @@ class WorkerDied(msgspec.Struct, frozen=True):
     """The workers' supervisor ended by itself; another one is started after `delay` seconds.
 
     Attributes:
-        exit_code: of the supervisor.
+        exit_code: the supervisor's exit code.
         delay: seconds until the next one is started.
         reason: why it ended; "" if it could not say.
     """
@@ -82,10 +82,10 @@ def run(
     """Serve until a signal unwinds the stack; then stop everything that was started here.
 
     Args:
-        settings: with a `url`, no server is started.
+        settings: the settings; if they have a `url`, no server is started.
         command: the worker's command line.
         tell: receives what happens.
-        clock: time, injected.
+        clock: time.
 
     Raises:
         AlreadyUp: another one serves this data directory.
@@ -106,7 +106,7 @@ def run(
 def _look_after(
     settings: Settings, keeper: Keeper, mark: str, server: LocalServer, tell: ReportNews
 ) -> None:
-    """Look after the supervisor once, and report what happened to it.
+    """Check the supervisor once, and report what happened to it.
 
     Raises:
         MemoryBusError: one of `NEEDS_A_PERSON`, as the supervisor reported it.

@@ -34,7 +34,7 @@ def verify_archive(settings: Settings, step: Callable[[], None]) -> ArchiveVerif
     """Check every file; report also what Redis counts as sealed although no file holds it.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         step: called for each file.
 
     Raises:

@@ -21,7 +21,7 @@ class Copy(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the copy's name.
-        provider: what it is a copy of.
+        provider: the provider of which it is a copy.
         purpose: which command made it: ``replay``, ``rebuild``, ``verify``.
         state: ``filling``, ``done``, ``following`` (its plan has no end), ``live``, ``paused``,
             ``dropped``.
@@ -119,7 +119,7 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
 
 
 def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
-    """Mark a copy as dropped, and wait until a worker, ours or another, has removed it.
+    """Mark a copy as dropped, and wait until a worker of this command or another has removed it.
 
     Returns:
         What its removal still waits for, in words; "" if the copy is gone.
@@ -140,7 +140,7 @@ def mark_dropped(stores: Stores, name: str) -> None:
 def await_removal(
     stores: Stores, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
 ) -> dict[str, str]:
-    """Wait until workers have removed dropped copies, as long as a worker is alive that can.
+    """Wait until workers have removed dropped copies, as long as one that can do so is alive.
 
     Args:
         stores: the stores.
@@ -149,7 +149,7 @@ def await_removal(
         ours: the command's own worker that removes one, if any.
 
     Returns:
-        The copies that are still there, each with what its removal waits for, in words.
+        The copies that still exist, each with what its removal waits for, in words.
     """
     homes, until = stores.homes.all(), clock.monotonic() + _PATIENCE
     while True:

@@ -36,7 +36,7 @@ class CountRequest(msgspec.Struct, frozen=True):
     """What is to be counted: the part of the history that a copy would take.
 
     Attributes:
-        provider: the provider of which the copy would be.
+        provider: the provider of which a copy would be made.
         what: the description of the copy.
         plan: what the copy takes.
         ends: by partition, the last number that is counted.
@@ -56,7 +56,7 @@ class HistoryCount(msgspec.Struct, frozen=True):
 
     Attributes:
         events: events that it takes.
-        without_effect: events among them with which its provider does nothing.
+        without_effect: how many of these events have no effect on its provider.
         left_out: the other events, by the first reason that applies: ``volatile``, ``filtered``,
             ``retention``, ``forgotten``, or ``outside`` for calls of tools that act on the world.
             A rebuild has, in place of ``filtered``, each of its options, also with 0: ``until``,
@@ -123,7 +123,7 @@ def count_history(
 
 
 def _read_pages(stores: Stores, request: CountRequest) -> Iterator[Sequence[LoggedEvent]]:
-    """Yield the history up to its ends, through the plan; unfiltered if counted by option."""
+    """Yield the history up to the requested ends, by the plan; unfiltered to count by option."""
     plan = WHOLE if request.by_option else request.plan
     for partition, end in request.ends.items():
         entry, n = START, 0

@@ -1,4 +1,4 @@
-"""Filling a copy: the command's own worker beside the running ones, and the copy's progress."""
+"""Fills a copy with a worker of the command, next to the running ones, and reads its progress."""
 
 from collections.abc import Iterator
 from types import TracebackType
@@ -21,7 +21,7 @@ from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 LOOK_EVERY = 0.2
-"""Seconds between two looks at a copy's progress."""
+"""Seconds between two reads of a copy's progress."""
 
 _PATIENCE = 30.0
 """Seconds that a command waits while Redis is away."""
@@ -46,7 +46,7 @@ class CopyProgress(msgspec.Struct, frozen=True):
         done: positions of the history that it has passed, including those it leaves out.
         total: positions in its plan.
         parked: events that it has parked.
-        rate: positions a second, since the command began to look.
+        rate: positions a second, since the command began to watch.
         eta: seconds that remain at this rate; None if nothing moves.
     """
 
@@ -66,13 +66,13 @@ class LocalWorker:
     """A child process that serves one copy; if it dies, another one takes its place.
 
     Args:
-        settings: of this process and of the child.
+        settings: the settings of this process and of the child.
         name: the copy.
         clock: time.
     """
 
     def __init__(self, settings: Settings, name: str, clock: Clock = SYSTEM) -> None:
-        """Start nothing yet; to be used in a ``with`` block."""
+        """Start nothing yet; a ``with`` block starts the child."""
         self._settings = settings
         self._mark = new_mark()
         command = copy_command(name, self._mark)
@@ -90,14 +90,15 @@ class LocalWorker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the child, which gives its lanes up in order."""
+        """Stop the child, which first releases its lanes."""
         self._keeping.__exit__(kind, error, trace)
 
     def watch(self) -> None:
         """Start another child if the last one has died, after freeing the dead one's lanes.
 
         Raises:
-            MemoryBusError: the reason that the child reported; another child would end the same.
+            MemoryBusError: the reason that the child reported; another child would end in the same
+                way.
             OSError: no child can be started.
         """
         with signals.deferred():

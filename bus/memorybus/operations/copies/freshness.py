@@ -44,7 +44,7 @@ def _place(what: InstanceDescription, options: Mapping[str, Any]) -> tuple[str, 
 
 
 def describe_place(what: InstanceDescription, one: Instance, tables: Tables) -> str:
-    """Return the options that say where a state is, as a command line has them; pure."""
+    """Return the options that say where a state is, as they stand on a command line; pure."""
     texts = zip(what.place, place_of(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 

@@ -107,7 +107,11 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
 
 
 def is_dropped(name: str, view: InstancesView) -> bool:
-    """Say whether an instance was dropped; a copy is marked, the first generation is paused so."""
+    """Say whether an instance was dropped.
+
+    The record of a dropped copy says so; the first generation, which has no record, is paused
+    with the state ``dropped`` instead.
+    """
     one, pause, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:
         return True
@@ -211,7 +215,7 @@ def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
 
 
 def plan_without_end(plan: Plan) -> Plan:
-    """Return a plan without an end; one that then takes everything has no spans."""
+    """Return a plan without its end; a plan that then takes everything has no spans."""
     spans = {
         p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
         for p, found in plan.spans.items()
@@ -263,9 +267,9 @@ def command_to_finish_swap(provider: str, view: InstancesView) -> str:
 
 
 def needs_only_finish(asked: Instance, view: InstancesView) -> bool:
-    """Say whether a request has only to finish a swap which was cut short.
+    """Say whether a request needs only to finish a swap which was cut short.
 
-    So it is if it repeats the request of that swap, or asks for nothing in particular.
+    This is the case if it repeats the request of that swap, or has no options.
     """
     entry = view.live.get(asked.provider)
     if entry is None or not entry.leaving or entry.back or asked.asked is None:

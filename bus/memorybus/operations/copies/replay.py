@@ -44,7 +44,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         provider: the instance of the settings whose kind and options the copy has.
         into: the copy's name.
-        query: which events; its lineages need not be resolved.
+        query: selects the events; its lineages need not be resolved.
         since: the first moment (see `memorybus.operations.moments`); "" for the beginning.
         until: the last moment; "" for now.
         rate: events a second at most, from now on; 0.0 for no limit, None for the rate with which
@@ -72,14 +72,15 @@ class ReplayPlan(msgspec.Struct, frozen=True):
 
     Attributes:
         instance: the copy's record, as it is or would be.
-        known: whether the record exists already: then the same command goes on with it.
-        kind: the provider behind it.
+        known: whether the record exists already, so that the command continues this replay.
+        kind: the kind of its provider.
         delivery: its delivery class (G4).
         placement: "local" or "shared".
         home: where a local copy's state will lie.
         here: whether a worker on this host can fill it.
         counted: what it takes of the history.
-        least_seconds: the least time that it takes, by the rate or by the time to read alone.
+        least_seconds: the least time that it takes, computed from the rate, or from the time to
+            read the history if there is no rate.
     """
 
     instance: Instance
@@ -199,7 +200,7 @@ def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> N
 
 
 def _home_of(stores: Stores, provider: str) -> Home:
-    """Return where the state of a local provider and its copies lies; here if it has no home."""
+    """Return where the state of a local provider and its copies lies; this host if it has none."""
     return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 

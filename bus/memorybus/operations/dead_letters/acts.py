@@ -52,7 +52,7 @@ class LetterPlan(msgspec.Struct, frozen=True):
 
 
 class ActOutcome(msgspec.Struct, frozen=True):
-    """What came of an action.
+    """The result of an action.
 
     Attributes:
         waited: how many requests the owners have not carried out yet.
@@ -125,13 +125,13 @@ class LetterActs:
 
     Args:
         desk: the dead letters.
-        settings: of the bus.
+        settings: the settings of the bus.
         clock: time.
         new_id: makes ids of requests.
     """
 
     def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self._desk = desk
         self._settings = settings
         self._clock = clock
@@ -149,11 +149,11 @@ class LetterActs:
         Args:
             planned: the plan.
             decision: what the operator decided, and why.
-            timeout: seconds to wait at most; requests that are open then stay open.
+            timeout: the most seconds to wait; requests that are still open then stay open.
             progress: receives how many of the lanes' dead letters are settled.
 
         Raises:
-            TooManyRequests: more requests would be open than may be; that provider gets none.
+            TooManyRequests: a provider would have more open requests than allowed, and gets none.
             LogUnavailable: Redis is away; the requests that were sent stay.
         """
         asked = self._build_requests(planned, decision)

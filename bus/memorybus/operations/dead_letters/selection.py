@@ -46,7 +46,7 @@ class KeyPlan(msgspec.Struct, frozen=True):
         key: the order key.
         events: how many events are retried, discarded or edited.
         then: how many other events of the key are applied after that, in order.
-        wait: how many events go on waiting.
+        wait: how many events keep waiting.
     """
 
     provider: str
@@ -167,7 +167,7 @@ def _plan_key(
 def build_requests(
     decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, LetterRequest]]:
-    """Yield the requests to the owners of the lanes, by provider; a retry is of whole keys."""
+    """Yield the requests to the owners of the lanes, by provider; a retry covers whole keys."""
     ordered = sorted(chosen, key=attrgetter("lane"))
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
         letters = [dead.stored.letter for dead in deads]
@@ -220,5 +220,5 @@ def compare_letters(
 
 
 def count_by_key(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
-    """Count the dead letters under each key, including the first."""
+    """Count the dead letters under each key."""
     return Counter(dead.lane_and_key for dead in letters)

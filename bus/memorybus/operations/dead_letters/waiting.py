@@ -77,5 +77,5 @@ def _pending_requests(
 
 
 def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneId]:
-    """Return the lanes that requests are about."""
+    """Return the lanes to which requests are sent."""
     return {(name, request.partition) for name, requests in asked.items() for request in requests}

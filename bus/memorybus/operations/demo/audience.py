@@ -1,4 +1,4 @@
-"""Who sees the demo while it is played."""
+"""The interface of a view that shows the demo while it is played."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from memorybus.operations.demo.play import PlayStep
 
 
 class Audience:
-    """Sees what happens. This one looks away; a view shows it to people.
+    """Receives what happens in the demo. This class ignores it; a view shows it to people.
 
     Attributes:
         pause: seconds between steps, so that people can follow.
@@ -15,7 +15,7 @@ class Audience:
     pause = 0.0
 
     def show(self, session: str, step: PlayStep) -> None:
-        """See a step that was published in a session."""
+        """Receive a step that was published in a session."""
 
     def progress(self, published: int, applied: Mapping[str, int]) -> None:
-        """See how many events are published, and how many each provider has applied."""
+        """Receive how many events are published, and how many each provider has applied."""

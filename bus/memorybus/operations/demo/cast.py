@@ -1,4 +1,4 @@
-"""Who takes part in the demo: the providers, and the person whose memories they keep."""
+"""Chooses who takes part in the demo: providers, and the person whose memories they keep."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,10 +18,10 @@ class Cast(msgspec.Struct, frozen=True):
     """The providers that take part in the demo, and its invented person.
 
     Attributes:
-        settings: say which providers these are, with their tables and secrets; the demo takes
-            nothing else from them.
+        settings: name these providers, with their tables and secrets; the demo uses nothing else of
+            them.
         user: the person.
-        made: what the demo creates on a server for itself alone, by provider.
+        made: what the demo creates on a server only for itself, by provider.
     """
 
     settings: Settings
@@ -48,7 +48,7 @@ def choose_cast(settings: Settings, names: Sequence[str], make_mark: NewId = new
 
     Args:
         settings: the user's settings.
-        names: the instances; none for the two of the package.
+        names: the instances; without names, the two of the package take part.
         make_mark: makes the unique part of names.
 
     Raises:

@@ -74,7 +74,7 @@ def run_demo(audience: Audience, cast: Cast = PACKAGED, clock: Clock = SYSTEM) -
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
     Args:
-        audience: sees what happens.
+        audience: receives what happens.
         cast: who takes part.
         clock: time, injected.
 

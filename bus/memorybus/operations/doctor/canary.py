@@ -1,4 +1,4 @@
-"""The canary of `memorybus doctor --deep`: an event that every backend remembers and recalls."""
+"""The canary of `memorybus doctor --deep`: a memory that a provider has to apply and recall."""
 
 import msgspec
 

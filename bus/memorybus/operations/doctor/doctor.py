@@ -25,13 +25,13 @@ def examine(
         settings: see `Settings`.
         clock: time.
         make_id: makes the canary's word.
-        deep: write the canary's word into every provider, recall it, and remove it.
+        deep: whether to write the canary's word into every provider, recall it, and remove it.
     """
     yield host.check_python()
     yield run_guarded("server binary", START, lambda: host.check_server_binary(settings))
     spool = host.check_spool(settings)
     yield spool
-    # If nothing can be written here, making room or rights is the remedy of all later checks, too.
+    # If nothing can be written here, all later checks fail for this reason and need its remedy.
     start = spool.fix or START
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))

@@ -1,4 +1,4 @@
-"""The doctor's checks of this host: its Python, its Redis server, its files."""
+"""Checks this host for the doctor: its Python, its Redis server, its files."""
 
 import platform
 import shlex
@@ -23,7 +23,7 @@ HEADROOM = 256 << 20
 """Free bytes below which a disk is called nearly full."""
 
 _NAMED = 3
-"""How many open files are named."""
+"""How many files that others can read are named."""
 
 
 def check_python() -> Check:
@@ -86,7 +86,7 @@ def check_other_spools(settings: Settings) -> Check:
 
 
 def _count_waiting(settings: Settings, place: Path) -> int:
-    """Count a directory's unsent events, without those that our own Redis has already."""
+    """Count a directory's unsent events, without those that the configured Redis has already."""
     namespace, _, where = place.name.rpartition("-")
     if settings.spool_dir.name.endswith(f"-{where}"):
         with suppress(MemoryBusError):
@@ -121,7 +121,7 @@ def _readable_by_others(root: Path) -> Iterator[tuple[Path, int]]:
 
     A copy of such a file elsewhere would be readable."""
     for path in (root, *sorted(root.rglob("*"))):
-        with suppress(FileNotFoundError):  # others write and delete meanwhile
+        with suppress(FileNotFoundError):  # other processes write and delete meanwhile
             known = path.lstat()
             if known.st_mode & 0o077 and not stat.S_ISLNK(known.st_mode):
                 yield path, stat.S_IMODE(known.st_mode)

@@ -1,4 +1,4 @@
-"""The doctor's checks of the log: its Redis, its keys, completeness, archive, memory and disk."""
+"""Checks the log for the doctor: its Redis, keys, completeness, archive, memory and disk."""
 
 from collections.abc import Generator, Iterator
 
@@ -23,8 +23,8 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),
 }
-"""Alarms by check. Eviction and durability have checks of their own: the log is opened after them,
-and only if Redis evicts nothing."""
+"""The alarms of each check. Eviction and durability are checked separately: the log is opened after
+them, and only if Redis evicts nothing."""
 
 
 def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check | None]:
@@ -35,7 +35,7 @@ def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check 
         start: the remedy if Redis does not answer.
 
     Returns:
-        The check because of whose failure nothing can be published or applied; None if it can.
+        The failed check that prevents publishing and applying; None if nothing does.
     """
     log = EventLog(connect_redis(settings), settings)
     try:
@@ -76,7 +76,7 @@ def check_durability(server: Server) -> Check:
 
 
 def _check_server(name: str, code: Code, server: Server, well: str) -> Check:
-    """Return the check of the alarms with a code; `well` is what is said if there is none."""
+    """Return the check of the alarms with a code; `well` is its finding if there is none."""
     state = ServerState(policy=server.policy, aof=server.has_aof)
     return Check.from_findings(
         name, [one for one in server_alarms(state) if one.code == code], well
@@ -99,7 +99,7 @@ def _check_opens(log: EventLog) -> Check:
 
 
 def check_log(settings: Settings) -> Iterator[Check]:
-    """Check that the log is whole, and that Redis can go on keeping it (G1, G7, G10)."""
+    """Check that the log is whole, and that Redis will be able to keep it (G1, G7, G10)."""
     try:
         health = read_health(settings)
     except LogError as error:

@@ -37,12 +37,12 @@ class CanaryPassage(msgspec.Struct, frozen=True):
 
 
 def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
-    """Publish a canary, wait until every provider's lane has passed it, and note the time of that.
+    """Publish a canary, wait until every provider's lane has passed it, and note when that was.
 
     Args:
         settings: see `Settings`.
         clock: time.
-        word: part of its session's id, and so of its partition.
+        word: a part of its session's id, which determines its partition.
 
     Raises:
         MemoryBusError: nothing can be published, or Redis is away.
@@ -92,7 +92,7 @@ def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
 
 
 def _note_passage(settings: Settings, clock: Clock) -> None:
-    """Note when the canary came through; a note that cannot be written is no failure of it."""
+    """Note when the canary arrived; the check passes even if the note cannot be written."""
     redis = connect_redis(settings)
     with suppress(LogError):
         note_arrival(redis, Keys(settings.namespace), clock.now_ms())

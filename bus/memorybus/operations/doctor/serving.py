@@ -1,4 +1,4 @@
-"""The doctor's checks of what serves the log: workers, providers, copies, rebuilds, recalls."""
+"""Checks for the doctor what serves the log: workers, providers, copies, rebuilds, recalls."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -197,7 +197,7 @@ def check_rebuilds(settings: Settings) -> Check:
 
 
 def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
-    """Check what killed commands left, but for providers on which a live command works; pure."""
+    """Check what killed commands left at providers on which no live command works; pure."""
     paused = sorted(name for name, why in view.pauses.items() if prepared_copy(why))
     left = [name for name in paused if _provider_of(name, view) not in busy]
     if left:
@@ -209,7 +209,7 @@ def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
 
 
 def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
-    """Return the check of instances that a killed command left paused; a live one fails it."""
+    """Return the check of instances that a killed command left paused; it fails if one is live."""
     serving = [n for n in left if live_name(_provider_of(n, view), view.live) == n]
     named = "; ".join(f"{name}: {view.pauses[name].reason}" for name in left)
     return Check(

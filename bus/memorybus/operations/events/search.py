@@ -5,7 +5,7 @@ until a page is full, until `since`, or to the beginning. It costs as much as it
 
 - In the log it reads every event on its way; of an event that cannot match, only the header.
 - In the archive the manifests let it skip segments that hold nothing of a session or a type, and
-  segments that are too young.
+  segments that are too new.
 
 So the cost of finding the newest events of an active person, or those of the last hours, does not
 depend on the length of the history. An old session costs what the log still holds, and its own
@@ -29,10 +29,10 @@ from memorybus.query.query import Query
 
 SKEW_MS = 3_600_000
 """How far a producer's clock may be ahead of Redis's, milliseconds. A search since a time also
-looks at events that entered the log so much earlier."""
+reads events that entered the log earlier by this time."""
 
 ASK_EVERY = 64
-"""After so many events a search asks again whether it shall stop."""
+"""How many events a search reads before it asks again whether to stop."""
 
 _MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
 
@@ -43,7 +43,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: the event's id.
         words: words that the texts of the event must all contain; one with blanks is a phrase.
-        session: the event's session, whoever it belongs to.
+        session: the event's session, of any person.
         user: the person to whom the event belongs.
         type: the event's type tag, in any case.
         since: the earliest time of the event, milliseconds.
@@ -78,7 +78,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def never_enough(_: "EventSearch") -> bool:
-    """Let a search go on."""
+    """Never stop a search early."""
     return False
 
 
@@ -87,9 +87,9 @@ class EventSearch:
 
     Attributes:
         found: the events so far, newest first.
-        looked: how many events it has looked at.
+        looked: how many events it has read.
         reached: when the last of these entered the log, milliseconds.
-        mark: where the search stopped; None if it reached the beginning.
+        mark: where the search stopped; None if there is nothing left to search.
         unread: the parts of the history that could not be read, in words.
     """
 

@@ -2,7 +2,7 @@
 
 It reads what `status` reads: checkpoints, done-sets, dead letters, pauses. It costs one round trip
 for all lanes, the lane's dead letters if the event's key is parked, and at most `DECISIONS` events
-behind the event, to find what operators decided about it. The cost does not grow with the history.
+after the event, to find what operators decided about it. The cost does not grow with the history.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an event at one instance of a provider.
 
     Attributes:
-        instance: which one.
+        instance: its name.
         role: ``serves …`` or ``copy of …`` for an instance with another name than its provider's.
         outcome: the lane has passed the event (``applied``), has not reached it (``waiting``) or
             has parked it (``parked``); or an operator gave it up (``discarded``); or the instance
@@ -67,10 +67,10 @@ class EventStory(msgspec.Struct, frozen=True):
 
 
 class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one event and one instance.
+    """What is known about one event at one instance.
 
     Attributes:
-        instance: which one.
+        instance: the instance.
         n: the event's number.
         lane: the instance's lane of the event's partition.
         parked_of_key: how many events of the event's order key are parked in the lane; 0 for none.

@@ -1,4 +1,4 @@
-"""Publishes recorded conversations as an agent would have, no faster than the log takes them.
+"""Publishes recorded conversations, exported events and the memories of other systems.
 
 It uses files and the client. `memorybus ingest`, the import of archives and Hermes's reconciliation
 use it.

@@ -26,14 +26,14 @@ from memorybus.operations.ingest.transcripts import (
 PLATFORM = "ingest"
 
 _FLUSH_STEP = 0.5
-"""Seconds between two looks at what Redis has not taken yet."""
+"""Seconds between two counts of the events that Redis has not taken yet."""
 
 _PATIENCE = 20
 """After so many steps without Redis the remaining events are reported as spooled (G10)."""
 
 
 class ParsedFile(msgspec.Struct, frozen=True):
-    """A parsed file. Its modification time is used where it gives no times."""
+    """A parsed file. Its modification time stands for times that it does not give."""
 
     path: Path
     transcript: Transcript
@@ -55,9 +55,9 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
 
 
 def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
-    """Refuse a file if another one has a different session of an id made of the file's name.
+    """Refuse a file if a session id made of its name is that of a different session elsewhere.
 
-    Where the file names the session itself, it is one session in several files.
+    A session that the file itself names may be spread over several files.
     """
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
@@ -83,12 +83,12 @@ def ingest_conversations(
     """Publish the conversations of files, and wait until Redis has them.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         sources: the parsed files.
-        user: the person; see `publish_file`, as for the agent.
-        agent: the agent.
-        reachable: whether Redis answers; else nothing is waited for.
-        on_stage: called when publishing begins, and when waiting does.
+        user: the person; see `publish_file`.
+        agent: the agent; see `publish_file`.
+        reachable: whether Redis answers; if not, nothing waits for it.
+        on_stage: called when publishing begins, and when waiting begins.
 
     Raises:
         SpoolFull: the spool has reached its bound; what was published stays published.
@@ -106,8 +106,8 @@ def ingest_conversations(
 def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
     """Wait while events are being sent; return False after `_PATIENCE` steps without Redis.
 
-    It counts as a stage only if it takes longer than a step: mostly all is sent while the last
-    turns are published.
+    It is shown as a stage only if it takes longer than a step: usually all events are sent before
+    the last turns are published.
     """
     if bus.flush("logged", timeout=_FLUSH_STEP):
         return True
@@ -141,7 +141,7 @@ def publish_file(
         bus: the bus to publish to.
         source: the parsed file.
         agent: the agent; None for the settings' default.
-        user: the person; None for the speaker that the file names, else the settings' default.
+        user: the person; None for the speaker that the file names, or else the settings' default.
         on_turn: called after each turn, published or refused.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Events as lines of JSON: what `memorybus export` writes and `memorybus ingest` reads.
+"""Converts events to the lines of JSON that `memorybus export` writes, and back.
 
 A line is an envelope with the fields of the wire format, in JSON instead of msgpack: ``id``,
 ``key``, ``scope``, ``session``, ``at`` (milliseconds), ``event`` with its ``type``, and ``v`` if
@@ -56,7 +56,7 @@ class EventLines:
         """Return the event of a line; an event of a later release becomes an `UnknownEvent`.
 
         Raises:
-            CorruptEnvelope: the line is not JSON, or no event.
+            CorruptEnvelope: the line is not JSON, or not an event.
         """
         try:
             body = msgspec.msgpack.encode(msgspec.json.decode(line))
@@ -72,10 +72,10 @@ def _unknown_event_fields(envelope: Envelope) -> dict[str, Any]:
 
 
 def holds_events(path: Path) -> bool:
-    """Say whether a file begins with an event, and so is no conversation.
+    """Say whether a file begins with an event, and so is not a conversation.
 
-    A file that cannot be read counts as no events: the next reader of it reports why. A pipe is not
-    read, because what is read of it is lost for the next reader.
+    A file that cannot be read counts as one without events: its next reader reports why. A pipe is
+    not read, because bytes that are read from it are lost for the next reader.
     """
     if not path.is_file():
         return False
@@ -92,7 +92,7 @@ def events_of(path: Path) -> Iterator[Envelope]:
     """Yield the events of a file, line by line; memory use does not grow with the file.
 
     Raises:
-        TranscriptError: a line is no event (its place is ``file:line``), or the file cannot be
+        TranscriptError: a line is not an event (its place is ``file:line``), or the file cannot be
             read.
     """
     lines = EventLines()

@@ -1,4 +1,4 @@
-"""``memorybus ingest FILE…``: recorded conversations, and the events of `memorybus export`."""
+"""``memorybus ingest FILE…``: publishes recorded conversations, and exported events."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def ingest_files(
     """Publish every file that can be read whole.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         files: conversations and files of events.
         user: the person of the conversations; None for the speaker that a file names.
         agent: the agent of the conversations; None for the settings' default.

@@ -1,4 +1,4 @@
-"""``memorybus ingest --from``: what another memory exported, or holds in its service."""
+"""``memorybus ingest --from``: publishes what another memory system has exported or keeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,16 +28,16 @@ def ingest_foreign(
     agent: str | None,
     on_stage: OnStage,
 ) -> IngestReport:
-    """Publish what another memory holds.
+    """Publish the memories of another system.
 
     A record that differs from its source's documented format is left out, and reported by name.
 
     Args:
-        settings: which log.
-        source: which memory; one of `foreign.sources.PARSERS`.
+        settings: the settings of the log.
+        source: the other system; one of `foreign.sources.PARSERS`.
         names: its exported files, or the addresses of its service.
-        user: the person for everything; None for the person that the source tells.
-        agent: the agent for everything; None for the agent that the source tells.
+        user: the person for everything; None for the person that the source names.
+        agent: the agent for everything; None for the agent that the source names.
         on_stage: called for each stage.
 
     Raises:

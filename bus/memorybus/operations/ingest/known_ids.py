@@ -1,4 +1,4 @@
-"""Ids of events in a temporary file, so that memory use does not grow with their number."""
+"""Keeps ids of events in a temporary file, so that memory use does not grow with their number."""
 
 import contextlib
 import sqlite3
@@ -27,11 +27,11 @@ class KnownIds:
         )
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the set."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete it."""
+        """Delete the set."""
         self._db.close()
 
     def add(self, ids: Iterable[str]) -> None:

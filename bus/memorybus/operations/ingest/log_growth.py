@@ -1,4 +1,4 @@
-"""By how many events the log grows while something is published."""
+"""Counts by how many events the log grows while something is published."""
 
 from contextlib import closing
 

@@ -65,7 +65,7 @@ def publish_new(
     """Publish the events that this log never had, in their order, under their own ids and times.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         envelopes: the events; read once, one at a time.
         step: called before each event.
         execute: whether to publish; otherwise they are only counted.

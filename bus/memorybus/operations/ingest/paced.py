@@ -7,12 +7,12 @@ from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable, SpoolFull
 
 MOST_UNSENT = 500
-"""How many events of an import may wait in the spool, which is the agents' buffer (G10)."""
+"""The most unsent events of an import: agents need the rest of the spool as a buffer (G10)."""
 
 _LOOK_EVERY = 50
 _STEP = 0.5
 _PATIENCE = 120
-"""After so many steps in which no event was sent an import gives up; its next run continues."""
+"""After so many steps without a sent event an import gives up; its next run continues."""
 
 
 class LogStalled(LogUnavailable):

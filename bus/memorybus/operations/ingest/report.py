@@ -1,4 +1,4 @@
-"""What an ingest did, summed up over its sources."""
+"""The report of an ingest, and the sum of several."""
 
 from collections.abc import Sequence
 from typing import Literal

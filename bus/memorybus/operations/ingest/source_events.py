@@ -1,4 +1,4 @@
-"""Publishes the events of one source, be it a file or another memory, and reports them."""
+"""Publishes the events of one source (a file or another memory system), and reports them."""
 
 from collections.abc import Iterable
 
@@ -18,11 +18,11 @@ def publish_source(
     """Publish those events of a source that are new to the log.
 
     Args:
-        settings: which log.
+        settings: the settings of the log.
         name: the file or the address.
         envelopes: the source's events.
-        count: how many these are.
-        on_stage: called once.
+        count: how many events these are.
+        on_stage: called once, when publishing begins.
 
     Raises:
         ArchiveUnavailable: the log's archive cannot say which events are new.

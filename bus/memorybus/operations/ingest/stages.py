@@ -1,14 +1,14 @@
-"""How an ingest tells what it is at; a surface draws it."""
+"""The interface by which an ingest reports its stages; a surface shows them."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 
 class StageStep(Protocol):
-    """Is called as a stage goes on."""
+    """Is called while a stage makes progress."""
 
     def __call__(self, count: int = 1, /) -> None:
-        """Note that so many more are done."""
+        """Note that `count` more are done."""
 
 
 class OnStage(Protocol):

@@ -1,4 +1,4 @@
-"""Memories as people handle them: browsed, corrected and deleted.
+"""Lets people browse, correct and delete memories.
 
 Nothing here changes a provider directly: a correction or deletion is an event like any other.
 """

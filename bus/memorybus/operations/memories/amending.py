@@ -63,16 +63,16 @@ _LONGEST = 10_000
 """How many characters a corrected text may have."""
 
 _LONGEST_OLD = 2_000
-"""How many characters a memory without a name may have that is named to the tool by its text."""
+"""The most characters of a memory that has no name, so that the tool finds it by its text."""
 
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
-"""The memory store of each kind of memory that is an entry of one, as providers name kinds."""
+"""The memory store of each kind of memory that is an entry of a store, by the kind's name."""
 
 _PAGE = 2_000
 """How many memories are requested at once."""
 
 _NOW_MS = 5_000
-"""Most events enter the log within so many milliseconds, so they are first searched there."""
+"""Most events enter the log within so many milliseconds of their time; the search begins there."""
 
 _SKEW_MS = 1_000
 """How far a producer's clock may be ahead in that search, milliseconds."""
@@ -99,7 +99,7 @@ class DraftEvent(msgspec.Struct, frozen=True):
 
 
 class MemoryAmendment(msgspec.Struct, frozen=True):
-    """What would be done to a memory.
+    """A planned correction or deletion of a memory.
 
     Attributes:
         action: whether it is corrected or deleted.
@@ -148,7 +148,7 @@ def find_memory(
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         provider: the provider.
         whose: the owner of the memory.
         event: the event that brought it; "" if it is unknown.
@@ -173,8 +173,8 @@ def find_memory_of_event(
 ) -> KeptMemory:
     """Return the memory that an event brought to a provider; of several, the one with a text.
 
-    For a deletion any of them will do, unless the event is a memory write: all that the event
-    brought is deleted with it.
+    A deletion may name any of them, unless the event is a memory write, because it deletes all that
+    the event brought.
 
     Raises:
         CannotAmend: it brought none there, or several, and the text does not say which.
@@ -202,9 +202,9 @@ def find_event(settings: Settings, event: str, memory: KeptMemory | None = None)
     """Return an event by its id.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         event: its id.
-        memory: a memory that it brought: near the time of this most events are found at once.
+        memory: a memory that it brought: most events are found quickly near the memory's time.
 
     Raises:
         MissingEvent: the history has no such event.
@@ -228,7 +228,8 @@ def find_event_nearby(settings: Settings, memory: KeptMemory) -> LoggedEvent | N
 def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
     """Return an event that entered the log within seconds of its time, in its likely partition.
 
-    None if it did not: it was recorded elsewhere before, or its session continues another one.
+    Return None if it did not, because it was recorded elsewhere before, or because its session
+    continues another one.
     """
     scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
     session = SessionRef(memory.session, memory.session)
@@ -254,7 +255,7 @@ def plan_amendment(
     """Return what would be done to a memory; nothing is changed.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         action: whether it is corrected or deleted.
         memory: the memory.
         content: the right text, for a correction.
@@ -297,11 +298,11 @@ def draft_events(
     """Return the events that correct a memory, or delete it; pure.
 
     Args:
-        action: which of the two.
+        action: whether to correct or to delete it.
         memory: the memory.
         content: the right text, for a correction.
         brought: the event that brought it, if it is known.
-        own: the settings' scope, for an entry written by hand that tells no owner.
+        own: the settings' scope, for an entry whose event and owner are unknown.
         correcting: the providers that have the tool `TOOL`.
 
     Raises:
@@ -416,7 +417,7 @@ def carry_out(
     Warm results for the memory's person are removed, so that providers are asked again.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         plan: what to do.
         wait: seconds to wait for the lanes.
         clock: time.

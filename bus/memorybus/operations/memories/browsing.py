@@ -173,10 +173,10 @@ def list_people(
     """Return the people of whom providers keep something, as far as providers can tell.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         after: only people after this one.
         holding: only people whose names contain this text, in any case.
-        most: how many at most.
+        most: the most people to return.
         clock: time.
 
     Raises:
@@ -239,13 +239,13 @@ def list_memories(
     """Return a page of what a provider keeps of somebody.
 
     Args:
-        settings: which bus.
+        settings: the settings of the bus.
         provider: the provider's name; its live instance is asked.
-        whose: the owner; only agent, user and workspace are used, and None stands for everyone's.
+        whose: the owner; only agent, user and workspace are used, and None stands for any.
         skip: how many memories to skip.
         holding: only memories that contain this text, in any case, or come from the event of
             this id.
-        most: how many at most.
+        most: the most memories to return.
         clock: time.
 
     Raises:

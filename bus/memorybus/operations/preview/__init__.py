@@ -1,1 +1,1 @@
-"""What a prompt would be given now, as an operator asks: no agent's recall uses it."""
+"""Shows operators what a prompt would be given now; no agent's recall uses this package."""

@@ -1,4 +1,4 @@
-"""For whom a prompt is asked."""
+"""The identity for which an operator tries a prompt."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from memorybus.events import Scope
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """For whom a prompt is asked. None stands for everyone, which only an operator may ask.
+    """The identity for which a prompt is asked. None stands for any; only operators may use it.
 
     Attributes:
         agent: the agent.

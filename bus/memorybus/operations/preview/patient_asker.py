@@ -1,4 +1,4 @@
-"""Asks a prompt's providers as an agent does, and goes on listening for late answers."""
+"""Asks a prompt's providers as an agent does, and keeps listening for late answers."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from memorybus.recall.model import WarmAsk, WarmResult
 
 
 class TimedReply(msgspec.Struct, frozen=True):
-    """A reply: the result (None for a failure), after how many seconds, and whether in time."""
+    """A reply: its result (None for a failure), the seconds until it came, and whether in time."""
 
     result: WarmResult | None
     after: float
@@ -18,7 +18,7 @@ class TimedReply(msgspec.Struct, frozen=True):
 
 
 class PatientAsker:
-    """A `recall.prompt.PromptAsker` that goes on listening when the prompt would not wait any more.
+    """A `recall.prompt.PromptAsker` that keeps listening when the prompt would not wait any more.
 
     Attributes:
         asked: the providers that it asked.

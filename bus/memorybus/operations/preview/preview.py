@@ -1,6 +1,6 @@
 """Shows an operator what a prompt would be given now: the block, and each provider's part in it.
 
-It asks as an agent's session does (`recall.prompt`), by the same lists and with the same patience,
+It asks the providers that an agent's session would ask (`recall.prompt`), with the same patience,
 but listens for longer. So the operator sees which providers are late, and what they would have
 said. Nothing is counted, and nothing is kept warm for the session.
 """
@@ -51,7 +51,7 @@ class PromptPreview(msgspec.Struct, frozen=True):
             providers; those that came late are included.
         trivial: whether the prompt asks nothing, so that no provider was asked.
         waited_ms: how long the prompt would have waited.
-        patience_ms: how long a prompt waits at most.
+        patience_ms: the longest time that a prompt waits.
     """
 
     block: str
@@ -77,8 +77,8 @@ def preview_prompt(
         settings: the settings of the bus.
         text: the prompt. A blank one asks for what matters most, as does the first prompt of a
             session that only says "hello".
-        who: for whom it asks.
-        budget: characters of the block; the setting `recall_budget` if None.
+        who: the identity for which it asks.
+        budget: the most characters of the block; the setting `recall_budget` if None.
         timeout: seconds for which it waits for late answers.
         clock: time.
 
@@ -145,7 +145,7 @@ class _PromptPreviewer:
         return WarmAsk(slot, 0, want, after)
 
     def _find_session(self, who: Asker) -> SessionRef | None:
-        """Return a session's newest place; look back only as long as its answers stay warm."""
+        """Return a session's newest reference; look back only as long as its answers stay warm."""
         if not who.session:
             return None
         oldest = self._clock.now_ms() - round(self._settings.recall_ttl * 1000)

@@ -1,4 +1,4 @@
-"""One provider's part in the answer to a prompt, and how it is told from what happened; pure."""
+"""Describes one provider's part in the answer to a prompt; pure."""
 
 from typing import Literal
 

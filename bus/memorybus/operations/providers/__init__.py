@@ -1,4 +1,4 @@
-"""Provider instances: set up, added, tried, steered, paused, resumed, moved and removed.
+"""Sets up, adds, tries, steers, pauses, resumes, moves and removes provider instances.
 
 It changes the settings file, and what Redis holds of an instance. Commands and the page use it.
 """

@@ -18,7 +18,7 @@ from memorybus.errors import ConfigError
 
 
 class FileEdit(msgspec.Struct, frozen=True):
-    """A change of a file that is not written yet.
+    """A change of a file, before it is written.
 
     Attributes:
         path: the file.
@@ -114,7 +114,7 @@ def edit_secrets(path: Path, variables: Mapping[str, str]) -> FileEdit:
 
 
 def secrets_path(settings: Settings) -> Path:
-    """Return the secrets file: the one that the settings name, or else the one beside them."""
+    """Return the secrets file: the one that the settings name, or one next to the settings file."""
     named = settings.secrets_file
     return Path(named).expanduser() if named else _settings_path().with_name(SECRETS_NAME)
 

@@ -1,4 +1,4 @@
-"""Provider instances as an operator sees them: kind, home, lanes and backlog."""
+"""Lists provider instances as an operator sees them: kind, home, lanes and backlog."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        kind: the provider behind it.
+        kind: the kind of its provider.
         delivery: its delivery class (G4); None if no worker ever served it.
         placement: "local" or "shared"; None if no worker ever served it.
         home: where the state of its live instance lies; None if that is shared, or if no worker

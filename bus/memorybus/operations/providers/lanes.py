@@ -24,7 +24,7 @@ class LaneView(msgspec.Struct, frozen=True):
 
     Attributes:
         name: its partition's name: ``p07``.
-        condition: whether it goes on.
+        condition: whether it advances; if not, why.
         figures: its progress.
         owner: the worker that owns it; "" for none.
     """
@@ -39,7 +39,7 @@ class LanesView(msgspec.Struct, frozen=True):
     """The lanes of an instance.
 
     Attributes:
-        lanes: by partition.
+        lanes: the lanes, by partition.
         pause: the pause of the instance; None if it is not paused.
         failing: some of its dead letters that were refused; those that wait behind them are not
             among them.
@@ -54,7 +54,7 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
     """Return the lanes of an instance.
 
     Args:
-        settings: where the log is.
+        settings: the settings of the log.
         name: the instance.
         figures: the progress of its lanes, by partition.
 
@@ -73,7 +73,7 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
 
 
 def lane_condition(lane: LaneFigures, *, paused: bool) -> LaneCondition:
-    """Return whether a lane goes on; pure."""
+    """Return whether a lane advances, or why not; pure."""
     if lane.halted:
         return "halted"
     if paused:

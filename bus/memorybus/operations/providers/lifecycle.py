@@ -29,7 +29,7 @@ class Addition(msgspec.Struct, frozen=True):
 
     Attributes:
         name: its name.
-        kind: the provider behind it.
+        kind: the kind of its provider.
         delivery: its delivery class (G4).
         placement: "local" or "shared".
         file: the settings file.
@@ -56,7 +56,7 @@ def plan_addition(
     """Return what adding an instance would do; change nothing.
 
     Args:
-        settings: where the bus is.
+        settings: the settings of the bus.
         edit: the edit of the settings file.
         name: the instance.
         since: where in the history it begins.
@@ -128,7 +128,7 @@ def _register_new(stores: Stores, name: str) -> None:
     with contextlib.suppress(LogUnavailable):
         _check_free(stores, name)
         if not _count_used_lanes(stores, name):
-            stores.instances.remove(name)  # the plan of an addition that was not finished
+            stores.instances.remove(name)  # removes the plan of an unfinished addition
         stores.lanes.note_new_lanes(name)
         _release_removed(stores, name)
 
@@ -214,7 +214,7 @@ class PauseResult(msgspec.Struct, frozen=True):
     Attributes:
         name: the instance.
         paused: whether its lanes are paused from now on.
-        changed: whether they were not so before.
+        changed: whether this differs from before.
         reason: why they are, or were, paused.
         backlog: how many events wait for it.
         serves: the provider that was named, if the instance is a generation that serves it.
@@ -264,7 +264,7 @@ def plan_resume(stores: Stores, name: str) -> PauseResult:
 def pause_instance(
     stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM
 ) -> PauseResult:
-    """Pause an instance's lanes; its recalls go on.
+    """Pause an instance's lanes; its recalls still work.
 
     A provider's name stands for its live generation, unless that was removed.
 

@@ -25,7 +25,7 @@ FIELDS = (
 def with_limits(offer: KindOffer) -> KindOffer:
     """Return an offer with the limits added to its options, if its calls can be limited.
 
-    Those of a transactional provider cannot: its call is a transaction of a whole batch.
+    Calls of a transactional provider cannot be limited: each is a transaction of a whole batch.
     """
     if offer.options is None or offer.missing or offer.delivery == "transactional":
         return offer

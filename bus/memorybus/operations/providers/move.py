@@ -19,13 +19,13 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
         delivery: its delivery class, which decides where its lanes continue without its state.
         origin: its home now; None if it has none.
         target: this data directory.
-        needed: false if its home is here already.
+        needed: whether anything moves; false if all homes are here already.
         state: the directory here in which the state of its live instance must lie.
         state_found: whether anything lies there.
         lanes_owned: how many lanes of it and of its copies live workers own.
         workers: the live workers that serve it.
         along: its generations and other copies, which move with it.
-        bare: the instances among all these, except the live one, with lanes but no state here.
+        bare: those of these instances, except the live one, that have lanes but no state here.
         executed: whether it was moved, not only planned.
     """
 
@@ -47,7 +47,7 @@ def plan_move(settings: Settings, name: str) -> Move:
     """Return what moving a provider here would change, with all its copies; change nothing.
 
     Args:
-        settings: of this host, with its data directory.
+        settings: the settings of this host, with its data directory.
         name: the provider, or one of its copies.
 
     Raises:
@@ -133,12 +133,12 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     """Make this data directory the home of the provider and of all its copies.
 
     Args:
-        settings: of this host, with its data directory.
+        settings: the settings of this host, with its data directory.
         move: the plan.
         force: whether to do so even while live workers own lanes.
 
     Raises:
-        LanesOwned: they do, without `force`.
+        LanesOwned: live workers own lanes, and `force` is false.
         LogError: Redis is away.
         ConfigError: the id of the data directory cannot be written.
     """

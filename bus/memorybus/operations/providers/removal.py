@@ -1,4 +1,4 @@
-"""``memorybus provider remove``: removes an instance, also everything that Redis holds of it."""
+"""``memorybus provider remove``: removes an instance, and everything that Redis holds of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,7 +33,7 @@ class Removal(msgspec.Struct, frozen=True):
         name: the instance.
         file: the settings file; "" if it does not name the instance.
         diff: what changes in that file.
-        lanes: of how many lanes Redis holds anything.
+        lanes: how many lanes it has of which Redis holds anything.
         parked: how many parked events are removed with them.
         workers: the live workers that serve it.
         state: the directory of its state here; None if the state is shared or lies elsewhere.
@@ -136,7 +136,7 @@ def _check_deletable(name: str, workers: list[str], place: str) -> None:
 
 
 def _check_no_copies(stores: Stores, name: str, live: str) -> None:
-    """Make sure that the instance is no copy, and has no copies but its live generation.
+    """Make sure that the instance is not a copy, and has no copies except its live generation.
 
     Raises:
         ConfigError: the message says what to drop first, and how.

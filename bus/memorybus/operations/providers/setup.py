@@ -1,7 +1,7 @@
-"""``memorybus provider setup``: writes instances into the settings after trying that they work.
+"""``memorybus provider setup``: writes instances into the settings after trying them.
 
 The dialogue belongs to the surface. This module offers what the dialogue needs: the options of a
-kind, the files as they would be, settings for a trial, and the writing of each file as a whole.
+kind, the files as they would be, settings for a trial, and a function that writes each whole file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        kind: the provider behind it.
+        kind: the kind of its provider.
     """
 
     name: str

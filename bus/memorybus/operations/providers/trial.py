@@ -1,4 +1,4 @@
-"""``memorybus provider test``: opens an instance, writes to it and asks it, beside its lanes."""
+"""``memorybus provider test``: opens an instance, writes to it and asks it, without its lanes."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +16,7 @@ from memorybus.registry.instances import Instance, live_name
 def try_provider(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
     """Try the live instance of `name`; yield each step when it is done.
 
-    This needs no Redis. If there is one, it tells which copy is live, and where its state lies.
+    This needs no Redis. If there is one, it says which copy is live, and where its state lies.
 
     Raises:
         ConfigError: the settings do not name it, or its state lies elsewhere.

@@ -1,4 +1,4 @@
-"""Builds a provider's state again from history, beside the live one; compares and swaps them.
+"""Builds a provider's state again from history, next to the live one; compares and swaps them.
 
 It uses copies and their generations. Commands and the page use it.
 """

@@ -1,4 +1,4 @@
-"""A whole rebuild, rollback or drop: each continues what a killed command began, and ends it."""
+"""Carries out a whole rebuild, rollback or drop; each finishes what a killed command began."""
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
@@ -55,7 +55,7 @@ def drop(work: Rebuilder, wanted: RebuildRequest) -> Drop:
 
 
 def describe_unserved(provider: str) -> str:
-    """Return the message for a provider whose generation no worker would fill."""
+    """Return the message that no worker would fill a generation of a provider."""
     return (
         f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
         f"memorybus up (or memorybus worker), then the same command again"

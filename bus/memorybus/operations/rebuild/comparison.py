@@ -1,7 +1,7 @@
 """Compares two states by their digests, a page at a time, and names the first that differ (G8).
 
-Both instances go on while all keys are read. A key is right if its digests agree then. A key whose
-digests differ may only be a little ahead in one of the two, so it is read again in the pause, when
+All keys are read while both instances continue. A key whose digests agree then is right. A key
+whose digests differ may only be newer in one of the two, so it is read again in the pause, when
 both instances stand at the same position.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from memorybus.jobs.inspect import InstanceInspector
 
 TOGETHER = 50
-"""How many keys are read again at once."""
+"""How many keys are read again with one request."""
 
 NAMED = 20
 """How many differing keys are named; all are counted."""
@@ -39,7 +39,7 @@ class ComparisonResult(msgspec.Struct, frozen=True):
     """The comparison of two states.
 
     Attributes:
-        keys: how many keys there are in either.
+        keys: how many keys the two states have together.
         differing: how many of them differ.
         named: the first of the differing keys.
         given: whether the provider gives digests at all.
@@ -63,7 +63,7 @@ NOT_COMPARED = ComparisonResult(0, 0, (), given=False)
 def merge_pairs(
     first: Iterator[Pair], second: Iterator[Pair]
 ) -> Iterator[tuple[str, DifferenceKind | None]]:
-    """Yield every key of either, in order, and how it differs (None if it does not); pure, lazy."""
+    """Yield the keys of both in order, and how each differs (None if it does not); pure, lazy."""
     one, two = next(first, None), next(second, None)
     while one is not None or two is not None:
         if two is None or (one is not None and one[0] < two[0]):

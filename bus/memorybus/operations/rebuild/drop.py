@@ -32,11 +32,11 @@ class Drop(msgspec.Struct, frozen=True):
     Attributes:
         provider: the provider of these generations.
         live: the live generation, which stays.
-        dropped: the names of the generations to drop; afterwards, of those that are removed.
+        dropped: the names of the generations to drop; afterwards, the names of the removed ones.
         remaining: the generations that are marked but not removed yet.
         waits: what their removal waits for, in words.
         kept: the previous generation, if it stays for a rollback; else "".
-        shared: where the states are, by name, that lie in a backend and stay there.
+        shared: the places of the states that lie in a backend and stay there, by name.
     """
 
     provider: str
@@ -63,7 +63,7 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
         )
     found = generations(provider, view)
     live = live_name(provider, view.live)
-    # Generations that are marked already count, so that the same command twice drops no others.
+    # Generations that are marked already count, so that a repeated command drops no others.
     names = tuple(one.name for one in copies_never_live(provider, "rebuild", view)) or tuple(
         one.name for one in found if one.name != live and _has_anything(stores, one)
     )
@@ -137,7 +137,8 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
         if first in what.dropped:
             _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
-                pause.begin_before_deletion(first)  # its lasting pause was ended
+                # Nobody paused it, so a worker may still take its lanes.
+                pause.begin_before_deletion(first)
             else:
                 pause.begin(first)
         _forget_generations(work.stores, what)

@@ -1,6 +1,6 @@
 """The short pause in which a candidate and the live instance stand at the same position (G8).
 
-Only lanes pause: agents go on publishing, and recall answers from what is there.
+Only lanes pause: agents can publish, and recall answers from the present state.
 """
 
 import math
@@ -35,7 +35,7 @@ _NOTICED_WITHIN = 2
 """Heartbeats of the slowest worker after which all workers know that a command is at work."""
 
 OBEYED_WITHIN = 0.4
-"""Seconds after which workers that know of the command obey a pause: they look every 0.1 s."""
+"""Seconds after which workers that know of the command obey a pause: they check every 0.1 s."""
 
 _UNOWNED_FOR = 5.0
 """Seconds without an owner after which an instance counts as not served."""
@@ -155,7 +155,7 @@ class LanePause:
                 return
             now = change(known.plan)
             if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
-                # The record was only made to give the first generation an end.
+                # This record was only made to give the first generation an end.
                 instances.remove(name)
                 return
             changed = msgspec.structs.replace(known, plan=now)
@@ -229,7 +229,7 @@ class LanePause:
         )
 
     def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
-        """Let a candidate go on to a position and no further."""
+        """Let a candidate advance to a position and no further."""
         self.change_plan(candidate, provider, lambda plan: plan_ending_at(plan, there))
         self.end(candidate)
         self.wait_for_none(
@@ -279,7 +279,7 @@ class LanePause:
 
         Raises:
             LanesStalled: it has not shrunk for a while, or a person paused `mover`, the instance
-                that has to go on for that.
+                that has to advance for that.
         """
         least, since, kept = left(), self._clock.monotonic(), -math.inf
         now = least

@@ -1,4 +1,4 @@
-"""Plans a rebuild: which generation it makes, and of which part of the history."""
+"""Plans a rebuild: which generation it makes, and from which part of the history."""
 
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         provider: the provider whose state is built again.
-        query: which events are left out.
+        query: selects the events that are left out.
         until: the last moment of the past that is taken; "" for all of it.
         whole: whether to take the whole history, including what the live instance leaves out.
         options: the options in which the generation differs from the provider.
@@ -70,7 +70,7 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RebuildPlan(msgspec.Struct, frozen=True):
-    """A rebuild that could begin, or go on.
+    """A rebuild that could begin or continue.
 
     Attributes:
         instance: the new generation's record, as it is or would be.
@@ -78,7 +78,8 @@ class RebuildPlan(msgspec.Struct, frozen=True):
         known: whether the generation was begun already.
         swapped: whether it is live already, and only the end of the swap is missing.
         compared: whether the new state must equal the live one.
-        kept: what it inherits from the live instance: what that leaves out (``history``), options.
+        kept: what it inherits from the live instance: the choice of events (``history``), or
+            options.
         served: whether a live worker serves the provider.
         counted: what it takes of the history, and what it leaves out; None if not requested.
     """
@@ -224,6 +225,6 @@ def rollback_target(stores: Stores, provider: str) -> str:
     known: Live | None = stores.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
-    # If the command of a rollback was killed after its swap, only the end of that is missing.
+    # If the command of a rollback was killed after its swap, only the rest of it is missing.
     is_back = known.leaving and known.back
     return known.instance if is_back else known.previous

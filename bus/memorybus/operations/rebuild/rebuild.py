@@ -1,11 +1,11 @@
-"""``memorybus rebuild``: fills a generation beside the live one, compares and swaps them (G8).
+"""``memorybus rebuild``: fills a generation next to the live one, compares and swaps them (G8).
 
 The live instance serves while the candidate is filled. Then the lanes of both pause for a moment.
 The candidate is brought to exactly the position of the live instance, the keys that still differ
-are compared, and the candidate becomes live. Publishing and recall go on all the time.
+are compared, and the candidate becomes live. Publishing and recall continue all the time.
 
-Each step may be repeated: after a kill, the same command goes on. If a killed command left the live
-instance paused, the workers resume it.
+Each step may be repeated: after a kill, the same command continues. If a killed command left the
+live instance paused, the workers resume it.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,13 +43,13 @@ from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
 NEARLY_FILLED = 500
-"""How many events a copy may lack and count as filled: they take only a moment."""
+"""The most events that a copy may lack to count as filled: they take only a moment."""
 
 _PARKING_TIME = 5.0
-"""Seconds to wait until the live instance parks, too, what the candidate has parked."""
+"""Seconds to wait until the live instance also parks what the candidate has parked."""
 
 ReportStep = Callable[[str, int, int], Any]
-"""Receives the step that begins or goes on, and how many events of how many are done."""
+"""Receives the current step, how many events are done, and how many there are."""
 
 
 class RebuildDiffers(MemoryBusError):
@@ -185,7 +185,8 @@ class Rebuilder:
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
     def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
-        """Compare all keys while both instances go on; return how many there are, and which differ.
+        """Compare all keys while both instances continue; return how many there are, and which
+        differ.
 
         Raises:
             LanesStalled: the second does not reach the position of the first.
@@ -215,7 +216,7 @@ class Rebuilder:
             candidate: the instance that becomes live.
             provider: its provider.
             by: who asks for it.
-            reason: why.
+            reason: the reason.
             check: whether to refuse a state that differs or has parked more, and to wait for a live
                 instance that lags.
             alike: whether the state must equal the live one's.
@@ -223,7 +224,8 @@ class Rebuilder:
         Raises:
             LanesStalled: lanes do not reach the position they should.
             RebuildDiffers: the states differ.
-            MemoryBusError: something else; in every case the live instance goes on as before.
+            MemoryBusError: something else failed; in every case the live instance continues as
+                before.
         """
         live = live_name(provider, self.stores.instances.live())
         pause = self.pause(provider, candidate, by)
@@ -338,7 +340,7 @@ class Rebuilder:
             )
 
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
-        """Resume both as before; if Redis is away, workers or the same command do so later."""
+        """Resume both instances; if Redis is away, workers or the same command do so later."""
         with suppress(MemoryBusError):
             known = self.stores.instances.live().get(provider)
             if live_name(provider, {provider: known} if known else {}) != live:

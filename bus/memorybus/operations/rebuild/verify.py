@@ -39,8 +39,8 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         provider: the provider whose live state is verified.
-        until: the moment with whose state it is compared; "" for now.
-        sample: how many events to ask for at most, spread over the history; 0 for all of them.
+        until: the moment up to which the compared history goes; "" for now.
+        sample: the most events to ask for, spread over the history; 0 for all of them.
         by: who asks for it.
     """
 
@@ -61,10 +61,11 @@ class VerifyResult(msgspec.Struct, frozen=True):
         ok: whether nothing differs or is missing.
         compared: the comparison of the digests; None for ``events``.
         asked: how many events were asked for.
-        missing: how many of them are lost: neither there, nor parked, nor discarded by an operator.
+        missing: how many of them are lost: not in the state, not parked, not discarded by an
+            operator.
         named: the first of the lost events.
         parked: how many events are parked; for ``events``, how many of those asked for.
-        discarded: how many of those asked for an operator discarded for this instance.
+        discarded: how many of those asked for were discarded for this instance by an operator.
     """
 
     provider: str
@@ -154,7 +155,7 @@ def _compare_with_moment(
 def _compare_with_now(
     work: Rebuilder, pause: LanePause, live: str, copy: Instance
 ) -> ComparisonResult:
-    """Compare with the present state; the live lanes pause only if a key differs before."""
+    """Compare with the present state; the live lanes pause only if a key differs while they run."""
     work.fill(pause, copy.name, copy.provider)
     one = work.comparison(copy.provider, live, copy.name)
     keys, left = work.compare_while_running(one, pause)

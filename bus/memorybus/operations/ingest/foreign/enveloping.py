@@ -1,7 +1,7 @@
 """Makes events of a source's memories and messages, with ids that depend on the source; pure.
 
 An id is derived from the source, the kind, the source's own id and the text. So the same export
-always gives the same events, whoever reads it, and a memory that was changed since gives a new one.
+always gives the same events, and a memory that was changed since then gives a new one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id
 
 AGENTS = frozenset(("assistant", "agent", "ai"))
-"""Names of speakers that count as agents, in sources without roles."""
+"""Names of speakers that count as agents in sources without roles."""
 
 _APART = "\n\n"
 """Separates the messages of one side of a turn."""
@@ -28,9 +28,9 @@ class ImportOwner(msgspec.Struct, frozen=True):
     """The owner of imported memories.
 
     Attributes:
-        default: the scope where the source does not tell.
-        agent: the agent for all memories; None for the agent that the source tells.
-        user: the person for all memories; None for the person that the source tells.
+        default: the scope of memories for which the source names no owner.
+        agent: the agent for all memories; None for the agent that the source names.
+        user: the person for all memories; None for the person that the source names.
     """
 
     default: Scope
@@ -72,7 +72,7 @@ def build_envelopes(
         name: the file or the address, for messages about refused records.
         found: the parsed export.
         owner: the owner of the memories.
-        at: the time where the source does not tell one, milliseconds.
+        at: the time of records without one, milliseconds.
     """
     maker = _EnvelopeMaker(source, owner, at)
     done = EnvelopedExport(refused=list(found.refused))

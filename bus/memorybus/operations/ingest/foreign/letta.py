@@ -4,7 +4,7 @@ Read in letta 0.16.8, the last server (``letta/schemas/agent_file.py``): ``{"age
 "block_ids", "messages": [{"id", "role", "content", "tool_calls", "name", "created_at"}]}],
 "blocks": [{"id", "label", "value"}], "created_at"}``. A person's message may be packed as JSON
 (``letta/system.py``, ``package_user_message``), and an answer may be the argument of the tool
-``send_message``. Ids in the file hold only in it (``message-0``). Passages of archival
+``send_message``. Ids are unique only within a file (``message-0``). Passages of archival
 memory are not in the file.
 """
 

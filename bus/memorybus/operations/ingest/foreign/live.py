@@ -1,4 +1,4 @@
-"""Sources that can be read from their running service: yields pages in the shape of an export.
+"""Reads sources from their running service, as pages in the shape of an export.
 
 Hindsight: ``GET {bank}/memories/list?limit&offset`` (client 1.1.0, ``memory_api.py``), the address
 being ``http://…/v1/default/banks/BANK``. Honcho: ``POST {workspace}/sessions/list``,
@@ -21,14 +21,14 @@ from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import Fetch
 
 PAGE_SIZE = 100
-"""Records of a page."""
+"""How many records a page has."""
 
 MEM0_LIMIT = 1_000_000
-"""How many memories are requested of Mem0, which has no pages."""
+"""How many memories are requested from Mem0, which has no pages."""
 
 _MEM0_IDS = ("user_id", "agent_id", "run_id")
 _MEM0_DEFAULT_LIMIT = 20
-"""How many memories a Mem0 server returns that does not know ``top_k``."""
+"""How many memories a Mem0 server that does not know ``top_k`` returns."""
 
 SourcePage: TypeAlias = dict[str, Any]
 

@@ -1,8 +1,8 @@
 """The memories of a provider, as ``memorybus export --provider`` writes them: one on each line.
 
-With this, every provider gets what a backend knew before the bus. Only ``text`` is always present;
-``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event`` and
-``until`` are present where the provider knows them (`StoredMemory`).
+So every provider can get what one backend knew before the bus was used. Only ``text`` is always
+present; ``user``, ``agent``, ``workspace``, ``kind``, ``session``, ``at``, ``speaker``, ``event``
+and ``until`` are present where the provider knows them (`StoredMemory`).
 """
 
 from memorybus.ids import text_digest

@@ -29,11 +29,11 @@ class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: the source's own id, with its kind if ids of two kinds may be the same.
         text: what is remembered.
-        at: when it was remembered first, milliseconds; None if the source does not tell.
+        at: when it was remembered first, milliseconds; None if the source does not say.
         until: when it ceased to hold, milliseconds; None if it still holds.
-        user: the person it is about; empty if the source does not tell.
-        agent: the agent that remembers it; empty if the source does not tell.
-        workspace: the project; empty if the source does not tell.
+        user: the person it is about; empty if the source does not say.
+        agent: the agent that remembers it; empty if the source does not say.
+        workspace: the project; empty if the source does not say.
         store: the store it belongs to: the person's, or that of the agent's own notes, which it
             shows to everybody.
         replaces: the older text that this one replaces; empty if there is none.
@@ -62,11 +62,11 @@ class ForeignMessage(msgspec.Struct, frozen=True, kw_only=True):
         speaker: who said it.
         text: what was said.
         session: the session, in the source's words.
-        at: when, milliseconds; None if the source does not tell.
+        at: when it was said, milliseconds; None if the source does not say.
         user: the person; empty for a message of an agent.
-        agent: the agent; empty if the source does not tell.
-        workspace: the project; empty if the source does not tell.
-        name: the speaker's name, if the source tells.
+        agent: the agent; empty if the source does not say.
+        workspace: the project; empty if the source does not say.
+        name: the speaker's name, if the source gives it.
     """
 
     id: str
@@ -86,7 +86,8 @@ class ParsedExport(msgspec.Struct, kw_only=True):
     Attributes:
         memories: what is remembered, in the order of the source.
         messages: messages, in the order of the source.
-        skipped: how many records are left out on purpose: empty ones, and kinds of no use here.
+        skipped: how many records are left out on purpose: empty ones, and kinds that are not
+            needed.
         refused: records that are not as the source documents them, by place.
     """
 

@@ -1,4 +1,4 @@
-"""Reads a source's HTTP API: JSON with a key; it writes nothing and asks no other server."""
+"""Reads JSON from a source's HTTP API; it writes nothing and asks no other server."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ TIMEOUT = 60.0
 """Seconds that a service may take before it sends anything."""
 
 LARGEST_ANSWER = 64 << 20
-"""How many bytes an answer may have (G10)."""
+"""The most bytes of an answer (G10)."""
 
 _SCHEMES = ("http", "https")
 _BROKEN = (OSError, http.client.HTTPException, ValueError, RecursionError)
@@ -38,7 +38,7 @@ class Fetch(Protocol):
 
 
 def is_address(text: str) -> bool:
-    """Say whether an argument of a command is the address of a service, and no file."""
+    """Say whether an argument of a command is the address of a service, and not a file."""
     return urlsplit(text).scheme in _SCHEMES
 
 
@@ -54,7 +54,7 @@ class ForeignService:
     """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         parts = urlsplit(address)
         if parts.username or parts.password:
             raise ForeignError(

@@ -1,4 +1,4 @@
-"""The sources, and how an export of each is read."""
+"""Lists the sources, and reads the exports of each."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,7 +56,7 @@ def read_address(
         address: the address of its API.
         key: the key for it; "" for none.
         owner: the owner of the memories.
-        now: the time where the source does not tell one, milliseconds.
+        now: the time of records without one, milliseconds.
         step: called for each page.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Recorded conversations, parsed: OpenAI-style message JSONL and LoCoMo JSON.
+"""Parses recorded conversations: OpenAI-style message JSONL and LoCoMo JSON.
 
 A parser either returns the whole file, or raises `TranscriptError` with the file, the line and the
 reason: nothing of a malformed file is published.

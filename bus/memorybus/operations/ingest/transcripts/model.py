@@ -11,15 +11,15 @@ class TranscriptError(UnreadableInput):
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange. Either side may be empty, not both.
+    """One exchange. Either side may be empty, but not both.
 
     Attributes:
         user: what the person said, verbatim.
         assistant: what the agent said, verbatim.
         messages: the turn's messages with all their fields; empty if the two sides hold everything.
-        user_name: the person's name, if the file tells it.
-        assistant_name: the agent's name, if the file tells it.
-        at: when it was said, milliseconds; None if the file does not tell.
+        user_name: the person's name, if the file gives it.
+        assistant_name: the agent's name, if the file gives it.
+        at: when it was said, milliseconds; None if the file does not say.
     """
 
     user: str = ""
@@ -38,8 +38,8 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
         named: whether the file names the session; else its id is made of the file's name.
         turns: the turns in the order of the file; the index is the turn's ordinal.
         after: the session that this one continues; empty for the first of a lineage.
-        user: the person who talks; empty if the file does not tell.
-        at: when the session began, milliseconds; None if the file does not tell.
+        user: the person who talks; empty if the file does not say.
+        at: when the session began, milliseconds; None if the file does not say.
         title: a name for people.
     """
 

@@ -96,12 +96,12 @@ def _each_message(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[_Addre
 def _each_message_of(
     line: JsonLine, *, own: _Address, listed: _Address
 ) -> Iterator[tuple[_Address, JsonLine]]:
-    """Yield the message that a line is, or those that it lists, each with its session.
+    """Yield the message of a line, or the messages that it lists, each with its session.
 
     Args:
         line: the line.
         own: the session of a message that names none.
-        listed: the session of messages in a list, where neither the list nor they name one.
+        listed: the session of messages in a list if neither the list nor they name one.
     """
     _check_object(line.where, line.value)
     if "messages" not in line.value:
