@@ -109,8 +109,8 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
 def is_dropped(name: str, view: InstancesView) -> bool:
     """Say whether an instance was dropped.
 
-    The record of a dropped copy says so; the first generation, which has no record, is paused
-    with the state ``dropped`` instead.
+    The record of a dropped copy says so. The first generation stays in the settings, so it is
+    paused with the state ``dropped`` instead.
     """
     one, pause, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if one is not None and one.dropped:

@@ -185,8 +185,7 @@ class Rebuilder:
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
     def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
-        """Compare all keys while both instances continue; return how many there are, and which
-        differ.
+        """Compare all keys while both instances run; return how many there are, and which differ.
 
         Raises:
             LanesStalled: the second does not reach the position of the first.
