@@ -1,5 +1,5 @@
-"""What people and Hermes use: commands, views, a page, a live view, and Hermes's plugin.
+"""What people and Hermes use: commands, views, a web page, a live view, and Hermes's plugin.
 
-Everything of the bus may enter, and whatever is decided is decided there. Nothing of the bus
+These modules may import everything of the bus, and leave all decisions to it. Nothing of the bus
 imports this package.
 """

@@ -1,7 +1,8 @@
 """Finds a Hermes home, its profile, and the settings of the bus for it.
 
-The same rules as Hermes 0.19.0 (``hermes_constants``, ``hermes_cli.profiles``), without importing
-it: ``HERMES_HOME``, else ``~/.hermes``; a profile is a home below ``profiles/`` of the root.
+The rules are those of Hermes 0.19.0 (``hermes_constants``, ``hermes_cli.profiles``), which is not
+imported: the home is ``HERMES_HOME``, or else ``~/.hermes``; a profile is a home below
+``profiles/`` of the root.
 """
 
 import os
@@ -16,7 +17,7 @@ from memorybus import Settings, load
 
 PLUGIN = "memorybus"
 WORKSPACE = "hermes"
-"""What Hermes passes as ``agent_workspace``."""
+"""The value that Hermes passes as ``agent_workspace``."""
 
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -90,7 +91,7 @@ def find_home(given: Path | None = None, environ: Mapping[str, str] | None = Non
     """Return the Hermes home to use.
 
     Args:
-        given: the home that the caller names, if any; else ``HERMES_HOME``, else ``~/.hermes``.
+        given: the home that the caller names, if any; otherwise ``HERMES_HOME`` or ``~/.hermes``.
         environ: the environment; the process's own if None.
     """
     env = os.environ if environ is None else environ

@@ -1,4 +1,4 @@
-"""Finds whose a Hermes session is, from what Hermes passes to `initialize`: pure functions.
+"""Finds the scope of a Hermes session from what Hermes passes to `initialize`; pure.
 
 ==========  =============================================  ====================================
 scope       Hermes                                         if Hermes passes none

@@ -116,7 +116,7 @@ def status_config(settings: Settings) -> dict[str, str]:
 
 
 def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
-    """Return the paths that a backup needs beside the Hermes home, without any network access.
+    """Return the paths that a backup needs in addition to the Hermes home; use no network.
 
     They hold the spool, this host's notes of sessions, the plugin's own state, the providers' local
     state, and the settings.
@@ -132,7 +132,7 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
 
 
 def _look_or_spool(settings: Settings) -> tuple[HermesLook, str]:
-    """Look at the bus, or at this host alone if Redis is away; return the look and the error."""
+    """Read the bus, or only this host if Redis is away; return what was read, and the error."""
     try:
         return read_bus(settings), ""
     except LogError as error:
@@ -233,7 +233,7 @@ def read_bus(settings: Settings, timeout: float = _PATIENCE) -> HermesLook:
     """Read spool, backlogs and workers once.
 
     Args:
-        settings: where the log is.
+        settings: the settings of the log.
         timeout: seconds that Redis may take for each answer; the first late one is an error.
 
     Raises:

@@ -1,8 +1,8 @@
 """The plugin that Hermes loads: `register` registers the provider, a subclass of Hermes's own ABC.
 
-Hermes is imported only here and in `post_setup`, when Hermes itself calls, so that it is there in
-whatever version. Others use the names below: an agent that takes a `MemoryManager` as Hermes does
-gets its managers from `memory_managers`.
+Hermes is imported only here and in `post_setup`, which Hermes itself calls: so the running version
+is imported, whichever it is. Other code uses the names below: an agent that expects a
+`MemoryManager`, as Hermes does, gets its managers from `memory_managers`.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ def register(ctx: Any) -> None:
 
 
 def memory_provider() -> Any:
-    """Return a new instance that Hermes's own checks take for one of its providers.
+    """Return a new instance that Hermes's own checks accept as a memory provider.
 
     Raises:
         ImportError: this process is not Hermes.

@@ -74,7 +74,7 @@ class HermesConversation:
         self._speakers = Speakers(scope, shared=may_be_shared)
         self._early: OrderedDict[str, None] = OrderedDict()
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._answers: OrderedDict[str, str] = OrderedDict()  # of turns that recall is asked after
+        self._answers: OrderedDict[str, str] = OrderedDict()  # answers of turns, by slot
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
@@ -83,7 +83,7 @@ class HermesConversation:
 
     @property
     def current_session(self) -> str:
-        """The session the agent is in."""
+        """The session that the agent is in."""
         return self._tracker.now
 
     # -- turns ------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class HermesConversation:
         messages = turns.bounded_messages(turn.messages, left)
         try:
             return session.turn_completed(user, assistant, messages=messages, **details)
-        except EventTooLarge:  # the two texts alone: better shortened, and marked so, than lost
+        except EventTooLarge:  # publish the two texts alone, shortened and marked as such
             half = room // 2
             return session.turn_completed(
                 turns.clip_text(user, half), turns.clip_text(assistant, half), **details
@@ -174,9 +174,9 @@ class HermesConversation:
     def system_prompt(self) -> str:
         """Return what providers add to the system prompt of the agent's session.
 
-        Hermes asks before it reports the turn, and a ``/new`` may still wait in its queue: the
-        hint of the thread tells the session. During a compression the hint of that thread may be
-        old, and Hermes asks before it reports the switch; the lineage is the same.
+        Hermes calls this before it reports the turn, while a ``/new`` may still wait in its queue:
+        so the hint of the thread names the session. During a compression the hint of that thread
+        may be old, and Hermes reports the switch later; but the lineage is the same.
         """
         with self._lock:
             compressing = self._compressing == threading.get_ident()
@@ -185,10 +185,11 @@ class HermesConversation:
         return session.system_prompt(known=self._files.prompt_text() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:
-        """Return the recall for the prompt of a new turn that its window does not hold yet.
+        """Return the memories for a new turn's prompt that its window does not contain yet.
 
-        It waits for providers as `Session.prefetch` does. "" if nothing fits the prompt; if a
-        session's first prompt asks nothing ("hello"), the most important memories of the person.
+        It waits for providers as `Session.prefetch` does. It returns "" if nothing fits the prompt.
+        If a session's first prompt asks nothing ("hello"), it returns the person's most important
+        memories.
         """
         session = self._turn_session(session_id)
         first = self._shared.is_first(recall_slot(session.scope, session.id))
@@ -298,10 +299,11 @@ class HermesConversation:
         )
 
     def end_session(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Publish the session's end; during a compression hold it until the outcome is known.
+        """Publish the session's end; during a compression hold it back until the outcome is known.
 
-        A compression calls this hook once, on its own thread. Then Hermes either switches, or goes
-        on without a hook because it rejected the result of the compression.
+        A compression calls this hook once, on its own thread. Then Hermes either switches the
+        session, or continues without calling a hook because it rejected the result of the
+        compression.
         """
         with self._lock:
             settled = self._tracker.settled
@@ -341,7 +343,7 @@ class HermesConversation:
             self._tracker.switch(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self, hurry: float = 0.0) -> None:
-        """Publish an end that was held; the bus belongs to the process and stays open.
+        """Publish an end that was held back; the bus belongs to the process and stays open.
 
         Args:
             hurry: seconds to wait until Redis has taken what was published.
@@ -376,27 +378,27 @@ class HermesConversation:
         return self._shared.turns.undo(self._slot(session_id), taken, told=told)
 
     def _retract_unreported(self, session_id: str) -> None:
-        """Retract turns undone without a hook: a gateway's `/undo` only drops its agent."""
+        """Retract turns that were undone without a hook: `/undo` of a gateway calls none."""
         if self._shared.turns.may_be_undone(self._slot(session_id)):
             undone = self._find_undone(session_id, told=False)
             if undone:
                 self._take_step("rewind", session_id, session_id, undone)
 
     def _answer_stands(self, session_id: str, assistant: str) -> bool:
-        """Say whether an answer is in Hermes's transcript and not undone; in doubt, it is."""
+        """Say whether an answer is in Hermes's transcript and not undone; in doubt, return True."""
         return self._home is None or answer_stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
 
     def _drop_held_end(self) -> None:
-        """Drop an end that was held: it was part of a compression, and the session goes on."""
+        """Drop an end that was held back for a compression, because the session continues."""
         self._compressing, self._held = None, []
 
     def _settle_held_end(self, left: str, reason: str, *, reset: bool) -> None:
-        """Decide by a switch whether an end that was held is published or dropped.
+        """Decide by a switch whether an end that was held back is published or dropped.
 
-        It is kept if the switch leaves another session: the one that leaves its session is still
-        in Hermes's queue, behind an end of its own.
+        If the switch leaves another session, the end stays held back: the switch that leaves its
+        session is still in Hermes's queue, after an end of its own.
         """
         if reset:
             if any(session.id == left for session, _ in self._held):
@@ -407,7 +409,7 @@ class HermesConversation:
             self._held = []
 
     def _publish_held_end(self) -> None:
-        """Publish an end that was held, because the agent has left the session."""
+        """Publish an end that was held back, because the agent has left the session."""
         ends, self._held = self._held, []
         _publish_ends(ends)
 

@@ -22,7 +22,7 @@ from memorybus.surfaces.hermes.entries import FileEntries, FileWrite, apply_writ
 _log = logging.getLogger("memorybus")
 
 _LONGEST = 1 << 20
-"""Bytes of the journal at which it is emptied (G10)."""
+"""How many bytes the journal may have before it is emptied (G10)."""
 
 Signature: TypeAlias = tuple[int, int, int]
 """Time of change (ns), size and inode of a file; zeros if it is missing."""
@@ -49,7 +49,7 @@ class SeenFiles(msgspec.Struct, omit_defaults=True):
 
 
 class FileNotes:
-    """The two files. Used by one thread at a time; `hear` by any.
+    """The two files. One thread at a time may use them; any thread may call `append`.
 
     Args:
         path: both files without their suffix.
@@ -80,7 +80,7 @@ class FileNotes:
     def locked(self) -> Iterator[SeenFiles | None]:
         """Lock and read the notes, and write them at the end of the block unless it raises.
 
-        None if another process holds the lock.
+        Yield None if another process holds the lock.
 
         Raises:
             OSError: the notes cannot be written.

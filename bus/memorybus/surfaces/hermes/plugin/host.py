@@ -26,7 +26,7 @@ def working_directory() -> str:
     """Return the working directory, by which some plugins name a conversation, or ""."""
     try:
         return os.getcwd()
-    except FileNotFoundError:  # it was removed under us
+    except FileNotFoundError:  # it was removed meanwhile
         return ""
 
 

@@ -90,7 +90,7 @@ class InjectedRecall:
         Args:
             session: its slot.
             sections: providers with their lines, escaped.
-            room: characters of the whole text.
+            room: the most characters of the whole text.
         """
         with self._lock:
             window = self._window_of(session)

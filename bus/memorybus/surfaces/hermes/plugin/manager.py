@@ -32,7 +32,7 @@ _LOGGED = 10.0
 """Seconds that `flush_pending` waits by default."""
 
 _CHECKPOINTS = 2
-"""The newest version of Hermes's checkpoints, which save messages before they are compressed."""
+"""The newest known version of Hermes's checkpoints, which save messages before a compression."""
 
 
 def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
@@ -132,7 +132,7 @@ class MemoryManager:
     # -- turns ------------------------------------------------------------------------------------
 
     def build_system_prompt(self) -> str:
-        """Return the note on memory, and what providers add: the same for a session's life."""
+        """Return the note on memory and the providers' additions, the same for a whole session."""
         return self._memory.system_prompt_block()
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
@@ -145,7 +145,7 @@ class MemoryManager:
         return self._memory.prefetch(said, session_id=session_id) if said else ""
 
     def describe_recall(self) -> str:
-        """Return a line for the person on what `prefetch_all` brought last, or ""."""
+        """Return a line for the person about what `prefetch_all` returned last, or ""."""
         status = self._memory.recall_status()
         if status is None:
             return ""
@@ -215,7 +215,7 @@ class MemoryManager:
         )
 
     def supports_pre_compress_checkpoint(self, api_version: int = _CHECKPOINTS) -> bool:
-        """Say whether `on_pre_compress` saves messages for good, by a version that is known."""
+        """Say whether `on_pre_compress` saves messages durably, in a version that is known."""
         return api_version <= _CHECKPOINTS
 
     def on_pre_compress(
@@ -226,13 +226,13 @@ class MemoryManager:
         require_checkpoint: bool = False,
         checkpoint_api_version: int = _CHECKPOINTS,
     ) -> str:
-        """Save the messages for good, then return what providers want kept in the summary.
+        """Save the messages durably, then return what providers want kept in the summary.
 
         Args:
             messages: the window.
             evidence_messages: those that people and the model wrote; not used, because all
                 messages are saved.
-            require_checkpoint: raise if the messages cannot be saved.
+            require_checkpoint: whether to raise an error if the messages cannot be saved.
             checkpoint_api_version: the version of checkpoints that the agent requires.
 
         Raises:
@@ -286,7 +286,7 @@ class MemoryManager:
         return tool_name in self.get_all_tool_names()
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        """Call a provider's tool; the answer is JSON whatever happens."""
+        """Call a provider's tool; the answer is JSON in every case."""
         return self._memory.handle_tool_call(tool_name, args, **kwargs)
 
 

@@ -57,7 +57,7 @@ _HOOK_DELAY = 5.0
 """Seconds in which a hook may report a change after it was found in the file."""
 
 _LARGEST = 1 << 20
-"""Bytes of a memory file that is read; Hermes's own are a few thousand (G10)."""
+"""The most bytes of a memory file that are read; Hermes's own have a few thousand (G10)."""
 
 
 _HEADINGS = "\n".join(
@@ -71,12 +71,12 @@ class MemoryFiles:
 
     Args:
         home: the HERMES_HOME.
-        bus: where changes are published.
+        bus: the bus to which changes are published.
         clock: time.
     """
 
     def __init__(self, home: Path, bus: "MemoryBus", clock: Clock) -> None:
-        """Look at nothing yet."""
+        """Read nothing yet."""
         self._directory = home / "memories"
         self._home = str(home)
         self._bus = bus
@@ -97,7 +97,7 @@ class MemoryFiles:
             SpoolFull: the changes will be found again at the next check.
         """
         if not self._lock.acquire(blocking=False):
-            return  # another thread is looking
+            return  # another thread compares them already
         try:
             found = {store: _signature(self._directory / name) for store, name in FILES}
             if found == self._handled and session.scope.user in self._users:
@@ -117,7 +117,7 @@ class MemoryFiles:
 
     @contextmanager
     def writing(self, write: FileWrite) -> Iterator[bool]:
-        """Yield whether to publish a hook's write in the block: not if the file showed it."""
+        """Yield whether the block has to publish a hook's write; not if the file had shown it."""
         with self._lock:
             fresh = not self._was_found_in_file(write)
             yield fresh

@@ -1,4 +1,4 @@
-"""Writes of Hermes's ``memory`` tool, as its hook or a call's result reports them. Pure."""
+"""Reads the writes of Hermes's ``memory`` tool from its hook or from a call's result. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class ToolWrite(msgspec.Struct, frozen=True):
 
     @property
     def old_entry_metadata(self) -> dict[str, str]:
-        """The old entry as a hook's metadata name it."""
+        """The old entry, under the names of a hook's metadata."""
         told = {"old_text": self.old_text, "previous_content": self.previous}
         return {name: text for name, text in told.items() if text}
 
@@ -79,7 +79,7 @@ def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: i
     """Return the entry that an operation replaced or removed, if the result contains it.
 
     Args:
-        result: of the whole call.
+        result: the result of the whole call.
         operation: one of its operations.
         number: its place in a batch, from 1; 0 if it is the whole call.
     """

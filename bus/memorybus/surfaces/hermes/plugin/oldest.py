@@ -1,4 +1,4 @@
-"""Tables that forget: beyond a number of entries the oldest ones go (G10)."""
+"""Bounds tables: beyond a number of entries the oldest are removed (G10)."""
 
 from collections import OrderedDict
 from typing import Any

@@ -1,7 +1,7 @@
 """The memory provider that Hermes calls: every hook of its ABC, without importing Hermes.
 
-It keeps G9: no hook raises into Hermes, and no inline hook does more than one local write. Failures
-are counted, and logged once (`problems`).
+It keeps the guarantee G9: no hook raises into Hermes, and no inline hook does more than one local
+write. Failures are counted, and logged once (`problems`).
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class RecallStatus(msgspec.Struct, frozen=True):
 
 
 class HermesMemory:
-    """One instance, of which Hermes creates one per agent; all share the process's bus.
+    """One memory provider; Hermes creates one for each agent, and all share the process's bus.
 
     Args:
         process: the buses of the process.
         settings: reads the settings for a Hermes home.
-        hint: the session that Hermes notes for the calling thread, or "".
+        hint: returns the session that Hermes notes for the calling thread, or "".
         home: Hermes's home until `initialize` names it.
         clock: time.
     """
@@ -197,7 +197,7 @@ class HermesMemory:
         turn_author: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Publish a completed turn, in a shared chat in the scope of its author."""
+        """Publish a completed turn; in a shared chat it has the scope of its author."""
         author = scopes.author_of(turn_author)
         self._call_hook(
             "sync_turn",
@@ -210,7 +210,7 @@ class HermesMemory:
     # -- tools ------------------------------------------------------------------------------------
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **_: Any) -> str:
-        """Call a provider's tool; the answer is JSON whatever happens."""
+        """Call a provider's tool; the answer is JSON in every case."""
         failed = {"ok": False, "error": f"{tool_name}: memory is not available in this session"}
         answer = self._call_hook(
             "handle_tool_call", lambda c: c.call(tool_name, args or {}), failed
@@ -251,7 +251,7 @@ class HermesMemory:
         require_checkpoint: bool = False,
         **_: Any,
     ) -> str:
-        """Save the messages for good, then return what providers want kept in the summary.
+        """Save the messages durably, then return what providers want kept in the summary.
 
         Raises:
             SpoolError: the messages are not saved, so that Hermes must keep them; only with
@@ -287,7 +287,7 @@ class HermesMemory:
         )
 
     # -- set-up, status and backup ----------------------------------------------------------------
-    # Asked before any session; what they need is imported when they are called.
+    # Hermes calls these before any session; what they need is imported when they are called.
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         """Return the settings that Hermes's set-up and dashboard ask for."""
@@ -318,7 +318,7 @@ class HermesMemory:
         sys.stdout.write(f"\n  {said}\n\n")
 
     def get_status_config(self, provider_config: Any = None) -> dict[str, str]:
-        """Return what ``hermes memory status`` shows; within two seconds, also without Redis."""
+        """Return what ``hermes memory status`` shows, within two seconds, even without Redis."""
         from memorybus.surfaces.hermes.install import status
 
         return status.status_config(self._settings())

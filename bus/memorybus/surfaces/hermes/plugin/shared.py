@@ -1,8 +1,8 @@
 """What all memory providers of one Hermes process share: one bus, and what it knows of sessions.
 
-Hermes makes an instance per agent, a gateway up to 128 of them, and may end without a word. So no
-instance owns anything that would have to be closed: what was published is in the spool, and the
-flusher is the bus's.
+Hermes makes an instance for each agent, a gateway up to 128 of them, and may end without closing
+them. So no instance owns anything that must be closed: published events are in the spool, and the
+flusher belongs to the bus.
 """
 
 import atexit
@@ -23,10 +23,10 @@ from memorybus.surfaces.hermes.plugin.undone import UndoableTurns
 from memorybus.surfaces.hermes.problems import Problems, problems_path
 
 _SESSIONS = 1_024
-"""Sessions kept at hand; older ones are read from the host's notes again."""
+"""The most sessions kept in memory; older ones are read from the host's notes again (G10)."""
 
 LEAVING = 0.5
-"""Seconds that leaving Hermes may wait for Redis; what is unsent then is sent by who comes next."""
+"""Seconds that Hermes may wait for Redis at its end; unsent events are sent by a later process."""
 
 
 class SharedBus:
@@ -34,13 +34,13 @@ class SharedBus:
 
     Attributes:
         bus: the bus.
-        injected: what recall the windows of its sessions hold.
+        injected: the recalled items that the windows of its sessions contain.
         problems: the errors of its hooks.
-        turns: those of its sessions that may be undone.
+        turns: the turns of its sessions that may be undone.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock) -> None:
-        """Take a bus over."""
+        """Share a bus."""
         self.bus = bus
         self.clock = clock
         self.injected = InjectedRecall()
@@ -52,7 +52,7 @@ class SharedBus:
         self._files: dict[Path, MemoryFiles] = {}
 
     def knows(self, scope: Scope, session_id: str) -> bool:
-        """Say whether this host has met a session."""
+        """Say whether this host knows a session."""
         with self._lock:
             at_hand = recall_slot(scope, session_id) in self._sessions
         return at_hand or self.bus.sessions.get(scope, session_id) is not None
@@ -60,7 +60,7 @@ class SharedBus:
     def session(
         self, scope: Scope, session_id: str, details: Mapping[str, str] | None = None
     ) -> Session:
-        """Return a session where it stands, begun with `details` if this host has not met it.
+        """Return a session in its present state; begin it with `details` if it is unknown here.
 
         Raises:
             InvalidEvent, SpoolFull: see `MemoryBus.session`.
@@ -80,9 +80,10 @@ class SharedBus:
         title: str = "",
         details: Mapping[str, str] | None = None,
     ) -> Session:
-        """Start a session or go on with it, as the host's notes have it, and warm it up.
+        """Start a session, or continue it from the host's notes, and warm it up.
 
-        One that is under way in this process has asked for what its next turn needs.
+        A session that this process has in memory is not warmed up again: it has requested already
+        what its next turn needs.
         """
         with self._lock:
             known = self._sessions.get(recall_slot(scope, session_id))
@@ -97,11 +98,11 @@ class SharedBus:
                 warm=known is None,
             )
             if known is not None and known.ref == session.ref:
-                session = known  # it knows where its warm recall came from
+                session = known  # this object knows where its warm recall came from
             return self.keep(session)
 
     def keep(self, session: Session) -> Session:
-        """Remember where a session stands."""
+        """Remember a session's present state."""
         slot = recall_slot(session.scope, session.id)
         with self._lock:
             self._sessions[slot] = session
@@ -110,7 +111,7 @@ class SharedBus:
         return session
 
     def is_first(self, slot: str) -> bool:
-        """Say, once, that no turn of a session has begun in this process."""
+        """Say whether this is the first call for a session in this process."""
         with self._lock:
             first = slot not in self._begun
             self._begun[slot] = None
@@ -126,7 +127,7 @@ class SharedBus:
 
 
 def connect(settings: Settings) -> MemoryBus:
-    """Open a bus that lets Hermes leave at once, also while Redis hangs (G9)."""
+    """Open a bus that lets Hermes end soon, even while Redis hangs (G9)."""
     bus = MemoryBus.connect(settings)
     atexit.unregister(bus.leave)
     atexit.register(bus.leave, LEAVING)
@@ -134,7 +135,9 @@ def connect(settings: Settings) -> MemoryBus:
 
 
 class HermesProcess:
-    """The buses of a process, one for each place. Safe to call from any thread, and after a fork.
+    """The buses of a process: one for each data directory, Redis and namespace.
+
+    Any thread may call it, also after a fork.
 
     Args:
         connect: opens a bus.
@@ -152,7 +155,7 @@ class HermesProcess:
         self._shared: dict[tuple[Path, str, str], SharedBus] = {}
 
     def shared(self, settings: Settings) -> SharedBus:
-        """Return the bus of these settings with what belongs to it, opened if it is the first.
+        """Return the bus of these settings with what belongs to it; open it at the first call.
 
         Raises:
             SpoolError: nothing can be written under `data_dir`.
@@ -165,7 +168,7 @@ class HermesProcess:
             return self._shared[place]
 
     def _check_process(self) -> None:
-        """After a fork the locks may be held by threads that are not here; the buses go on."""
+        """Replace the locks after a fork, since threads of the parent may hold them."""
         if self._pid != os.getpid():
             self._pid, self._lock = os.getpid(), threading.Lock()
             self._shared = {
@@ -175,5 +178,5 @@ class HermesProcess:
 
 @cache
 def this_process() -> HermesProcess:
-    """Return the one of this process: what every instance that Hermes makes finds again."""
+    """Return the `HermesProcess` of this process, which all instances of Hermes share."""
     return HermesProcess()

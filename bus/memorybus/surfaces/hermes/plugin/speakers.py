@@ -1,10 +1,10 @@
-"""Who speaks in the sessions of one instance: a small state of scopes, without effects.
+"""Tracks who speaks in the sessions of one instance: a small state of scopes, without effects.
 
-In a chat that several people share, a turn and what happens in it belong to its author. Hermes says
-who that is when a turn starts and when it is over, and to no other hook. So it is remembered here:
-whose turn is under way (its recall, tools and writes), whose was the last that is over (what is
-asked ahead after it), and, by session, who spoke and said which words of the window. An agent has
-one turn at a time, and its queue is in order.
+In a chat that several people share, a turn and what happens in it belong to its author. Hermes
+names the author only when a turn starts and when it is over. So this module remembers the author of
+the current turn, for its recall, tools and writes; the author of the last completed turn, for what
+is requested ahead after it; and, by session, who spoke and which words of the window are theirs. An
+agent has one turn at a time, and its queue is in order.
 """
 
 from collections import OrderedDict
@@ -17,19 +17,19 @@ from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
 _REMEMBERED = 256
-"""Sessions; and of one, people and what they said (G10). Beyond it the oldest are forgotten."""
+"""The most sessions, and the most people and words of each; the oldest are forgotten (G10)."""
 
 
 class SessionSpeakers:
     """Who spoke in one session, and in which words.
 
     Attributes:
-        scopes: everybody who spoke.
-        said: what was said, and by whom; None if two people said the same.
+        scopes: the scopes of all people who spoke.
+        said: digests of what was said, each with its speaker; None if two people said the same.
     """
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Begin without speakers."""
         self.scopes: OrderedDict[Scope, None] = OrderedDict()
         self.said: OrderedDict[str, Scope | None] = OrderedDict()
 
@@ -42,46 +42,46 @@ class SessionSpeakers:
         drop_oldest(self.said, _REMEMBERED)
 
     def copy(self) -> "SessionSpeakers":
-        """Return the same for a session that goes on with this one's window."""
+        """Return a copy for a session that continues with this one's window."""
         other = SessionSpeakers()
         other.scopes, other.said = self.scopes.copy(), self.said.copy()
         return other
 
 
 class Speakers:
-    """Who speaks where. It is used under the instance's lock alone.
+    """The speakers of all sessions. It is used only under the instance's lock.
 
     Args:
-        scope: whose the sessions are, by what `initialize` was told.
+        scope: the scope of the sessions, from what Hermes passed to `initialize`.
         shared: whether several people may speak in them.
 
     Attributes:
-        now: whose turn is under way.
-        last: whose turn was over last.
+        now: the author's scope of the current turn.
+        last: the author's scope of the last completed turn.
     """
 
     def __init__(self, scope: Scope, *, shared: bool) -> None:
-        """Nobody has spoken yet: what happens is the sessions' own."""
+        """Begin before anybody has spoken: everything has the scope of the sessions."""
         self.now = self.last = self._scope = scope
         self._shared = shared
         self._heard: OrderedDict[str, SessionSpeakers] = OrderedDict()
 
     def started(self, session_id: str, scope: Scope, text: str) -> None:
-        """Note whose turn begins."""
+        """Note the author of a turn that begins."""
         self.now = scope
         self._speakers_of(session_id).note(scope, text)
 
     def completed(self, session_id: str, scope: Scope, text: str) -> None:
-        """Note whose turn is over."""
+        """Note the author of a turn that is over."""
         self.last = scope
         self._speakers_of(session_id).note(scope, text)
 
     def others(self, session_id: str) -> list[Scope]:
-        """Return the scopes of those who spoke in a session that is another's."""
+        """Return the scopes of other people who spoke in a session."""
         return [scope for scope in self._speakers_of(session_id).scopes if scope != self._scope]
 
     def moved(self, left: str, new_id: str) -> None:
-        """Note that a session goes on under another id."""
+        """Note that a session continues under another id."""
         if new_id not in self._heard:
             self._heard[new_id] = self._speakers_of(left).copy()
             drop_oldest(self._heard, _REMEMBERED)
@@ -89,10 +89,11 @@ class Speakers:
     def own(
         self, session_id: str, scope: Scope, window: Sequence[Mapping[str, Any]]
     ) -> Sequence[Mapping[str, Any]]:
-        """Return those messages of a window that may be published as one scope's.
+        """Return those messages of a window that may be published in one scope.
 
-        All, where only the session's own person speaks. Else the turns that are known to be the
-        scope's: the others were published as their authors' when they were over.
+        These are all messages if only the session's own person speaks. Otherwise they are the turns
+        that are known to belong to the scope: all others were published in the scopes of their
+        authors when they were over.
         """
         heard = self._speakers_of(session_id)
         if not self._shared and scope == self._scope and not self.others(session_id):

@@ -1,4 +1,4 @@
-"""How a session goes on when Hermes switches: decided purely, then taken."""
+"""Decides how a session continues when Hermes switches (pure), and publishes that step."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,7 +9,7 @@ from memorybus.surfaces.hermes.plugin.shared import SharedBus
 SwitchStep = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
 TOGETHER: frozenset[SwitchStep] = frozenset(("rewind", "compress", "branch"))
-"""Steps that everybody in a shared chat takes: its window goes on."""
+"""Steps that apply to all people in a shared chat, because its window continues."""
 
 
 def decide_step(
@@ -28,12 +28,12 @@ def decide_step(
     Args:
         left: the session it comes from.
         new_id: the session it goes to.
-        reset: the conversation begins anew.
-        rewound: turns were taken back.
+        reset: whether the conversation begins anew.
+        rewound: whether turns were undone.
         reason: Hermes's word: new_session, resume, branch, compression, or "".
-        early: hooks of the new session came before this switch, and began it.
-        known: this host has met the new session.
-        there: a delivered switch has led there already.
+        early: whether hooks of the new session came before this switch, and began it.
+        known: whether this host knows the new session.
+        there: whether a delivered switch has led there already.
     """
     if rewound or reason == "compression":
         return "rewind" if rewound else "compress"
@@ -49,9 +49,9 @@ def decide_step(
 def publish_step(
     step: SwitchStep, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
 ) -> None:
-    """Publish a step, remember where it led, and what the window there holds.
+    """Publish a step, and remember the session to which it led and the items of its window.
 
-    `undone` are the events that a rewind takes back.
+    `undone` are the events that a rewind retracts.
     """
     if step == "stay":
         return
@@ -74,7 +74,7 @@ def _switch_session(step: SwitchStep, shared: SharedBus, left: Session, new_id: 
     if step == "resume":
         return left.switched_to(new_id, reason="resume")
     if step == "link":
-        session = shared.session(left.scope, new_id)  # under way: no second root, no other epoch
+        session = shared.session(left.scope, new_id)  # it has begun: keep its root and epoch
         session.came_from(left)
         return session
     begun = left.switched_to(new_id, reset=True)

@@ -1,9 +1,10 @@
-"""The turns of a session that may be undone, and what each has published.
+"""Remembers the turns of a session that may be undone, and what each has published.
 
-Hermes says that turns were undone, not which: those its ``state.db`` has as taken back, else the
-last one. Their ends may be handed over later than that, and the person may have said the very same
-again meanwhile. So the turns that were begun are remembered with what they published: in the
-process, and in the host's notes for a session that is resumed in another one.
+Hermes reports that turns were undone, but not which ones: they are those that its ``state.db``
+marks as undone, or else the last one. Hermes may hand over the end of a turn after it was undone,
+when the person may already have said the very same again. So the turns that have begun are
+remembered with what they published: in the process, and in the host's notes in case another process
+resumes the session.
 """
 
 import threading
@@ -24,28 +25,28 @@ from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError
 from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
 
 _TURNS, _SESSIONS = 64, 1_024
-"""Turns of one session, and sessions, that are remembered (G10): `reconcile` finds older ones."""
+"""The most turns of a session, and the most sessions; `reconcile` finds older ones (G10)."""
 
 _EVENTS = 256
-"""Events of one turn that are remembered, the newest (G10)."""
+"""The most events of one turn that are remembered, the newest (G10)."""
 
 _SOON = 5_000
-"""How far (ms) the beginning of a turn and the time of its stored message may be apart."""
+"""The most milliseconds between the beginning of a turn and the time of its stored message."""
 
 _LOOKED_AT = 64
-"""Messages that are looked at, the newest (G10): more turns of a session are not remembered."""
+"""The most messages that are read, the newest: no more turns of a session are remembered (G10)."""
 
 
 class BegunTurn(msgspec.Struct, eq=False):
-    """A turn that was begun.
+    """A turn that has begun.
 
     Attributes:
-        mark: what the person said, as a digest.
-        at: when, milliseconds.
-        scope: whose turn it was: its author's, in a chat that several people share.
+        mark: the digest of what the person said.
+        at: when it began, milliseconds.
+        scope: its scope; in a chat that several people share, its author's.
         ids: the events that it published.
         over: whether Hermes has reported its end, or never will.
-        undone: whether it was taken back.
+        undone: whether it was undone.
     """
 
     mark: str
@@ -57,7 +58,7 @@ class BegunTurn(msgspec.Struct, eq=False):
 
 
 class TakenBack(msgspec.Struct, frozen=True):
-    """A message of the person's that Hermes has stored as taken back, and when it was stored."""
+    """A message of the person that Hermes has marked as undone, and when it was stored."""
 
     mark: str
     at: int
@@ -67,7 +68,7 @@ _decoder = msgspec.msgpack.Decoder(prepared(list[BegunTurn]))
 
 
 def mark_of(said: str) -> str:
-    """Return what stands for a person's words, whatever their white space."""
+    """Return the digest of a person's words, without regard to white space."""
     return text_digest(" ".join(clean_text(said).split()))
 
 
@@ -75,12 +76,12 @@ class UndoableTurns:
     """The turns by session slot. Safe to call from any thread.
 
     Args:
-        notes: this host's.
+        notes: this host's notes of sessions.
         clock: time.
     """
 
     def __init__(self, notes: HostSessions, clock: Clock) -> None:
-        """Know of none yet."""
+        """Begin without turns."""
         self._notes = notes
         self._clock = clock
         self._lock = threading.Lock()
@@ -94,14 +95,14 @@ class UndoableTurns:
     def over(
         self, slot: str, scope: Scope, said: str, stands: Callable[[], bool]
     ) -> BegunTurn | None:
-        """Return the turn whose end is handed over; None if it was undone meanwhile.
+        """Return the turn whose end Hermes hands over; None if it was undone meanwhile.
 
         Args:
-            slot: the session's.
-            scope: whose turn it is.
+            slot: the session's slot.
+            scope: the turn's scope.
             said: what the person said.
-            stands: whether its answer stands in Hermes's transcript; asked if the person has said
-                the same again since it was undone.
+            stands: says whether its answer is still in Hermes's transcript; called only if the
+                person has said the same again since the turn was undone.
         """
         with self._lock:
             open_ = [t for t in self._turns_of(slot) if t.mark == mark_of(said) and not t.over]
@@ -116,7 +117,7 @@ class UndoableTurns:
         return None if undone else turn
 
     def published(self, slot: str, event_id: str, turn: BegunTurn | None = None) -> None:
-        """Note the event of a turn that is over, for good; or one of the turn under way."""
+        """Note an event of `turn`, which is over, and save it; or note one of the current turn."""
         with self._lock:
             turns = self._turns_of(slot)
             of = turn or (turns[-1] if turns else None)
@@ -129,11 +130,12 @@ class UndoableTurns:
     def undo(
         self, slot: str, taken: Sequence[TakenBack] | None, *, told: bool = True
     ) -> dict[Scope, tuple[str, ...]]:
-        """Return the events of the turns that were undone and are not known as such yet, by author.
+        """Return the events of the turns that were undone since the last call, by author.
 
         Args:
-            slot: the session's.
-            taken: what Hermes has as taken back, oldest first; None if that cannot be read.
+            slot: the session's slot.
+            taken: the messages that Hermes has marked as undone, oldest first; None if they cannot
+                be read.
             told: whether Hermes reported an undo, so that at least one turn was undone.
         """
         with self._lock:
@@ -153,7 +155,7 @@ class UndoableTurns:
             return any(not turn.undone for turn in self._turns_of(slot))
 
     def carry(self, before: str, after: str) -> None:
-        """Note that a conversation goes on under another id; its turns may be undone there."""
+        """Note that a conversation continues under another id; its turns may be undone there."""
         with self._lock:
             self._turns[after] = self._turns_of(before)
             self._save(after)
@@ -176,9 +178,9 @@ class UndoableTurns:
         try:
             turns = _decoder.decode(self._notes.turns(slot) or b"\x90")
         except msgspec.MsgspecError:
-            return []  # another release's: `reconcile` finds what they would have shown
+            return []  # notes of another release; `reconcile` finds these turns
         for turn in turns:
-            turn.over = True  # no other process's end is handed over here
+            turn.over = True  # Hermes hands over no ends of turns of another process
         return turns
 
     def _save(self, slot: str) -> None:
@@ -189,10 +191,10 @@ class UndoableTurns:
 def find_undone(
     turns: Sequence[BegunTurn], taken: Sequence[TakenBack], *, told: bool
 ) -> list[BegunTurn]:
-    """Return the turns that were undone and are not known as such yet; pure.
+    """Return the turns that were undone, without those that are known to be undone already; pure.
 
-    See `UndoableTurns.undo`. A message belongs to the turn with the same words; where Hermes has
-    told of an undo and stored other words, to the turn of about the same time.
+    See `UndoableTurns.undo`. A message belongs to the turn with the same words. If there is none
+    and Hermes reported an undo, it belongs to a turn of about the same time.
     """
     live = [turn for turn in turns if not turn.undone]
     found: list[BegunTurn] = []
@@ -207,7 +209,7 @@ def find_undone(
 
 
 def _unmatched(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[TakenBack]:
-    """Return the messages that no turn stands for which is known to be undone."""
+    """Return the messages to which no turn belongs that is known to be undone."""
     known = Counter(turn.mark for turn in turns if turn.undone)
     fresh = []
     for one in taken:
@@ -219,13 +221,13 @@ def _unmatched(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[T
 
 
 # -- what `state.db` says --------------------------------------------------------------------------
-# A read waits for nobody; of what cannot be read nothing is said (G9), `reconcile` finds it later.
+# A read waits for no lock (G9). If the file cannot be read, `reconcile` finds these turns later.
 
 
 def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
-    """Return the newest messages of the person's that were taken back, oldest first.
+    """Return the newest messages of the person that were undone, oldest first.
 
-    None if that cannot be told: no such file, locked, damaged or of another schema.
+    Return None if the file is missing, locked, damaged or of another schema.
     """
     try:
         with StateDb(home / "state.db", wait=0) as db:
@@ -239,7 +241,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
 
 
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
-    """Say whether an answer is no taken-back one alone; in doubt, it is none."""
+    """Say whether an answer is stored and not only as undone; in doubt, return True."""
     try:
         with StateDb(home / "state.db", wait=0) as db:
             gone = db.newest(session_id, "assistant", taken_back=True, most=_LOOKED_AT)

@@ -1,9 +1,10 @@
-"""What a turn cost: what Hermes's own totals grew by between its start and its end.
+"""Measures what a turn cost: how much Hermes's own totals grew between its start and its end.
 
-Hermes 0.19 tells a memory provider neither model nor tokens, and its ``state.db`` holds totals of
-a session, never of a turn: what is not noted now cannot be found out later. Other processes may
-have gone on with the session meanwhile, so the total before is read when a turn starts. Hermes
-may report a turn when the next one has begun: then it ended where that one started.
+Hermes 0.19 passes a memory provider neither the model nor the tokens, and its ``state.db`` has
+totals of sessions, not of turns: what is not noted at once cannot be found out later. Other
+processes may have continued the session meanwhile, so the total before a turn is read when the turn
+starts. Hermes may report a turn after the next one has begun; then the start of the next one counts
+as its end.
 """
 
 import threading
@@ -18,14 +19,14 @@ from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, read_usage
 
 _REMEMBERED = 64
-"""Begun turns that are not reported as over (G10); an older one is published without tokens."""
+"""The most turns that wait for their end; older ones are published without tokens (G10)."""
 
 _LONGEST = 200
-"""Characters of a model's or a platform's name."""
+"""The most characters of a model's or a platform's name."""
 
 
 class TurnUsage(msgspec.Struct, frozen=True):
-    """What a turn or a sub-agent took; what is not known is left as it is here."""
+    """What a turn or a sub-agent used; an unknown value keeps its default."""
 
     model: str = ""
     tokens_in: int = 0
@@ -37,10 +38,10 @@ class TurnStart(msgspec.Struct, frozen=True):
     """A turn that has begun.
 
     Attributes:
-        session: where.
+        session: its session.
         said: what the person said, without scaffolding.
         model: the model that the hook named, or "".
-        total: what was counted before it, None if that could not be read.
+        total: the session's totals before it; None if they could not be read.
     """
 
     session: str
@@ -50,10 +51,10 @@ class TurnStart(msgspec.Struct, frozen=True):
 
 
 class UsageMeter:
-    """The turns of one instance. Safe to call from any thread; waits for no lock of Hermes's.
+    """Measures the turns of one instance. Any thread may call it; it waits for no lock of Hermes.
 
     Args:
-        path: Hermes's ``state.db``; None if there is none: nothing is known then.
+        path: Hermes's ``state.db``; None if there is none, so that nothing is known.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -63,20 +64,20 @@ class UsageMeter:
         self._starts: deque[TurnStart] = deque(maxlen=_REMEMBERED)
 
     def begins(self, session: str, message: str, model: str) -> None:
-        """Note what a session has counted when a turn of it starts."""
+        """Note the totals of a session when one of its turns starts."""
         start = TurnStart(session, _spoken_text(message), model, self._total(session))
         with self._lock:
             self._starts.append(start)
 
     def turn(self, session: str, user: str) -> TurnUsage:
-        """Return what the turn took that a user's words opened; a turn is asked for once."""
+        """Return what the turn that a user's words opened has used; call this once per turn."""
         with self._lock:
             start, following = self._take_start(session, _spoken_text(user))
         after = following.total if following else self._total(session)
         return _usage_between(start, after)
 
     def moved(self, session: str, new: str) -> None:
-        """Note that a turn goes on under another id, whose total begins at 0."""
+        """Note that a turn continues under another id, whose totals begin at 0."""
         total = self._total(session)
         with self._lock:
             own = [start for start in self._starts if start.session == session]
@@ -87,7 +88,7 @@ class UsageMeter:
             self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
 
     def delegation(self, child: str, told: TurnUsage) -> TurnUsage:
-        """Return what a sub-agent's session took, as `told`, else as it was counted."""
+        """Return what a sub-agent's session used: values of `told`, or else what Hermes counted."""
         total = self._total(child) if child else None
         if total is None or not total.model:
             return told
@@ -102,10 +103,10 @@ class UsageMeter:
         return read_usage(self._path, session) if self._path else None
 
     def _take_start(self, session: str, said: str) -> tuple[TurnStart | None, TurnStart | None]:
-        """Take out a turn's start with those before it, which were never reported as over.
+        """Remove a turn's start and those before it, which were never reported as over.
 
         Returns:
-            It, and the start that follows in the same session, if there is one.
+            The start, and the next one in the same session, if there is one.
         """
         own = [start for start in self._starts if start.session == session]
         if not own:
@@ -129,7 +130,7 @@ def _subtract(total: SessionUsage | None, other: SessionUsage | None) -> Session
 
 
 def _usage_between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
-    """Return what was counted between; a total that shrank was counted anew, and tells nothing."""
+    """Return what was used between two totals; a total that shrank was reset, and says nothing."""
     model = (start.model if start else "") or (after.model if after else "")
     took = _subtract(after, start.total if start else None)
     return (
@@ -154,7 +155,7 @@ def turn_start_details(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delegation_usage(told: Mapping[str, Any]) -> TurnUsage:
-    """Return the details of ``on_delegation``, under the names Hermes has for them elsewhere."""
+    """Return the details of ``on_delegation``, by the names that Hermes uses for them elsewhere."""
     tokens = told.get("tokens")
     tokens = tokens if isinstance(tokens, Mapping) else {}
     return TurnUsage(
@@ -170,7 +171,7 @@ def _name(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    """Return a number of things; -1 for what is none."""
+    """Return a value if it is a count, else -1."""
     if not isinstance(value, int) or isinstance(value, bool):
         return -1
     return value if 0 <= value < 1 << 63 else -1

@@ -64,7 +64,7 @@ class HistoryIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete it."""
+        """Delete the index."""
         self._db.close()
 
     # -- filling it -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from memorybus.surfaces.hermes.transcripts.stored_turns import (
 )
 
 _HELD = 32
-"""Turns held back for a summary that may follow: Hermes keeps three messages before it."""
+"""How many turns are held back for a summary that may follow: Hermes keeps messages before it."""
 
 
 class TurnRange(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class SessionGap(msgspec.Struct, frozen=True):
     Attributes:
         stored: the session.
         place: where it stands in the lineage.
-        scope: whose session it is.
+        scope: the session's scope.
         turns: how many turns it has; copies of other sessions' turns do not count.
         missing: the rows of the turns that the log lacks, ascending.
         recent: how many turns are too young to compare.
@@ -232,7 +232,7 @@ def without_copies(
     *,
     continued: bool,
 ) -> Iterator[StoredTurn]:
-    """Yield the turns that are no copies, in order.
+    """Yield the turns that are not copies, in order.
 
     Args:
         read: a session's turns, and the places where it was compressed.

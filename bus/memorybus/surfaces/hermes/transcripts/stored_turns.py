@@ -152,7 +152,7 @@ def _begin_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
 
 
 def _begin_merged_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:
-    """Return the turn that a user's message with a summary in it begins; None if none."""
+    """Return the turn that a user's message with a summary begins; None if it begins none."""
     user = scaffolding.without_summary(text) if row.role == "user" else ""
     return _begin_turn(msgspec.structs.replace(row, content=user), user, room) if user else None
 
