@@ -1,4 +1,4 @@
-"""The actions of the screen: the operations of `memorybus provider` and `memorybus dlq`."""
+"""Carries out the screen's actions: operations of `memorybus provider` and `memorybus dlq`."""
 
 from contextlib import closing
 from typing import Final
@@ -42,7 +42,7 @@ TopAct = PauseAct | LettersAct
 
 
 class ActQuestion(msgspec.Struct, frozen=True):
-    """What the operator is asked before an action.
+    """The question to the operator before an action.
 
     Attributes:
         act: the action.
@@ -61,7 +61,7 @@ class Acts:
     """Carries actions out; each call may wait for Redis, and for the lanes' owners.
 
     Args:
-        settings: where the bus is.
+        settings: the settings of the bus.
         operator: who acts, for the record.
         clock: time.
     """

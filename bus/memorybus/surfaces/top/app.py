@@ -29,7 +29,7 @@ from memorybus.text.redact import masked
 VIEWS: Final[tuple[TopView, ...]] = ("overview", "lanes", "letters", "tail")
 _TITLES: Final = ("1 Overview", "2 Lanes", "3 Dead letters", "4 Tail")
 _MESSAGE_WIDTH: Final = 300
-"""Characters of a message that is shown for a moment."""
+"""The most characters of a message that is shown for a moment."""
 
 _CSS: Final = """
 #head, #tabs { height: 1; padding: 0 1; }
@@ -52,7 +52,7 @@ class TopApp(App[None]):
     """The live view of a bus.
 
     Args:
-        settings: where the bus is.
+        settings: the settings of the bus.
         operator: who acts, for the record.
         clock: time.
     """
@@ -78,15 +78,15 @@ class TopApp(App[None]):
     ]
 
     class SnapshotArrived(Message):
-        """The reader has looked at the bus."""
+        """The reader has read the bus."""
 
         def __init__(self, snapshot: Snapshot) -> None:
-            """Carry what it saw."""
+            """Carry the snapshot."""
             super().__init__()
             self.snapshot = snapshot
 
     class ActPlanned(Message):
-        """It is known what an action would do."""
+        """The plan of an action is known."""
 
         def __init__(self, question: ActQuestion) -> None:
             """Carry the question to the operator."""
@@ -284,7 +284,7 @@ class TopApp(App[None]):
         self.push_screen(HelpDialog())
 
     def action_hold(self) -> None:
-        """Freeze the screen, or let it go on."""
+        """Freeze the screen, or let it follow the bus again."""
         self._held = not self._held
         self._reader.look_now(self.view)
         self._show_head()

@@ -10,14 +10,14 @@ from memorybus.surfaces.top.rows import TableRow
 
 _WORDS: Final = ("provider", "state", "lane", "group", "type", "reason", "key")
 _EVENTS: Final = ("time", "session", "what")
-"""Columns of text. All others hold numbers, and their heads are right-aligned as the cells are."""
+"""The columns of text. All others hold numbers: heads and cells are right-aligned."""
 
 MOST: Final = 500
 """The most rows that are shown (G10); the filter finds others."""
 
 
 class LiveTable(DataTable[Text]):
-    """A table of rows that are known by their keys.
+    """A table of rows that are identified by their keys.
 
     Args:
         columns: the heads of the columns.

@@ -20,7 +20,7 @@ def head_line(namespace: str, bus: BusState | None, silent: float, *, frozen: bo
     """Return the first line.
 
     Args:
-        namespace: of the bus.
+        namespace: the namespace of the bus.
         bus: the last state that was read; None before the first.
         silent: seconds since then.
         frozen: whether the operator froze the screen.

@@ -29,7 +29,7 @@ _EVENTS: Final = 200
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What the reader saw at one time.
+    """What the reader read at one time.
 
     Attributes:
         bus: the state of the bus; without a status if Redis could not be read.
@@ -50,7 +50,7 @@ class Reader:
     """Takes a snapshot once a second while it runs.
 
     Args:
-        settings: where the bus is.
+        settings: the settings of the bus.
         tell: receives each snapshot; called from the reader's thread.
         clock: time.
 

@@ -34,14 +34,14 @@ ERRORS = ("provider", "keys", "waiting", "group", "reason")
 EVENTS = ("time", "type", "session", "what")
 
 _NAME, _SESSION, _TYPE, _TEXT = 16, 14, 16, 200
-"""Characters of each column; the commands show the whole text."""
+"""The most characters of each column; the commands show the whole text."""
 
 
 class TableRow(msgspec.Struct, frozen=True):
     """One line of a table.
 
     Attributes:
-        provider: whose row it is; "" if it is nobody's.
+        provider: the provider that the row shows; "" if it shows none.
         name: what the row shows of the provider: a lane, a dead letter's key or error; an event's
             id. Actions and the cursor find the row by both.
         cells: the cells as they are shown.
@@ -53,7 +53,7 @@ class TableRow(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells this row from others of its table."""
+        """What distinguishes this row from others of its table."""
         return self.provider, self.name
 
     def contains(self, words: str) -> bool:

@@ -1,4 +1,4 @@
-"""Dead letters as people and programs read them; pure, and safe against hostile text."""
+"""Formats dead letters for people and programs; pure, and safe against hostile text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -151,7 +151,7 @@ def letter_text(shown: Mapping[str, Any], waiting: int, first: str) -> Text:
 
     Args:
         shown: the letter as `letter_json` has it.
-        waiting: how many events of its key wait, itself included.
+        waiting: how many events of its key wait, including this one.
         first: the event that waits before all others of its key.
     """
     text = Text()

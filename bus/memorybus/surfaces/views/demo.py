@@ -1,4 +1,4 @@
-"""The demo as people see it: one line for each step, progress bars, the recall, the timings."""
+"""Shows people the demo: one line for each step, progress bars, the recall, the timings."""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -1,4 +1,4 @@
-"""How well recall answered a file of questions, as people read it; pure."""
+"""Shows people how well recall answered a file of questions; pure."""
 
 from collections.abc import Iterable
 

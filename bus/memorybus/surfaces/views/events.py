@@ -1,4 +1,4 @@
-"""Events as people read them: one safe line each; pure."""
+"""Formats events for people, each as one safe line or whole, and for ``--json``; pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -165,6 +165,6 @@ def fields_json(event: AnyEvent) -> dict[str, Any]:
     """Return an event's own fields as ``--json`` shows them."""
     try:
         said: dict[str, Any] = msgspec.to_builtins(event)
-    except TypeError:  # values that JSON cannot hold: only damaged data has them
+    except TypeError:  # JSON cannot hold the values, which only damaged data has
         return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
     return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said

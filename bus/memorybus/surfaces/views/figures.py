@@ -1,4 +1,4 @@
-"""How figures are shown: short, with their unit; pure."""
+"""Formats figures: short, with their unit; pure."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Events that a search found, and their outcomes at each instance, as people read them; pure."""
+"""Shows people the events that a search found, and an event's outcome at each instance; pure."""
 
 from collections.abc import Iterable
 

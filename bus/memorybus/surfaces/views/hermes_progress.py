@@ -1,13 +1,13 @@
-"""The progress bar of a reconciliation."""
+"""Shows the progress of a reconciliation as bars."""
 
 from rich.progress import Progress, TaskID
 
 
 class ReconcileBars:
-    """One bar for each stage, and a word while the log is waited for."""
+    """Shows one bar for each stage, and a note while the run waits for the log."""
 
     def __init__(self, progress: Progress) -> None:
-        """Draw on a progress display that is open."""
+        """Draw on a progress display that is open already."""
         self._progress = progress
         self._what = ""
         self._task: TaskID | None = None
@@ -18,12 +18,12 @@ class ReconcileBars:
         self._task = self._progress.add_task(what, total=total)
 
     def advance(self, count: int) -> None:
-        """Go on; the log is not waited for any more."""
+        """Advance the bar, and remove the note."""
         if self._task is not None:
             self._progress.update(self._task, advance=count, description=self._what)
 
     def show_waiting(self, unsent: int) -> None:
-        """Say that the log is waited for."""
+        """Show the note that the run waits for the log."""
         if self._task is None:
             self.begin_stage("wait for the log", 0)
         if self._task is not None:

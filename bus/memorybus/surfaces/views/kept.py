@@ -1,4 +1,4 @@
-"""What providers keep about people, as tables; pure, with hostile text escaped."""
+"""Shows what providers keep about people, as tables; pure, with hostile text escaped."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

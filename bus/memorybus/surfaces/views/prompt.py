@@ -1,4 +1,4 @@
-"""What a prompt would be given, as people and programs read it; pure, hostile text escaped."""
+"""Shows what a prompt would be given, to people and programs; pure, hostile text escaped."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What ``memorybus rebuild`` shows people."""
+"""Shows people the plans, results and generations of ``memorybus rebuild``."""
 
 from typing import TYPE_CHECKING, Any
 

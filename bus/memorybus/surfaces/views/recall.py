@@ -1,4 +1,4 @@
-"""What was recalled, as people and programs read it; pure, with hostile text escaped."""
+"""Shows what was recalled, to people and programs; pure, with hostile text escaped."""
 
 from collections.abc import Iterable
 from typing import Any

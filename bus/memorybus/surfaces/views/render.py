@@ -1,4 +1,4 @@
-"""Tables and lines in the style of all commands; every text is escaped by `safe`."""
+"""Builds tables and lines in the style of all commands; `safe` escapes every text."""
 
 from collections.abc import Collection
 

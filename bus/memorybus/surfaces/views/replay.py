@@ -1,4 +1,4 @@
-"""What ``memorybus replay`` would do, as people read it."""
+"""Shows people what ``memorybus replay`` would do, and the copies."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The status as people read it: findings first, then figures; pure."""
+"""Shows people the status: findings first, then figures; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,7 +29,7 @@ from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.times import parse_timestamp
 
 _QUOTED = 1_000
-"""Characters of a finding that are shown; the JSON form has all."""
+"""The most characters of a finding that are shown; the JSON form has all."""
 
 
 def status_tables(status: Status, findings: Iterable[Finding], now_ms: int) -> list[Table | Text]:
@@ -193,7 +193,7 @@ class FittedToScreen:
     """
 
     def __init__(self, what: RenderableType) -> None:
-        """Remember it."""
+        """Remember the renderable."""
         self._what = what
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -1,4 +1,4 @@
-"""Sessions as an indented tree."""
+"""Shows sessions as an indented tree."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -28,7 +28,7 @@ _MOST_KEPT = 1_000
 """The most sessions at once; if there are more the oldest one is signed out."""
 
 _TRIES, _WITHIN = 5, 60.0
-"""So many wrong tokens from one address in so many seconds are checked, and no more."""
+"""The most wrong tokens from one address that are checked, and in how many seconds."""
 
 _NAME_LENGTH = 100
 """The most characters of a person's name."""
@@ -179,7 +179,7 @@ class Access:
         return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
     def _is_right(self, token: str, address: str) -> bool:
-        """Compare a token with the hash; that is slow by intent, so a right token is remembered."""
+        """Compare a token with the hash; as this is slow on purpose, right tokens are remembered."""
         known = sha256(self._key + token.encode("utf-8", "surrogatepass"))
         with self._lock:
             if known in self._bearers:

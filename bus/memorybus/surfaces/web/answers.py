@@ -1,4 +1,4 @@
-"""Responses: templates that are filled in, and errors as people read them."""
+"""Builds responses: filled-in templates, and errors as people read them."""
 
 from collections.abc import Mapping
 from pathlib import Path

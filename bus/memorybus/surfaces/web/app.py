@@ -1,4 +1,4 @@
-"""The application: pages, their acts and parts, under one guard."""
+"""Builds the application: pages, their acts and parts, behind one guard."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -38,12 +38,12 @@ class Endpoints:
     """Creates the endpoints of pages, acts and parts.
 
     Args:
-        site: what they share.
+        site: what the views share.
         pages: the views.
     """
 
     def __init__(self, site: Site, pages: tuple[Page, ...]) -> None:
-        """Remember them."""
+        """Remember the site and the pages."""
         self._site = site
         self._pages = pages
         self._assets = answers.asset_names()

@@ -15,10 +15,10 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.text.redact import masked
 
 Tell = Callable[[str, int, int], None]
-"""Receives the step, and how many positions of how many are done; 0 if that is unknown."""
+"""Receives the step, how many positions are done, and how many there are; 0 if unknown."""
 
 _KEPT = 20
-"""Errands that are remembered."""
+"""How many errands are remembered."""
 
 _log = logging.getLogger("memorybus")
 

@@ -1,11 +1,11 @@
-"""The fields of a form, read up to a bound."""
+"""Reads the fields of a form, up to a bound."""
 
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 LARGEST = 1 << 20
-"""Bytes of a form that are read."""
+"""The most bytes of a form that are read."""
 
 
 async def read(request: Request) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""Checks on every request: the host name it was sent to, and headers that restrict browsers."""
+"""Checks the host name of every request, and adds headers that restrict browsers."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""No inline script, no inline style, nothing of another host."""
+"""It allows no inline script, no inline style, and nothing from another host."""
 
 _HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # without any, a browser names no origin of a form
+    "referrer-policy": "same-origin",  # without a referrer, browsers hide a form's origin
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }

@@ -1,4 +1,4 @@
-"""Paths for programs: is the page up, does Redis answer, the bus's health, its metrics."""
+"""Tells programs whether the page is up, whether Redis answers, the bus's health and metrics."""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -54,7 +54,7 @@ class Canary:
     """Sends a canary at intervals, as `memorybus doctor` does; any thread may call it.
 
     Args:
-        settings: where the log is.
+        settings: the settings of the log.
         clock: time.
     """
 

@@ -1,4 +1,4 @@
-"""Fields of a request that say whose memories to show, and links with the same fields; pure."""
+"""Reads from a request's fields whose memories to show, and makes links with them; pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,8 +8,8 @@ from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.recall.model import RecallRequest
 
 OWNER: Final = ("user", "agent", "workspace")
-"""The fields that say whose memories. A field that is missing or empty stands for everyone's; only
-a workspace that is given and empty is a workspace of its own: none."""
+"""The fields that name the owner of memories. A missing or empty field stands for any owner; but
+a workspace that is given and empty stands for memories without a workspace."""
 
 
 _LONGEST = 15
@@ -27,7 +27,7 @@ def want_of(fields: Mapping[str, str]) -> RecallRequest:
 
 
 def owner_fields(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return those fields that say whose memories."""
+    """Return those fields that name the owner of memories."""
     there = {name: fields[name] for name in OWNER if name in fields}
     return {name: value for name, value in there.items() if value or name == "workspace"}
 

@@ -1,4 +1,4 @@
-"""The parts of a view: a page, its acts that change something, and data for its script."""
+"""The parts of a view: a page, its acts, which change something, and data for its script."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class PageRequest:
 
     @property
     def operator(self) -> str:
-        """Return who acts, as records name them."""
+        """Return the name of the person who acts, for records."""
         return self.who.name if self.who else ""
 
     def bus_state(self) -> BusState:
@@ -79,7 +79,7 @@ class Act:
     Attributes:
         path: where its form is sent.
         what: what it does, as the log records it: "pause provider".
-        do: does it, on a thread; it raises `MemoryBusError` where it cannot.
+        do: does it, on a thread; it raises `MemoryBusError` if it fails.
         recorded: the names of form fields that the log records as well. Never name a field that
             holds people's words, because they would stay in the log.
     """

@@ -11,7 +11,7 @@ EVERY = 5.0
 """Seconds between two recorded moments."""
 
 SPAN = 3_600.0
-"""Seconds that are kept."""
+"""How many seconds are kept."""
 
 
 class Moment(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Runs the page until it is told to stop."""
+"""Runs the page until a signal stops it."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from memorybus.surfaces.web.site import Site
 from memorybus.text.redact import mask_record
 
 GRACE = 3
-"""Seconds that requests may take to end when we are told to stop."""
+"""Seconds that open requests may still take when the server stops."""
 
 
 def build_site(settings: Settings) -> Site:
@@ -48,7 +48,7 @@ def run(settings: Settings, where: Address, tell: Callable[[Address, bool], None
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
-        settings: of the bus.
+        settings: the settings of the bus.
         where: the address; port 0 lets the system choose one.
         tell: called when the server listens, with its address and whether people may act.
 

@@ -1,4 +1,4 @@
-"""Events as rows of a table; pure."""
+"""Formats events as rows of a table; pure."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Signing in and out with the token."""
+"""Signs people in and out with the token."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request

@@ -18,7 +18,7 @@ class Site:
     """The page of a bus.
 
     Attributes:
-        settings: of the bus.
+        settings: the settings of the bus.
         clock: time.
         bus_state: the state of the bus, read once a second at most.
         past: the figures of the last hour.

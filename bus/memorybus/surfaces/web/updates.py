@@ -17,7 +17,7 @@ EVERY = 2.0
 
 
 def wants_events(request: Request) -> bool:
-    """Say whether a script requests server-sent events, and not a browser the page."""
+    """Say whether a script requests server-sent events, instead of a browser the page."""
     return "text/event-stream" in request.headers.get("accept", "")
 
 

@@ -1,4 +1,4 @@
-"""Correct or delete one memory: first the plan is shown; with a reason it is carried out."""
+"""Corrects or deletes one memory: shows the plan first, and carries it out with a reason."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ WAIT: Final = 5.0
 
 ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}
 WHICH: Final = ("provider", "event", "mark")
-"""The fields that say which memory, besides those that say whose."""
+"""The fields that name a memory, in addition to those that name its owner."""
 
 _SHOWN = 300
 """The most characters of an event that are shown."""

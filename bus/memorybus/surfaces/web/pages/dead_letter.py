@@ -1,4 +1,4 @@
-"""One dead letter: why it was refused, the traceback, its event, and the events behind it."""
+"""Shows one dead letter: why it was refused, the traceback, its event, and the events behind it."""
 
 import re
 from collections.abc import Mapping

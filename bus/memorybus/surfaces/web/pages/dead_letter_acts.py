@@ -1,4 +1,4 @@
-"""Retry, edit or discard dead letters: first the plan is shown; with a reason it is carried out."""
+"""Retries, edits or discards dead letters: shows the plan, and carries it out with a reason."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -27,7 +27,7 @@ from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
 WAIT: Final = 5.0
-"""Seconds to wait for the lanes' owners; they do later what they have not done by then."""
+"""Seconds to wait for the lanes' owners; what they have not done by then, they do later."""
 
 SHOWN: Final = 50
 """How many keys of a plan are shown."""
@@ -56,7 +56,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def selection_from(fields: Mapping[str, str]) -> LetterSelection:
-    """Return which letters the fields of a path or a form select; pure."""
+    """Return the selection that the fields of a path or a form make; pure."""
     return LetterSelection(
         event=fields.get("event") or None,
         key=fields.get("key") or None,

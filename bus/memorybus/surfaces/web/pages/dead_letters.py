@@ -1,4 +1,4 @@
-"""Dead letters by error and by key: the reason, the number of tries, the events behind.
+"""Shows dead letters by error and by key: the reason, the number of tries, the events behind.
 
 However many there are, the view reads only the first of each lane, `MOST` in all, and says so if
 there are more; `memorybus dlq ls` reads all of them.

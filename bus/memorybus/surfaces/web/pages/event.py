@@ -1,4 +1,4 @@
-"""One event: its content, where it is stored, and its outcome at each provider."""
+"""Shows one event: its content, where it is stored, and its outcome at each provider."""
 
 from collections.abc import Mapping
 from contextlib import closing

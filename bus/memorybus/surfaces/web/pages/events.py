@@ -1,4 +1,4 @@
-"""The search for events: a form, the events found, and a search that goes on until it is stopped.
+"""The search for events: a form, the events found, and a search that can be stopped.
 
 One request searches for `SECONDS` at most, so that it is answered soon however long the history is.
 The page shows what was found, and requests more from where the search stopped.
@@ -27,7 +27,7 @@ SECONDS: Final = 0.15
 """Seconds that one request searches."""
 
 PAGE_SIZE: Final = 25
-"""Events on a page."""
+"""How many events a page has."""
 
 FIELDS: Final = ("q", "session", "user", "type", "since", "until")
 """The fields of the form; every link repeats their values."""
@@ -89,7 +89,7 @@ def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchRequest:
     """Return which events a form asks for; pure.
 
     Raises:
-        ConfigError: a time that cannot be read, or an unknown type.
+        ConfigError: a time cannot be read, or the type is unknown.
     """
     words = tuple(phrase or word for phrase, word in _WORD.findall(fields["q"]))
     named = words[0].lower() if len(words) == 1 and _ID.fullmatch(words[0]) else None

@@ -1,4 +1,4 @@
-"""History: the archive, copies and generations with their progress, rebuild and rollback."""
+"""Shows the archive, copies and generations with their progress; starts rebuild and rollback."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

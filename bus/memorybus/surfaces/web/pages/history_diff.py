@@ -1,4 +1,4 @@
-"""What two generations or copies of a provider would recall, side by side."""
+"""Shows what two generations or copies of a provider would recall, side by side."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -59,7 +59,7 @@ def instances(provider: str, sight: InstancesView) -> list[str]:
 
 
 def _scope_fields(request: PageRequest) -> dict[str, str]:
-    """Return the scope of the question; the settings decide where nothing is given."""
+    """Return the scope of the question; the settings decide what is not given."""
     own = request.settings
     default = {"agent": own.agent, "user": own.user, "workspace": own.workspace}
     return {name: request.query.get(name, value) for name, value in default.items()}

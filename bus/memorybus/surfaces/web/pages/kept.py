@@ -1,4 +1,4 @@
-"""What a provider keeps about a person: each memory, its event, and links to change it."""
+"""Shows what a provider keeps about a person: each memory, its event, and links to change it."""
 
 from collections.abc import Mapping
 from typing import Any, Final

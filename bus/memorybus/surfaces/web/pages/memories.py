@@ -1,4 +1,4 @@
-"""Memories: the people about whom providers keep something, page by page."""
+"""Shows the people about whom providers keep memories, page by page."""
 
 from collections.abc import Mapping
 from typing import Any, Final

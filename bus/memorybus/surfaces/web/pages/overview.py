@@ -1,4 +1,4 @@
-"""The overview: the findings, and each provider's progress."""
+"""Shows the findings, and each provider's progress."""
 
 from collections.abc import Mapping
 from typing import Any

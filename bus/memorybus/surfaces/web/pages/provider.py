@@ -1,4 +1,4 @@
-"""A provider: its lanes, the keys that fail; pause and resume."""
+"""Shows a provider's lanes and its failing keys; pauses and resumes it."""
 
 from collections.abc import Mapping
 from typing import Any

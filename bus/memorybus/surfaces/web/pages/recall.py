@@ -1,4 +1,4 @@
-"""Recall: ask a prompt as a person's next one; show the answers, their times and the block."""
+"""Asks a prompt as a person's next one, and shows the answers, their times and the block."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -31,7 +31,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def form_fields(request: PageRequest) -> dict[str, str]:
-    """Return the fields of the form; the settings fill the scope where it is not given."""
+    """Return the fields of the form; the settings decide the scope if it is not given."""
     settings = request.settings
     own = {"user": settings.user, "agent": settings.agent, "workspace": settings.workspace}
     fields = {name: request.query.get(name, own.get(name, "")).strip() for name in FIELDS}

@@ -1,4 +1,4 @@
-"""Sessions as a tree: which one each came from, and why, according to the newest events.
+"""Shows sessions as a tree: which one each came from, and why, according to the newest events.
 
 One view reads at most `MOST` events, for at most `SECONDS`, however long the history is; older
 sessions are on the next pages. `memorybus sessions tree` reads all events.

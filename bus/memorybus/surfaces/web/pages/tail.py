@@ -1,4 +1,4 @@
-"""The live tail: the newest events, updated every two seconds while the page is open."""
+"""Shows the newest events, updated every two seconds while the page is open."""
 
 from collections.abc import Mapping
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The live workers, and the recall jobs of each provider."""
+"""Shows the live workers, and the recall jobs of each provider."""
 
 from collections.abc import Mapping
 from typing import Any
