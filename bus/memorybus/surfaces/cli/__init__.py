@@ -1,7 +1,7 @@
 """The command line: it reads arguments, calls an operation and shows the result by a view.
 
-Operations, views, the client, health and child processes enter; a command imports most of them when
-it runs. The entry point ``memorybus`` calls it.
+It imports operations, views, the client, health and child processes, most of them only when a
+command runs. The entry point ``memorybus`` calls it.
 """
 
 from collections.abc import Sequence

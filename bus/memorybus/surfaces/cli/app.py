@@ -80,7 +80,7 @@ def build_app() -> App:
     app = App(
         name="memorybus",
         help=_HELP,
-        version=lambda: f"memorybus {version('memorybus')}",  # 6 ms, and few ask for it
+        version=lambda: f"memorybus {version('memorybus')}",  # it takes 6 ms, and is rare
         help_format="markdown",
         version_format="plaintext",
         suppress_keyboard_interrupt=False,

@@ -1,4 +1,4 @@
-"""``memorybus config``: which settings hold, and why; the token of the page."""
+"""``memorybus config``: show the settings and their origins, and make the token of the page."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Commands that care for the system: doctor."""
+"""``memorybus doctor``: check everything."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Options given as ``key=value`` on a command line."""
+"""Parses options given as ``key=value`` on a command line."""
 
 import math
 import re
@@ -17,7 +17,7 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
     A number that JSON does not have, like ``inf``, stays a text.
 
     Raises:
-        ConfigError: a word without ``=``, or one that carries a secret.
+        ConfigError: a word has no ``=``, or its name is that of a secret.
     """
     found: dict[str, Any] = {}
     for word in words:
@@ -31,7 +31,7 @@ def split_word(word: str) -> tuple[str, str]:
     """Return the name and the value of a ``key=value`` word.
 
     Raises:
-        ConfigError: it has no name or no ``=``.
+        ConfigError: the word has no name or no ``=``.
     """
     name, equals, value = word.partition("=")
     if not (name and equals):

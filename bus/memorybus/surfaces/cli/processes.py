@@ -1,4 +1,4 @@
-"""Commands that run something: demo, up, worker."""
+"""The commands that run processes: demo, up, worker."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""What the commands of history share: checked stores, a progress bar, a note on Ctrl-C."""
+"""What several commands share: checked stores, progress bars, a note on Ctrl-C."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

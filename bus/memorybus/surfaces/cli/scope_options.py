@@ -51,7 +51,7 @@ class ScopeOptions:
     all_workspaces: Annotated[FlagOption, Parameter(help="Memories of every workspace.")] = False
 
     def filter_for(self, own: Scope) -> ScopeFilter:
-        """Return whose memories to ask for; `own` decides where no option is given.
+        """Return whose memories to ask for; `own` decides what no option gives.
 
         Raises:
             ConfigError: an option names one, and another asks for all.

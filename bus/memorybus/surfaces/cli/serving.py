@@ -1,4 +1,4 @@
-"""``memorybus serve``: the page of operators."""
+"""``memorybus serve``: serve the page of operators."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""``memorybus status``: the status once, or again every second."""
+"""``memorybus status``: show the status once, or again every second."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -85,7 +85,7 @@ def _judge(settings: Settings, status: "Status") -> "Verdict":
 
 
 def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
-    """Name foreign keys at the place of ours: their partitions look idle, but do not work."""
+    """Name foreign keys under names of ours: their partitions look idle, but do not work."""
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 

@@ -1,4 +1,4 @@
-"""``memorybus tools``: list the tools that providers offer a model, and call one by hand."""
+"""``memorybus tools``: list the tools that providers offer a model, and call one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from memorybus.surfaces.views.render import grid, line
 from memorybus.surfaces.views.safe import json_text
 
 SESSION = "memorybus-tools"
-"""The session of calls by hand, unless --session names another."""
+"""The session of these calls, unless --session names another."""
 
 
 _TIMEOUT = 10.0

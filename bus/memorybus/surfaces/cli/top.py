@@ -1,4 +1,4 @@
-"""``memorybus top``: the bus in a terminal, live."""
+"""``memorybus top``: show the bus live in a terminal."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The commands for dead letters: showing them, retrying, editing and discarding them.
+"""The commands that show, retry, edit and discard dead letters.
 
 What they do is in `memorybus.operations.dead_letters`.
 """

@@ -33,7 +33,7 @@ from memorybus.surfaces.views.output import NOTHING_DONE
 from memorybus.surfaces.views.safe import one_line
 
 SHOWN = 50
-"""How many keys, or refused events, are shown to people; JSON has them all."""
+"""The most keys, or refused events, that people see; JSON has them all."""
 
 
 class DeadLetterAct:
@@ -43,8 +43,8 @@ class DeadLetterAct:
         """Read the settings.
 
         Args:
-            common: where the bus is.
-            execute: carry the plan out; otherwise only show it.
+            common: the options that lead to the settings.
+            execute: whether to carry the plan out; otherwise it is only shown.
             wait: seconds to wait for the workers that own the lanes.
         """
         self._output = common.output()
@@ -63,8 +63,8 @@ class DeadLetterAct:
 
         Args:
             action: what to do.
-            wanted: with which dead letters.
-            reason: why.
+            wanted: selects the dead letters.
+            reason: the reason, for the record.
             event: the fields of an edited event.
 
         Raises:

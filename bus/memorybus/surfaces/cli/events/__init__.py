@@ -1,4 +1,4 @@
-"""The commands for events: publishing them from files, showing and searching them, by session too.
+"""The commands that publish events from files, show and search them, and show their sessions.
 
 Each module has the commands of one name; what they do is in `memorybus.operations`.
 """

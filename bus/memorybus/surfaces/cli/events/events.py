@@ -1,4 +1,4 @@
-"""``memorybus events``: the log, listed or followed."""
+"""``memorybus events``: list, follow and search the log, and show one event."""
 
 import re
 from collections.abc import Iterable, Iterator

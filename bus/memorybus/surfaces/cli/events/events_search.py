@@ -1,4 +1,4 @@
-"""``memorybus events search``: one page of a search, its progress, and how to go on.
+"""``memorybus events search``: show one page of a search, its progress, and how to continue.
 
 This module is imported when the command runs, not with the command line.
 """
@@ -27,8 +27,8 @@ class SearchCommand:
         """Read the settings.
 
         Args:
-            common: where the bus is.
-            wanted: which events.
+            common: the options that lead to the settings.
+            wanted: the events to search for.
             before: where an earlier search stopped.
         """
         self._output = common.output()
@@ -93,7 +93,7 @@ class SearchBar:
         self._task = self._bar.add_task("searching", total=None)
 
     def show(self, search: EventSearch) -> bool:
-        """Show how far a search is; return False, so that the search goes on."""
+        """Show how far a search is; return False, so that the search continues."""
         if search.looked >= SILENT_EVENTS:
             self._bar.start()
             what = f"searching, back to {(iso(search.reached) or '')[:19]}"

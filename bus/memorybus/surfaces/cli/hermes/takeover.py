@@ -1,4 +1,4 @@
-"""``memorybus hermes install``: the providers that Hermes has are offered to the bus."""
+"""``memorybus hermes install``: offers to take over the providers that Hermes has."""
 
 import io
 from collections.abc import Mapping, Sequence

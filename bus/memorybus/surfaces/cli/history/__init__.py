@@ -1,4 +1,4 @@
 """The commands that work on the history: ``memorybus archive|replay|rebuild|verify|diff``.
 
-The operations on copies, rebuilds and the archive enter. Only the root command imports them.
+They import the operations on copies, rebuilds and the archive. Only the root command imports them.
 """

@@ -1,4 +1,4 @@
-"""The commands for what is remembered: asking for it, listing, exporting and forgetting it.
+"""The commands that recall, list, correct, delete, export and forget what is remembered.
 
 Each module has the commands of one name; what they do is in `memorybus.operations`.
 """

@@ -111,7 +111,7 @@ def run_export(
 
 
 def _export(settings: "Settings", output: Output, asked: "ExportRequest") -> "ExportResult":
-    """Do what is asked, with a progress bar; Ctrl-C says what is there then."""
+    """Export with a progress bar; on Ctrl-C, print whether anything was written."""
     from memorybus.operations.export import run_export as export_lines
 
     said = _INTERRUPTED if asked.file is not None else "interrupted: this is not all of it"

@@ -1,5 +1,5 @@
 """The commands ``memorybus provider``: list, add, set up, test, pause, limit, move and remove.
 
-The operations on providers enter, and a dialogue that asks a person. The root command imports
-them, and `memorybus hermes` the setup.
+They import the operations on providers, and a dialogue that asks a person. The root command imports
+them, and `memorybus hermes` imports the setup.
 """

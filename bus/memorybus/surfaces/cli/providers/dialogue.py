@@ -1,4 +1,4 @@
-"""Questions at a terminal: asked on stderr, answered on stdin; a secret is not echoed."""
+"""Asks questions on stderr and reads the answers from stdin; a secret is not echoed."""
 
 from collections.abc import Callable, Sequence
 from getpass import getpass

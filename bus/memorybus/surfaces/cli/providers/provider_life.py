@@ -1,4 +1,4 @@
-"""``memorybus provider add|pause|resume|remove``."""
+"""``memorybus provider add|pause|resume|remove``: change which instances run."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -94,8 +94,8 @@ class Setup:
 
     Args:
         common: the options that lead to the settings.
-        output: where results go.
-        dialogue: asks a person; None to ask nobody.
+        output: where results are shown.
+        dialogue: asks a person; None if nobody is asked.
         test: whether an instance is tried before it is written.
         wait: seconds in which the test must recall what it wrote.
     """
@@ -126,7 +126,7 @@ class Setup:
         """Set up the instances one after the other; return what was done.
 
         Args:
-            words: instances, as the command takes them; a person is asked if there are none.
+            words: the instances, as on the command line; a person is asked if there are none.
             changes: words ``key=value``.
             secrets: options whose values are on `lines`.
             lines: where secrets are read; standard input if None.

@@ -1,4 +1,4 @@
-"""The values of an instance's options: from flags, and from a person who is asked."""
+"""Collects the values of an instance's options from flags and from a person."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -32,7 +32,7 @@ def wishes_from_flags(
         lines: where secrets are read.
 
     Raises:
-        ConfigError: a word that fits no instance or no option, or a line that is missing.
+        ConfigError: a word fits no instance or no option, or a line is missing.
     """
     from memorybus.operations.providers.answers import default_variable
     from memorybus.operations.providers.setup import SetupAnswers
@@ -55,7 +55,7 @@ def wishes_from_flags(
 
 
 def _split(word: str, wishes: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
-    """Return instance, option and value of a word."""
+    """Return the instance, the option and the value of a word."""
     left, text = split_word(word)
     if len(wishes) == 1:
         (name,) = wishes
@@ -128,7 +128,7 @@ def _fields_to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterato
 
 
 def _ask(dialogue: Dialogue, field: OptionField, before: str) -> Any:
-    """Return the answer as a value; None for none."""
+    """Return the answer as a value; None if there is none."""
     from memorybus.operations.providers.answers import parse_answer
 
     _explain(dialogue, field)
