@@ -24,7 +24,7 @@ class UnreadableQuestions(MemoryBusError):
 
 
 class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question and the texts that its answer must hold.
+    """A question and the texts that its answer must contain.
 
     Attributes:
         question: the question.

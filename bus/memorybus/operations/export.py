@@ -147,7 +147,7 @@ def _read_memories(
 ) -> Iterator[bytes]:
     """Yield the memories that a provider's instance keeps now, each as a line.
 
-    The instance is asked page by page while its lanes go on: a memory that is written or erased
+    The instance is asked page by page while its lanes run: a memory that is written or erased
     meanwhile may be missing, or occur twice. Pause the provider for an exact export.
     """
     with Stores(settings) as stores:

@@ -91,7 +91,7 @@ def scan_events(
 
     Args:
         history: archive and log.
-        wanted: which events.
+        wanted: selects the events.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.scan(wanted.query(), damage=DamageHandler(unread))
@@ -109,8 +109,8 @@ def newest_events(
 
     Args:
         history: archive and log.
-        wanted: which events.
-        limit: how many events at most.
+        wanted: selects the events.
+        limit: the most events to return.
         heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """

@@ -35,7 +35,7 @@ def export_archive(
         step: called for each segment.
 
     Raises:
-        ConfigError: the directory holds an archive of this log already.
+        ConfigError: the directory contains an archive of this log already.
         ArchiveUnavailable: the log does not exist, or its archive lacks a part that was sealed.
         ArchiveDamaged: a segment cannot be read, or a written one cannot be read back.
         LogUnavailable: Redis does not answer.

@@ -31,7 +31,7 @@ class ArchiveVerified(msgspec.Struct, frozen=True):
 
 
 def verify_archive(settings: Settings, step: Callable[[], None]) -> ArchiveVerified:
-    """Check every file; report also what Redis counts as sealed although no file holds it.
+    """Check every file; report also what Redis counts as sealed although no file contains it.
 
     Args:
         settings: the settings of the log.

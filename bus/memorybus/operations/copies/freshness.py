@@ -73,7 +73,7 @@ def find_free_name(
 ) -> str:
     """Return an unused name for the next generation, or for a copy to compare with.
 
-    Names are also looked for on disk: after a loss of Redis, generations that it no longer knows
+    Names are also searched on disk: after a loss of Redis, generations that it no longer knows
     may still have files there.
     """
     base, _, first = next_name(provider, view, purpose).rpartition("@")
@@ -84,7 +84,7 @@ def find_free_name(
 def describe_leftovers(stores: Stores, name: str) -> str:
     """Return, in words, what already exists under an instance's name; "" if nothing does.
 
-    Only files in this data directory are looked at.
+    On disk, only this data directory is searched.
     """
     if name in stores.settings.providers or name in stores.roster.providers():
         return "it is a provider of its own"

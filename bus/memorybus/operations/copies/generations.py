@@ -34,7 +34,7 @@ class Generation(msgspec.Struct, frozen=True):
         name: the instance.
         provider: the provider of which it is a generation.
         state: ``live``, ``kept`` (for a rollback), ``filling``, ``unused`` or ``dropped``.
-        query: which events it takes; empty for all.
+        query: selects the events that it takes; empty for all.
         until_then: whether it goes back to an earlier time: it lacks the events between that time
             and its making.
         options: the options in which it differs from the provider.

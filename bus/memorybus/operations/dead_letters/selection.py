@@ -62,9 +62,9 @@ class OperatorDecision(msgspec.Struct, frozen=True):
 
     Attributes:
         action: what to do.
-        reason: why.
+        reason: the reason.
         operator: who decided.
-        at: when (milliseconds).
+        at: the time of the decision, milliseconds.
         event: the fields of the edited event.
     """
 

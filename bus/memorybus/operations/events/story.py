@@ -1,4 +1,4 @@
-"""Tells what became of one event: where it lies, and whether each provider has applied it.
+"""Finds out what became of an event: where it lies, and whether each provider has applied it.
 
 It reads what `status` reads: checkpoints, done-sets, dead letters, pauses. It costs one round trip
 for all lanes, the lane's dead letters if the event's key is parked, and at most `DECISIONS` events

@@ -28,7 +28,8 @@ class RefusedInput(msgspec.Struct, frozen=True):
     Attributes:
         what: the file, address, record, session or turn.
         why: the reason; it begins with the place, if there is one.
-        place: where in it the reason lies, such as ``file:line``; "" if all of it is meant.
+        place: where in it the reason lies, such as ``file:line``; "" if the reason concerns all of
+            it.
     """
 
     what: str

@@ -87,7 +87,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
         at: its time, milliseconds; 0 if unknown.
         speaker: who said it.
         event: id of the event that brought it; "" if its provider does not know.
-        until: when something newer replaced it, milliseconds; 0 if it still holds.
+        until: when something newer replaced it, milliseconds; 0 if it is still valid.
         name: its name for the provider's tools; "" if it has none.
         former: whether it is what an entry said before it was replaced or removed.
     """
@@ -170,7 +170,7 @@ def list_people(
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> People:
-    """Return the people of whom providers keep something, as far as providers can tell.
+    """Return the people of whom providers keep something, as far as providers can list them.
 
     Args:
         settings: the settings of the bus.

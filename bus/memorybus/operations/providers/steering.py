@@ -141,7 +141,7 @@ def retry_now(
 ) -> RetryNow:
     """Let workers try at once what waits for another try, and dead letters if that is planned.
 
-    This may be repeated: a try that is under way goes on.
+    This may be repeated: it does not interrupt a try that is running.
 
     Raises:
         LogUnavailable: Redis is away.

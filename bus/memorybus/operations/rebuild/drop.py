@@ -137,7 +137,7 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
         if first in what.dropped:
             _check_state_is_here(work.stores, first)
             if pause.paused_by_person(first) is None:
-                # Nobody paused it, so a worker may still take its lanes.
+                # Its lasting pause was ended, so a worker may still take its lanes.
                 pause.begin_before_deletion(first)
             else:
                 pause.begin(first)

@@ -99,7 +99,7 @@ class _EnvelopeMaker:
         self._at = at
 
     def memory_events(self, kept: ForeignMemory) -> Iterator[Envelope]:
-        """Yield the write of a memory, and its removal if it no longer holds."""
+        """Yield the write of a memory, and its removal if it is no longer true."""
         kept = self._with_agent_owner(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
         key = store_key(kept.store, scope)

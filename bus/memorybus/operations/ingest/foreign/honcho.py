@@ -4,7 +4,7 @@ Read in honcho-ai 2.7.0 (``honcho/api_types.py``): ``MessageResponse`` has ``id`
 ``peer_id``, ``session_id``, ``created_at``; ``ConclusionResponse`` has ``id``, ``content``,
 ``observer_id``, ``observed_id``, ``session_id``, ``created_at``. A page of either is ``{"items":
 […], "page", "size", "total", "pages"}`` (``honcho/pagination.py``). Honcho has no export of its
-own: a file holds such pages, or their items, in any mixture.
+own: a file contains such pages, or their items, in any mixture.
 """
 
 from memorybus.operations.ingest.foreign.model import (

@@ -30,7 +30,7 @@ class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
         id: the source's own id, with its kind if ids of two kinds may be the same.
         text: what is remembered.
         at: when it was remembered first, milliseconds; None if the source does not say.
-        until: when it ceased to hold, milliseconds; None if it still holds.
+        until: when it ceased to be true, milliseconds; None if it is still true.
         user: the person it is about; empty if the source does not say.
         agent: the agent that remembers it; empty if the source does not say.
         workspace: the project; empty if the source does not say.

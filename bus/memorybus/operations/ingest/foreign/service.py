@@ -50,7 +50,7 @@ class ForeignService:
         headers: sent with each request; the key is among them.
 
     Raises:
-        ForeignError: the address holds a user or a password, which would be shown.
+        ForeignError: the address contains a user or a password, which would be shown.
     """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:

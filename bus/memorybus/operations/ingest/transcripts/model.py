@@ -16,7 +16,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user: what the person said, verbatim.
         assistant: what the agent said, verbatim.
-        messages: the turn's messages with all their fields; empty if the two sides hold everything.
+        messages: the turn's messages with all their fields; empty if the two sides say everything.
         user_name: the person's name, if the file gives it.
         assistant_name: the agent's name, if the file gives it.
         at: when it was said, milliseconds; None if the file does not say.

@@ -200,7 +200,7 @@ def _build_turn(group: Sequence[_Message]) -> RecordedTurn:
 
 
 def _is_plain(group: Sequence[_Message]) -> bool:
-    """Say whether the two sides hold the whole turn, so that messages would only repeat them."""
+    """Say whether the two sides contain the whole turn, so that messages would only repeat them."""
     roles = [one.role for one in group]
     return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
         one.message == {"role": one.role, "content": one.text} for one in group
