@@ -118,7 +118,7 @@ class TopApp(App[None]):
         self._held = False
         self._busy = False
 
-    # -- what is there -----------------------------------------------------------------------------
+    # -- views and snapshots -----------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         """Create the views."""

@@ -179,7 +179,7 @@ class Access:
         return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
     def _is_right(self, token: str, address: str) -> bool:
-        """Compare a token with the hash; as this is slow on purpose, right tokens are remembered."""
+        """Compare a token with the hash; this is slow on purpose: right tokens are remembered."""
         known = sha256(self._key + token.encode("utf-8", "surrogatepass"))
         with self._lock:
             if known in self._bearers:

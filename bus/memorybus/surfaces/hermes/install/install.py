@@ -140,7 +140,7 @@ def hermes_python(
     """Return the path of the Python that runs Hermes; "" if it is not found.
 
     The first line of the ``hermes`` command names it. If that names no Python, this process's own
-    is returned, provided that Hermes is installed beside memorybus.
+    is returned, provided that Hermes is installed for it, too.
 
     Args:
         search: returns the path of a command, or None.

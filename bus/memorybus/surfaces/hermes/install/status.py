@@ -62,7 +62,7 @@ class HermesStatus(msgspec.Struct, frozen=True):
         profile: the home's profile, which is the agent's name in memories.
         ok: whether all checks passed.
         checks: the checks and their results.
-        look: spool and backlogs.
+        look: the spool and the backlogs.
         problems: the last errors of hooks, newest first.
     """
 
@@ -221,7 +221,7 @@ def describe_problem(problem: Problem) -> str:
     return one_line(f"{iso(problem.at)} {problem.hook}: {problem.error} ({problem.count}x)", 300)
 
 
-# -- one look at the bus ---------------------------------------------------------------------------
+# -- reading the bus -------------------------------------------------------------------------------
 
 
 def without_redis(settings: Settings) -> HermesLook:

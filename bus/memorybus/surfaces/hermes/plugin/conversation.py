@@ -1,8 +1,8 @@
 """The conversation of one memory provider instance of Hermes: what it publishes and recalls.
 
-Every method makes at most one local write (G9), and the end of a turn two. Only `prefetch`,
-`save_before_compression` and `call` wait, with a deadline. Methods raise what the bus raises;
-`provider.HermesMemory` catches it before it reaches Hermes.
+Every method makes at most one local write (G9), and the end of a turn two. Only `system_prompt`,
+`prefetch`, `save_before_compression`, `call` and `close` wait, each with a deadline. Methods raise
+what the bus raises; `provider.HermesMemory` catches it before it reaches Hermes.
 """
 
 import threading
@@ -277,7 +277,7 @@ class HermesConversation:
         )
         self._shared.turns.published(self._slot(session.id), receipt.event_id)
 
-    # -- how sessions go on -----------------------------------------------------------------------
+    # -- how sessions continue ---------------------------------------------------------------------
 
     def save_before_compression(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Publish, with fsync, the messages that leave the window; return what providers add."""

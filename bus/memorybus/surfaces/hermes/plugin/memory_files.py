@@ -211,7 +211,7 @@ class MemoryFiles:
             return msgspec.structs.replace(scope, user=self._bus.settings.user)
         return scope
 
-    # -- what hooks told --------------------------------------------------------------------------
+    # -- what hooks reported ----------------------------------------------------------------------
 
     def _was_found_in_file(self, write: FileWrite) -> bool:
         """Say whether a hook's write was found in the file already; each change counts once."""

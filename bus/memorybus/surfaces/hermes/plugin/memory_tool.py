@@ -100,7 +100,7 @@ def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrit
     )
 
 
-# -- as the hook tells of it -----------------------------------------------------------------------
+# -- what the hook reports -------------------------------------------------------------------------
 
 
 def file_write(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> FileWrite:

@@ -168,7 +168,7 @@ class HermesProcess:
             return self._shared[place]
 
     def _check_process(self) -> None:
-        """Replace the locks after a fork, since threads of the parent may hold them."""
+        """After a fork, replace locks that threads of the parent may hold; keep only the buses."""
         if self._pid != os.getpid():
             self._pid, self._lock = os.getpid(), threading.Lock()
             self._shared = {

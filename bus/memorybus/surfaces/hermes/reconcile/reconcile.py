@@ -90,7 +90,7 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         home: the Hermes home.
-        applied: whether the run published; otherwise it only looked.
+        applied: whether the run published; otherwise it only compared.
         sessions: the sessions with something missing, undone or too young to compare.
         stored_sessions: how many sessions were compared.
         other_sessions: how many sessions of cron jobs and sub-agents were left out.
@@ -103,7 +103,7 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
         trimmed: how many of these were published without their messages, which were too large.
         refused: what the bus refused, and why.
         spooled_elsewhere: how many events of this host had not reached the log when a dry run
-            looked.
+            began.
     """
 
     home: str

@@ -18,7 +18,7 @@ from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import iso
 
 MOST: Final = 2_000
-"""The dead letters that one view reads; at least `LEAST` of each instance that has some."""
+"""How many dead letters one view reads; more if it needs `LEAST` of each lane that has some."""
 
 LEAST: Final = 25
 
