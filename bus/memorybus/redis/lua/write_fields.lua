@@ -1,4 +1,4 @@
--- Write fields of a hash, also when the server is out of memory: a worker that cannot write its
+-- Write fields of a hash, even if the server is out of memory: a worker that cannot write its
 -- heartbeat would count as dead.
 --
 -- KEYS[1] hash   workers or providers, by name.
