@@ -1,4 +1,4 @@
-"""The one home of time. Everything else receives a `Clock`."""
+"""The only module that reads the time. All other code receives a `Clock`."""
 
 import time
 from typing import Protocol
@@ -28,7 +28,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     monotonic = staticmethod(time.monotonic)
-    """Return monotonic seconds; it is asked before each call of a provider."""
+    """Return monotonic seconds. It is called before each call of a provider, so it must be fast."""
 
     def sleep(self, seconds: float) -> None:
         """Block the calling thread for `seconds`."""

@@ -1,4 +1,4 @@
-"""The errors that callers may catch by name; commands have a few more, each beside its code.
+"""The errors that callers may catch by name; commands have a few more, each next to its code.
 
 ::
 
@@ -31,7 +31,7 @@ class ConfigError(MemoryBusError):
 
 
 class UnknownSetting(ConfigError):
-    """A setting that does not exist; the message names the nearest known one."""
+    """A setting does not exist; the message names the nearest known one."""
 
 
 class EventError(MemoryBusError):
@@ -47,7 +47,7 @@ class EventTooLarge(EventError):
 
 
 class CorruptEnvelope(EventError):
-    """Bytes in the log or the spool that are not an envelope."""
+    """Bytes in the log or the spool are not an envelope."""
 
 
 class SpoolError(MemoryBusError):
@@ -59,7 +59,7 @@ class SpoolFull(SpoolError):
 
 
 class SpoolCorrupt(SpoolError):
-    """A spool file is damaged; it was set aside under the name in the message."""
+    """A spool file is damaged; it was renamed to the name in the message."""
 
 
 class LogError(MemoryBusError):
@@ -71,14 +71,15 @@ class LogUnavailable(LogError):
 
 
 class AccessDenied(LogUnavailable):
-    """Redis refuses the user, the password, or what that user may do.
+    """Redis refuses the user or the password, or that user lacks a permission.
 
-    A process that starts ends with it; one that runs goes on trying, since credentials may change.
+    A process that starts ends with this error; one that runs keeps trying, since credentials may
+    change.
     """
 
 
 class WrongPartitionCount(LogError):
-    """The log was born with another number of partitions."""
+    """The log was created with another number of partitions."""
 
 
 class UnsafeRedis(LogError):
@@ -86,11 +87,11 @@ class UnsafeRedis(LogError):
 
 
 class ForeignKey(LogError):
-    """A key of ours holds something of another type: somebody else writes under our namespace."""
+    """A key of ours has a value of another kind: another program writes under our namespace."""
 
 
 class MissingEvent(LogError):
-    """Neither log nor archive holds an event of that id."""
+    """Neither the log nor the archive has an event with that id."""
 
 
 class ArchiveError(MemoryBusError):
@@ -102,14 +103,14 @@ class ArchiveUnavailable(ArchiveError):
 
 
 class ArchiveDamaged(ArchiveError):
-    """A part of the archive is not what was written; the message names it. The rest is readable."""
+    """A part of the archive is damaged; the message names it. The rest is readable."""
 
 
 class SegmentDamaged(ArchiveDamaged):
     """One segment cannot be read while its rows are being written again.
 
     Attributes:
-        sha256: of the segment, as the manifest says.
+        sha256: the segment's checksum, as the manifest says.
     """
 
     def __init__(self, why: str, sha256: str) -> None:
@@ -119,7 +120,7 @@ class SegmentDamaged(ArchiveDamaged):
 
 
 class ArchiveDiffers(ArchiveError):
-    """The archive lacks what the log has before the archive's end: nothing may be trimmed (G7)."""
+    """The archive lacks entries of the log from before its own end: nothing may be trimmed (G7)."""
 
 
 class ArchiveTaken(ArchiveError):
@@ -139,7 +140,7 @@ class ServerFailed(EmbeddedError):
 
 
 class LanesOwned(MemoryBusError):
-    """Live workers own lanes of a provider that must have no owner now: stop them first."""
+    """Live workers own lanes of a provider whose lanes must have no owner now: stop them first."""
 
 
 class RecallError(MemoryBusError):
@@ -151,15 +152,15 @@ class NoWorker(RecallError):
 
 
 class ProviderError(MemoryBusError):
-    """A memory provider failed. Anything that is not one of these counts as Permanent."""
+    """A memory provider failed. An error of a provider that is no subclass counts as Permanent."""
 
 
 class Transient(ProviderError):
-    """Worth another try: a time-out, a conflict, a rate limit."""
+    """Another try may succeed: the cause is a time-out, a conflict or a rate limit."""
 
 
 class Unavailable(Transient):
-    """The backend as a whole is down: the lane waits, nothing is parked."""
+    """The whole backend is down: the lane waits, and nothing is parked."""
 
 
 class ProviderHung(Unavailable):
@@ -175,7 +176,7 @@ class StaleEpoch(ProviderError):
 
 
 class MissingProvider(ProviderError):
-    """No provider of that name, or its optional dependency is not installed."""
+    """There is no provider of that name, or its optional dependency is not installed."""
 
 
 class LeaseLost(BaseException):

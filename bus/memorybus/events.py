@@ -28,7 +28,7 @@ LARGEST_BODY = 64 << 20  # bytes of the largest envelope that is read (G10)
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Who an event belongs to.
+    """The owner of an event.
 
     Attributes:
         agent: the agent's identity (its profile).
@@ -50,7 +50,7 @@ class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         id: the session.
         root: the first session of the lineage; the order key consists of it and the scope.
         parent: the session that it came from; empty for a root.
-        epoch: raised by undo and in-place compression, after which turn ordinals start over.
+        epoch: grows with each undo and each compression in place; then turn ordinals start over.
     """
 
     id: str
@@ -60,7 +60,7 @@ class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Position(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A place in one partition of the log.
+    """The place of an entry in one partition of the log.
 
     Attributes:
         partition: the partition's number.
@@ -93,12 +93,12 @@ class SessionStarted(Event, frozen=True, kw_only=True):
 
     Attributes:
         platform: where the conversation happens.
-        agent_context: which of the agent's runs this is.
-        title: what it is about, if known.
+        agent_context: the kind of run, as the host names it.
+        title: what the session is about, if known.
         parent: the session it came from.
-        reason: how.
-        details: what else the host said of it, under the host's own names (Hermes: ``chat_id``,
-            ``thread_id``, ``gateway_session_key``, …).
+        reason: how it came from that session.
+        details: what else the host says of the session, under the host's own names (Hermes:
+            ``chat_id``, ``thread_id``, ``gateway_session_key``, …).
     """
 
     platform: str = ""
@@ -114,7 +114,7 @@ class TurnStarted(Event, frozen=True, kw_only=True):
 
     Attributes:
         number: the turn's number, as the host counts.
-        message: what was said.
+        message: what the user said.
         model: the model that is about to answer, if the host says so.
         platform: where the message was said, if the host says so.
         remaining_tokens: the free tokens of the context window; -1 if unknown.
@@ -143,7 +143,8 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         model: the model that answered.
         tokens_in: prompt tokens of all its calls of the model, also cached ones; 0 if unknown.
         tokens_out: completion tokens of all its calls; 0 if unknown.
-        synthetic: whether the host wrote `user` itself (a background task ended): nobody said it.
+        synthetic: whether the host wrote `user` itself, so that nobody said it (for example
+            because a background task ended).
     """
 
     user: str = ""
@@ -176,17 +177,17 @@ class MemoryWritten(Event, frozen=True, kw_only=True):
 
 
 class SessionSwitched(Event, frozen=True, kw_only=True):
-    """The conversation went on under another id or epoch (Hermes: ``on_session_switch``).
+    """The conversation continued under another id or epoch (Hermes: ``on_session_switch``).
 
     The envelope's session is the new one.
 
     Attributes:
         new_id: its id.
         parent: the session that was left, empty after a rewind.
-        reason: why.
+        reason: why the session was switched.
         reset: whether the conversation starts over.
         rewound: whether turns were undone.
-        retracted: the ids of the events that were undone. They stand before this one under the same
+        retracted: the ids of the events that were undone. They come before this one under the same
             order key, so that a provider always gets them first (G3).
     """
 
@@ -212,10 +213,10 @@ class Delegated(Event, frozen=True, kw_only=True):
     Attributes:
         task: what it was asked to do.
         result: what it answered.
-        child_session: its session.
+        child_session: the sub-agent's session.
         model: the model it used, where known.
-        tokens_in: prompt tokens of all its calls of the model, cached ones too; 0 if unknown.
-        tokens_out: completion tokens likewise.
+        tokens_in: prompt tokens of all its calls of the model, also cached ones; 0 if unknown.
+        tokens_out: completion tokens of all its calls; 0 if unknown.
         tool_count: how many tools it called; -1 if unknown.
     """
 
@@ -253,9 +254,9 @@ class DeadLetterResolved(Event, frozen=True, kw_only=True):
     Attributes:
         provider: the instance that refused the event.
         event_id: the event.
-        action: it was discarded for that provider, or replaced by another.
+        action: whether it was discarded for that provider, or edited (replaced by another).
         reason: why, in the operator's words.
-        operator: who, as ``user@host``.
+        operator: who decided, as ``user@host``.
         replacement: the fields of the event that replaces it, if it was edited.
     """
 
@@ -268,7 +269,7 @@ class DeadLetterResolved(Event, frozen=True, kw_only=True):
 
 
 class CanarySent(Event, frozen=True, kw_only=True):
-    """Somebody looks whether events come through. Volatile: never archived.
+    """A test event: it shows whether events pass through the bus. Volatile: never archived.
 
     No provider has a hook for it: lanes pass it, and no backend is called.
     """
@@ -277,16 +278,18 @@ class CanarySent(Event, frozen=True, kw_only=True):
 
 
 class OperatorActed(Event, frozen=True, kw_only=True):
-    """An operator changed something, from the page or a memory by command; written before it is.
+    """An operator changes something on the web page, or a memory by a command.
+
+    The event is written before the change is made.
 
     No provider has a hook for it: lanes pass it, and no backend is called.
 
     Attributes:
-        act: what: "pause provider".
-        operator: who, as they signed in or a proxy named them.
-        reason: why, in their words.
-        about: of what: names and ids, and never what a person said.
-        failed: why it could not be done, in a second event; "" in the first.
+        act: the action, for example "pause provider".
+        operator: the name with which the operator signed in, or that a proxy gave.
+        reason: why, in the operator's words.
+        about: the names and ids of what is changed, and never what a person said.
+        failed: why the change could not be made, in a second event; "" in the first.
     """
 
     act: str
@@ -314,7 +317,7 @@ class UnknownEvent(Event, frozen=True, kw_only=True):
 class Omitted(Event, frozen=True, kw_only=True):
     """Stands for an event that a reader of the history leaves out; no provider has a hook for it.
 
-    Readers put it there, so that the numbers stay dense; nobody publishes it.
+    Readers insert it, so that the numbers stay dense; nobody publishes it.
 
     Attributes:
         why: the event was ``volatile``, is not wanted by the query (``filtered``), is older than it
@@ -363,7 +366,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     Attributes:
         id: 32 hex digits, a UUIDv7 or derived from an idempotency key.
         key: the order key, ``session:<whose>:<root>`` or ``store:<owner>:<store>``.
-        scope: who it belongs to.
+        scope: its owner.
         session: where in the lineage it happened.
         at: wall time of the event, milliseconds since the Unix epoch.
         v: the event type's version.

@@ -1,4 +1,4 @@
-"""The one home of randomness: event ids, derived ids, digests and jitter."""
+"""All randomness of the bus is here: event ids, derived ids, digests and jitter."""
 
 import hashlib
 import random
@@ -30,7 +30,7 @@ def new_mark() -> str:
 
 
 def new_secret() -> str:
-    """Return a fresh text of 256 bits that nobody can guess; it stands in URLs and headers."""
+    """Return a fresh text of 256 bits that nobody can guess; it is used in URLs and headers."""
     return secrets.token_urlsafe(32)
 
 
@@ -87,7 +87,7 @@ def checksum(payload: bytes) -> bytes:
 
 
 def sha256(data: bytes) -> str:
-    """Return the SHA-256 of bytes as 64 hex digits; it identifies what is stored for long."""
+    """Return the SHA-256 of bytes as 64 hex digits; it identifies data that is stored for long."""
     return hashlib.sha256(data).hexdigest()
 
 

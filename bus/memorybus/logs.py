@@ -1,4 +1,4 @@
-"""Logging of workers and the command line: the form of the lines and their fields.
+"""Sets up the logging of workers and the command line: the form of the lines and their fields.
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
 logging belongs to the agent. The lines of a worker have fields: ``provider``, ``partition`` and
@@ -136,7 +136,7 @@ def set_up(
     Args:
         form: text or JSON.
         level: the lowest level shown.
-        secrets: values to mask wherever they stand; see `redact.masked`.
+        secrets: values to mask wherever they occur; see `redact.masked`.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))

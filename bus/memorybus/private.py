@@ -1,4 +1,4 @@
-"""Directories and files that only their user can read, whatever the process's umask is.
+"""Makes directories and files that only their user can read, whatever the process's umask is.
 
 Everything that memorybus writes holds memories or leads to them. The umask is not changed, since
 an agent's process is not ours. A file that exists already keeps its mode, since somebody chose it.
@@ -36,7 +36,9 @@ def opener(path: str, flags: int) -> int:
 
 
 def file(path: Path) -> None:
-    """Make an empty private file unless it exists; SQLite gives its mode to the files beside it.
+    """Make an empty private file unless it exists.
+
+    SQLite gives the mode of a database to the files that it makes next to it.
 
     An existing file is not opened, because closing it would drop SQLite's locks on it.
 

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 Level = Literal["spooled", "logged", "replicated"]
-"""How safe an event is: in the spool, in Redis, confirmed by a replica or a synced file (G1)."""
+"""How safe an event is: in the spool, in Redis, or confirmed by a replica or a synced file (G1)."""
 
 LogState = Literal["unknown", "up", "down"]
 """Whether the log can be reached; unknown while the first connection is being made."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 CrashPoint = Callable[[str], None]
-"""The code calls it at named places; it does nothing in production."""
+"""A function that the code calls at named places; it does nothing in production."""
 
 
 def no_crash(name: str) -> None:
@@ -39,7 +39,7 @@ def crash_points(spec: str) -> CrashPoint:
 
 
 class FakeClock:
-    """A clock that only moves when told to; `sleep` moves it."""
+    """A clock that only moves when `advance` or `sleep` is called."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         """Start at `now_ms`."""

@@ -1,4 +1,4 @@
-"""The bus for asyncio: what writes or waits, each method run on a thread and awaited.
+"""The bus for asyncio: each method that writes or waits runs on a thread, and is awaited.
 
 Each method here is built from the method of the bus or session that it wraps, so that it has the
 same arguments and the same result. Mypy reports a wrong name or argument, and a call that is not
@@ -55,7 +55,7 @@ def _as_async_session(
 
 
 class AsyncSession:
-    """A `Session` for asyncio: its methods that write or wait, to be awaited.
+    """A `Session` for asyncio: it has the methods that write or wait, which must be awaited.
 
     Attributes:
         sync: the session itself, for properties and calls that need no thread.
@@ -77,7 +77,7 @@ class AsyncSession:
 
     @property
     def scope(self) -> Scope:
-        """Who it belongs to."""
+        """The owner of the session."""
         return self.sync.scope
 
     turn_started = _as_async(Session.turn_started)
@@ -104,7 +104,7 @@ class AsyncSession:
 
 
 class AsyncMemoryBus:
-    """`MemoryBus` for asyncio: its methods that write or wait, to be awaited.
+    """`MemoryBus` for asyncio: it has the methods that write or wait, which must be awaited.
 
     ``async with AsyncMemoryBus.connect() as bus: session = await bus.session("s")``
 

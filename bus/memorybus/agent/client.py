@@ -48,7 +48,7 @@ def offered_tools(settings: Settings) -> OfferedTools:
 
 
 class MemoryBus:
-    """The bus as an agent sees it. Safe to call from any thread, and after a fork.
+    """The bus as an agent uses it. It is safe to use from any thread, and after a fork.
 
     Attributes:
         settings: see `Settings`.
@@ -68,7 +68,7 @@ class MemoryBus:
         new_id: NewId = new_id,
         rng: random.Random | None = None,
     ) -> None:
-        """Use `connect`; this form injects time, ids and randomness."""
+        """Make a bus with another clock, other ids or other randomness; usually call `connect`."""
         logging.getLogger("memorybus").addFilter(mask_record)
         self.settings = settings
         self.new_id = new_id
@@ -93,7 +93,7 @@ class MemoryBus:
         return self._publisher.flusher.state
 
     def _after_connecting(self) -> None:
-        """Do the work that the flusher's thread has beside sending, while Redis answers."""
+        """Do the other work of the flusher's thread, while Redis answers."""
         self.warm.connect()
         self._fresh.report(self._counter)
         self._tools_note.refresh()
@@ -126,16 +126,17 @@ class MemoryBus:
         warm: bool = True,
         at: int | None = None,
     ) -> Session:
-        """Start a session, or go on with one that this host knows.
+        """Start a session, or continue one that this host knows.
 
         Args:
             session_id: its id; a new one if None.
-            agent: the agent's identity; the setting's default if None, as the next three.
+            agent: the agent's identity. If it or one of the next three is None, the settings give
+                it.
             user: the person.
             workspace: the project or team.
             platform: where the conversation happens.
-            title: what it is about, if known; also the first thing to recall for it.
-            agent_context: which of the agent's runs this is (Hermes: primary, cron, subagent, …).
+            title: what it is about, if known; memories for this topic are recalled first.
+            agent_context: the kind of run (Hermes: primary, cron, subagent, …).
             details: what else the host knows of it (chat, thread, names), for its providers.
             warm: ask for memories at once, so that the first turn has some.
             at: when it began, milliseconds; now if None.
@@ -189,7 +190,7 @@ class MemoryBus:
         )
 
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
-        """Return a session whose place in the lineage is known, and note the place on this host.
+        """Return the session at a place of the lineage that the caller knows, and note the place.
 
         It is meant for integrations: it publishes nothing and asks for no memories.
         """
@@ -260,8 +261,8 @@ class MemoryBus:
         """Wait until everything published so far is as safe as `level` says (G1).
 
         Returns:
-            False if it is not after `timeout` seconds (`problem` says why); even then no event is
-            lost.
+            False if this takes longer than `timeout` seconds (`problem` says why); even then no
+            event is lost.
         """
         return self._publisher.flush(level, timeout)
 
@@ -282,15 +283,16 @@ class MemoryBus:
 
         Args:
             question: what to recall.
-            agent: only this agent's memories; the setting's default if None, as the next two.
-            user: only this person's.
-            workspace: only this workspace's; those of no workspace if "".
-            session: on behalf of this session.
-            providers: only these; all that recall if None.
-            budget: characters of the block; the setting's if None.
-            timeout: seconds to wait at most.
-            as_of: what was known then, milliseconds since the Unix epoch; now if None. A provider
-                that cannot say is named in `missing`.
+            agent: only this agent's memories. If it or one of the next two is None, the settings
+                give it.
+            user: only this person's memories.
+            workspace: only this workspace's memories; those of no workspace if "".
+            session: the session that asks, if there is one.
+            providers: only these providers; all that answer recalls if None.
+            budget: the most characters of the block; the setting `recall_budget` if None.
+            timeout: the most seconds to wait.
+            as_of: only what was known at this time, milliseconds since the Unix epoch; now if None.
+                A provider that does not know times is named in `missing`.
 
         Raises:
             NoWorker: no worker answers recalls.

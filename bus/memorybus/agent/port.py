@@ -22,7 +22,7 @@ from memorybus.tracing.spans import Tracing
 
 
 class SessionBus(Protocol):
-    """A bus as its sessions see it; `MemoryBus` says what each of these is."""
+    """The part of a bus that its sessions use; `MemoryBus` documents each attribute."""
 
     settings: Settings
     clock: Clock
@@ -71,7 +71,7 @@ class SessionBus(Protocol):
 
 
 class PublishingSession(Protocol):
-    """A session as a tool call sees it; `Session` says what each of these is."""
+    """The part of a session that a tool call uses; `Session` documents each attribute."""
 
     scope: Scope
     ref: SessionRef

@@ -46,21 +46,21 @@ _PROMPT_EVERY = 30.0
 """The shortest time, in seconds, between a session's requests for the next system prompt."""
 
 _ANSWER_ASKED = 1_000
-"""Characters of an agent's answer that a request made ahead contains: its topic stands first."""
+"""How many characters of an agent's answer a request made ahead contains: its topic comes first."""
 
 
 class Session:
-    """One session of one scope; made by `MemoryBus.session`. Safe to call from any thread.
+    """One session of one scope; `MemoryBus.session` makes it. Any thread may use it.
 
     Every method that publishes returns a `Receipt` after one local write (G1, G9), and raises
     `InvalidEvent`, `EventTooLarge` or `SpoolError`. ``at`` is wall time in milliseconds; now if
     None. Only `prefetch`, `recalled_lines`, `system_prompt`, `contributions` and `call_tool` wait
-    for somebody, each with a deadline.
+    for other processes, each with a deadline.
 
     Attributes:
-        scope: who it belongs to.
+        scope: its owner.
         ref: its place in the lineage.
-        key: the order key of its events, but for memory writes.
+        key: the order key of its events, except memory writes.
         slot: the name of its warm results.
     """
 
@@ -138,7 +138,7 @@ class Session:
             messages: this turn's messages, OpenAI style.
             ordinal: the turn's number within the session, from 0. With it the event's id is
                 derived, so that publishing the turn again adds nothing (G2).
-            event_id: an id of your own instead (`ids.derived_id`), for the same reason.
+            event_id: the caller's own id instead (`ids.derived_id`), for the same reason.
             at: the time of the turn.
             durable: the event must also survive a power cut.
             details: what else is known of the turn: names, model, tokens; see `TurnDetails`.
@@ -166,10 +166,10 @@ class Session:
         is shown it. A text about a person belongs to that person: use ``store="user"``.
 
         Args:
-            action: add ``content``; replace or remove the entry that holds ``old_text``.
+            action: add ``content``; replace or remove the entry that contains ``old_text``.
             content: the new text.
             store: ``memory`` belongs to the agent, whoever it talks to; ``user`` to the person.
-            old_text: part of the entry meant.
+            old_text: a part of the entry that is replaced or removed.
             tool_call_id: with it and `index` the event's id is derived (G2).
             index: the write's number within its tool call.
             provenance: the write's origin and similar facts.
@@ -191,8 +191,8 @@ class Session:
     ) -> Receipt:
         """Publish the messages that are about to leave the context window, fsynced (G1).
 
-        If they are too many for one event they are split into several; the receipt is the last
-        one's.
+        If they are too many for one event, they are split into several; the receipt of the last one
+        is returned.
         """
         return self._publish_compression(messages, compression_count, wants_reply=False, at=at)[-1]
 
@@ -331,16 +331,17 @@ class Session:
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
         """Take back what was said last; return this session in its next epoch.
 
-        Providers that can retract forget what came from these events, also in a rebuild. Memories
-        that were warm before are not read any more. The log and its archive keep the events. ::
+        Providers that can retract forget what they learned from these events, also in a rebuild.
+        Memories that were warm before are not read any more. The log and its archive keep the
+        events. ::
 
             receipt = session.turn_completed("my PIN is 4711", "Noted.")
             session = session.undo(receipt)
 
         Args:
             events: the receipts, or ids, of the undone turns and of the other events that this
-                lineage published during them: delegations, calls of tools. To take back a write to
-                the stores `memory` and `user`, write again. An unknown id retracts nothing.
+                lineage published during them: delegations, calls of tools. A write to the stores
+                `memory` and `user` is taken back by another write. An unknown id retracts nothing.
             at: the time of the undo.
 
         Raises:
@@ -354,7 +355,7 @@ class Session:
         return session
 
     def came_from(self, before: Session, reason: Reason = "reset") -> Receipt:
-        """Publish from which session this one came, if that was not known when it began.
+        """Publish the session from which this one came, if that was not known when it began.
 
         The session keeps its root and epoch; nothing warm is carried over.
         """
@@ -408,9 +409,9 @@ class Session:
             self._ask_prompt(self._written_partitions())
 
     def warm_up(self, topic: str = "") -> None:
-        """Ask for memories before anything was said; without a topic, for what matters most.
+        """Ask for memories of a topic before anything was said; without one, for what matters most.
 
-        Ask also for what providers add to system prompts (`system_prompt`).
+        This also asks for what providers add to system prompts (`system_prompt`).
         """
         self._ask_prompt(())  # first, and without waiting for events: it is read soon
         self._ask_ahead(topic)
@@ -439,12 +440,13 @@ class Session:
         If the answer to this very prompt is warm, the call takes one round trip. Otherwise all
         providers are asked at once, and the call waits for them, at most `wait` seconds and not
         while Redis is away (G9). If a provider is late, only those of its warm lines are used that
-        are related to the prompt. A trivial prompt ("ok") has no block. One that only points back
-        ("when was that?") is asked together with the last prompt of this object that did not.
+        are related to the prompt. A trivial prompt ("ok") has no block. A prompt that only refers
+        back ("when was that?") is asked together with the last prompt of this object that does not.
 
         Args:
             query: the prompt; without one, everything warm is returned.
-            wait: seconds; the setting `prefetch_wait` if None, 0 to ask no provider.
+            wait: the most seconds to wait; the setting `prefetch_wait` if None, 0 to ask no
+                provider.
         """
         lines = self.recalled_lines(query, wait=wait)
         return build_block(lines, self._bus.settings.recall_budget) if lines else ""
@@ -454,8 +456,8 @@ class Session:
     ) -> list[tuple[str, Sequence[str]]]:
         """Return the providers with their escaped lines, from which `prefetch` makes its block.
 
-        A line that several providers return stands under the first of them only. This is meant for
-        hosts that build a fence of their own (`fence.build_lines`).
+        A line that several providers return is listed only under the first of them. This is meant
+        for hosts that build their own fence (`fence.build_lines`).
 
         Args:
             query: as for `prefetch`.
@@ -487,7 +489,10 @@ class Session:
         return without_repeats(bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait)))
 
     def _with_topic(self, query: str) -> str:
-        """Return what to ask for a prompt; one that stands for itself is the topic of the next."""
+        """Return what to ask for a prompt: itself, or with the topic if it refers back.
+
+        A prompt that does not refer back becomes the topic of the next ones.
+        """
         said = clean_text(query)
         if points_back(said):
             return with_topic(said, self._topic)
@@ -497,14 +502,14 @@ class Session:
     # -- what waits for an answer -----------------------------------------------------------------
 
     def system_prompt(self, *, known: str = "") -> str:
-        """Return what providers add to this session's system prompt, one fenced block, or "".
+        """Return what providers add to this session's system prompt, as one fenced block, or "".
 
         Every call returns the same bytes as the first one, for the life of the session and of the
         sessions that continue it (branch, compression, undo), also in another process of this host
         and while Redis is away. The first call reads what is ready for this agent, person and
         workspace. If nothing is ready, it waits, at most until `opening_wait` seconds after the
-        session asked for it, and not while Redis is known to be away (G9). The block is data:
-        labelled by provider, escaped, at most ``prompt_budget`` characters (G10).
+        session asked for it, and not while Redis is known to be away (G9). The block is data: it is
+        labelled by provider and escaped, and has at most ``prompt_budget`` characters (G10).
 
         Args:
             known: text that the agent's prompt contains anyway; a provider that adds nothing else
@@ -529,11 +534,11 @@ class Session:
         """Publish what is about to leave the window as `compressing` does, and wait for texts.
 
         The events are fsynced before this waits (G1). If a provider does not answer within
-        `timeout` seconds, or at all, only its part of the summary is missing (G9).
+        `timeout` seconds, only its part of the summary is missing (G9).
 
         Returns:
-            What providers want kept in the summary, labelled by provider, escaped, at most
-            ``contribution_budget`` characters; "" if there is nothing.
+            The texts that providers want kept in the summary, labelled by provider and escaped, in
+            all at most ``contribution_budget`` characters; "" if there are none.
 
         Raises:
             InvalidEvent, EventTooLarge, SpoolFull: the events are not published.
@@ -549,16 +554,16 @@ class Session:
         timeout: float = 10.0,
         event_id: str = "",
     ) -> dict[str, Any]:
-        """Call a provider's tool for the model, and wait `timeout` seconds for its result.
+        """Call a provider's tool for the model, and wait at most `timeout` seconds for its result.
 
-        A tool that writes is a `ToolCalled` event: recorded before it is waited for, applied once
-        as its provider's class says (G4), and repeated by a replay. A tool that only reads is run
-        by a worker once the session's own events are applied.
+        The call of a tool that writes is a `ToolCalled` event: it is recorded before the wait
+        begins, applied once as far as its provider's delivery class says (G4), and repeated by a
+        replay. A tool that only reads is run by a worker once the session's own events are applied.
 
         Args:
             offered: the tool's name as `MemoryBus.tools` offers it.
-            arguments: as the model gave them.
-            timeout: seconds; also with Redis away it takes no longer (G9).
+            arguments: the arguments as the model gave them.
+            timeout: the most seconds to wait, also if Redis is away (G9).
             event_id: the id for the event of a call that writes (`MemoryBus.new_id`), so that it
                 can be undone; a new one if empty.
 

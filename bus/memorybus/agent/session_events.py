@@ -23,17 +23,17 @@ _STORES = get_args(StoreName)
 _TURN_TEXTS = ("user_name", "assistant_name", "model")
 _MESSAGE_ROOM = 1_024
 _SECONDS_FROM, _SECONDS_END = 10**9, 10**10
-"""What times since 2001 are in seconds. As milliseconds they would be in the spring of 1970."""
+"""Times since 2001 in seconds. As milliseconds they would be in the first months of 1970."""
 _ID = re.compile("[0-9a-f]{32}")
 _MOST_DETAILS = 32
 _LONGEST_DETAIL = 1_024
-"""Characters of a detail's name or value."""
+"""The most characters of a detail's name or value."""
 
 
 def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
     """Return the details that a host gives of a session, cleaned: the first 32 of them (G10).
 
-    A detail of more than 1,024 characters is left out: half a name would be another name.
+    A detail of more than 1,024 characters is left out, because a name that is cut is another name.
     """
     cleaned = {clean_text(name): clean_text(value) for name, value in (given or {}).items()}
     short = [(n, v) for n, v in cleaned.items() if v and max(len(n), len(v)) <= _LONGEST_DETAIL]
@@ -41,7 +41,7 @@ def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class TurnDetails(TypedDict, total=False):
-    """What an agent may say of a completed turn beside its texts.
+    """Everything that an agent may say of a completed turn in addition to its texts.
 
     Attributes:
         user_name: the person's name.
@@ -49,7 +49,7 @@ class TurnDetails(TypedDict, total=False):
         model: which model answered.
         tokens_in: prompt tokens.
         tokens_out: tokens of the answer.
-        synthetic: the host wrote the user's side itself; no person said it.
+        synthetic: whether the host wrote the user's text itself, so that no person said it.
     """
 
     user_name: str
@@ -119,7 +119,7 @@ def build_compressions(
 ) -> list[ContextCompressing]:
     """Return the events that carry some messages, each at most `max_bytes` large.
 
-    A message too large for any event stays alone in its own, which `publish` refuses by name.
+    A message that is too large for any event gets an event of its own, which `publish` refuses.
     """
     return [
         ContextCompressing(
@@ -165,7 +165,7 @@ def _check_write(action: str, store: str, content: str, old_text: str) -> None:
 
 
 def _split_messages(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
-    """Split messages into parts that fit an event each; a message too large is a part alone."""
+    """Split messages into parts that each fit an event; a message too large is a part by itself."""
     parts: list[tuple[Message, ...]] = []
     part: list[Message] = []
     size = _MESSAGE_ROOM

@@ -1,9 +1,9 @@
-"""The sessions that this host knows, in a small SQLite file: a resumed session keeps its place.
+"""The sessions that this host knows, in a small SQLite file, so that a resumed one keeps its place.
 
 The lineage itself is in the log. The file is the producer's own note of it (id -> root, parent,
 epoch), because a producer must know a session's root before it can publish, even while Redis is
-down. The file also holds notes about a session's turns, so that these can be undone later, and the
-part of each lineage's system prompt that has to stay the same.
+down. The file also has notes about a session's turns, so that these can be undone later, and the
+part of each lineage's system prompt that must stay the same.
 """
 
 import os
@@ -27,7 +27,7 @@ create table if not exists prompts(slot text primary key, used_at integer not nu
     not null) without rowid;
 """
 _PROMPTS = 1_024
-"""How many lineages' system prompts are kept, those that were used last (G10)."""
+"""The most lineages whose system prompts are kept, those that were used last (G10)."""
 
 _PROMPT_LIFE = 30 * 86_400_000
 """Milliseconds after its last use for which a system prompt is kept."""
@@ -72,7 +72,7 @@ class HostSessions:
         self._pid = os.getpid()
 
     def _check_process(self) -> None:
-        """After a fork, open the file anew: a child may neither use nor close the connection."""
+        """After a fork, open the file again: a child may neither use nor close the connection."""
         if os.getpid() != self._pid:
             self._inherited.append(self._db)
             self._reopen()
@@ -113,7 +113,7 @@ class HostSessions:
         self._run(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
 
     def prompt(self, scope: Scope, root: str, now: int) -> str | None:
-        """Return what providers added to the system prompt of a lineage; None if nothing yet.
+        """Return what providers added to a lineage's system prompt; None if that is not stored yet.
 
         Args:
             scope: the scope of its sessions.

@@ -1,9 +1,9 @@
-"""What providers add to a session's system prompt: ready, fenced, and the same for its life.
+"""Reads what providers add to a session's system prompt: fenced, and the same for its life.
 
-Workers make it as they make recalls (`RecallRequest.prompt`), for each agent, person and workspace.
-They make it whenever a session begins and after turns, so that the next session finds it ready.
-What a session was shown first is noted on its host (`HostSessions`) under its lineage. A branch and
-a compression go on with the same prompt, so that a model's prefix cache stays valid.
+Workers make this text as they make recalls (`RecallRequest.prompt`), for each agent, person and
+workspace. They make it whenever a session begins and after turns, so that the next session finds it
+ready. The text that a session got first is noted on its host (`HostSessions`) under its lineage. A
+branch and a compression continue with the same text, so that a model's prefix cache stays valid.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def _build_ready_block(
 
 
 def new_sections(sections: Sections, known: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the sections that hold a line which is not known already.
+    """Yield the sections that have a line which is not known already.
 
-    A section is yielded whole, except for list items that an earlier section has. Numbers in
-    brackets at the end of a heading are ignored.
+    A section is yielded whole, except for list items that an earlier section has. Text in brackets
+    at the end of a line is ignored.
     """
     held = set(map(_bare_text, escape(known).splitlines()))
     told: set[str] = set()

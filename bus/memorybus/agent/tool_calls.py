@@ -1,4 +1,4 @@
-"""A model's call of a memory tool: as an event if it writes, as a job if it only reads.
+"""Makes a model's call of a memory tool: as an event if it writes, as a job if it only reads.
 
 Every failure is returned as a JSON object that describes it, because a model can read that.
 """
@@ -53,7 +53,7 @@ def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as plain JSON values, with texts cleaned as in any event.
 
     Raises:
-        InvalidEvent: the arguments are no JSON object.
+        InvalidEvent: the arguments are not a JSON object.
     """
     try:
         body = msgspec.json.encode(_clean(arguments))
@@ -63,7 +63,7 @@ def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value with cleaned texts: without injected recall, and possible to encode."""
+    """Return a value with cleaned texts, which have no injected recall and can be encoded."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -114,7 +114,7 @@ def _call_reading_tool(
     arguments: dict[str, Any],
     timeout: float,
 ) -> dict[str, Any]:
-    """Have a recall process run the tool, once it has applied what this process published."""
+    """Let a recall process run the tool, once the events of this process are applied."""
     until = bus.clock.monotonic() + timeout
     if bus.problem or not bus.flush("logged", timeout / 2):
         # The tool would run without the session's last events, or not at all.
@@ -156,7 +156,7 @@ def _first_reply(heard: ReceivedReplies, tool: Tool) -> Reply | None:
 
 
 def _build_result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
-    """Return a tool's result as a JSON object; any other JSON value stands under ``result``."""
+    """Return a tool's result as a JSON object; any other JSON value is put under ``result``."""
     if reply.error:
         return failed_result(f"{tool.offered}: {reply.error}", **more)
     try:

@@ -1,5 +1,5 @@
-"""What a user has set: one frozen `Settings` from file, environment and arguments.
+"""The configuration: one frozen `Settings` from file, environment and arguments.
 
-It imports only the words of the contract and pure text functions. Everything above receives a
-`Settings`; no other package reads the environment.
+This package imports only basic modules (errors, events, ids) and pure text functions. All packages
+above receive a `Settings`; no other package reads the environment.
 """

@@ -1,4 +1,4 @@
-"""The limits of an instance's calls: what its table may set, and how people read them."""
+"""The limits of an instance's calls, which its table may set, and their form for people."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -19,7 +19,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LIMITS = CallLimits.__struct_fields__
-"""Keys of an instance's table that workers read; providers do not get them."""
+"""The keys of an instance's table that only workers read; providers do not get them."""
 
 
 def describe_limits(limits: Mapping[str, float]) -> str:

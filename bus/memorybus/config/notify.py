@@ -1,4 +1,4 @@
-"""Whom to tell of findings: the table ``[notify]`` of the settings."""
+"""The table ``[notify]`` of the settings, which says how people are notified of findings."""
 
 import math
 from typing import Annotated, Final, Literal
@@ -21,9 +21,9 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         command: a program and its arguments; it is run without a shell, and gets JSON on its
             standard input.
         severity: the lowest severity of which people are notified.
-        after: how long a finding must be there before people are notified of it, and how long it
-            must be gone before they are notified of that.
-        again: how long until they are notified again of what is still wrong; 0 for never.
+        after: how long a finding must exist before people are notified of it, and how long it must
+            be gone before they are notified of that.
+        again: how long until they are notified again of a finding that still exists; 0 for never.
         timeout: how long the webhook, or the command, may take.
     """
 
@@ -66,7 +66,7 @@ NOTIFY_FIELDS: Final = Notify.__struct_fields__
 
 
 def check_webhook(url: str) -> None:
-    """Refuse what is no address of a webhook; it is not quoted, since it may hold a secret.
+    """Refuse a text that is not a webhook's address; it is not quoted, since it may be a secret.
 
     Raises:
         ConfigError: it does not begin with ``http://`` or ``https://``.

@@ -1,4 +1,4 @@
-"""Each setting with its value and where the value comes from."""
+"""Lists each setting with its value and the origin of the value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from memorybus.text.redact import masked
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
-    """A setting as it holds now.
+    """A setting with its present value.
 
     Attributes:
         name: its name.
-        value: as it is written in the environment; credentials are masked.
+        value: its value, as it would be written in the environment; credentials are masked.
         origin: ``default``, a file, a variable or an option.
     """
 

@@ -1,4 +1,4 @@
-"""Settings from texts and back, with errors that name the setting."""
+"""Converts settings from texts and back, with errors that name the setting."""
 
 import difflib
 import math
@@ -46,7 +46,7 @@ def parse_table(name: str, text: str) -> Any:
     """Return a setting that is a table, from its JSON text in the environment.
 
     Raises:
-        ConfigError: it is no JSON.
+        ConfigError: it is not JSON.
     """
     try:
         return msgspec.json.decode(text)
@@ -63,7 +63,7 @@ def format_value(value: Any) -> str:
 
 
 def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:
-    """Refuse names that are no settings.
+    """Refuse names of settings that do not exist.
 
     Raises:
         UnknownSetting: the message names the nearest known one.
@@ -75,7 +75,7 @@ def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) ->
 
 
 def check_size(most: int) -> None:
-    """Refuse a bound of events above what readers accept as an event.
+    """Refuse a bound of events that is larger than the largest event that readers accept.
 
     Raises:
         ConfigError: it is above `LARGEST_BODY`.
@@ -116,7 +116,7 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are not finite, negative, or 0 where that makes no sense.
+    """Refuse numbers that are infinite or negative, or 0 where that makes no sense.
 
     Raises:
         ConfigError: the message names the setting.

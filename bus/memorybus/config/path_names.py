@@ -1,6 +1,6 @@
-"""Names that become paths: nobody who can write to Redis may choose a path by them.
+"""Checks names that become paths, so that nobody who can write to Redis can choose a path.
 
-The same rule holds for the instances of the settings and for those that Redis names.
+The same rule applies to the instances of the settings and to those that Redis names.
 """
 
 import re
@@ -15,10 +15,10 @@ _NAME = re.compile(_RULE)
 _LOG = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 InstanceName = Annotated[str, msgspec.Meta(pattern=rf"\A{_RULE}\Z")]
-"""An instance's name as it is read from Redis: an entry with another text is not ours."""
+"""An instance's name as it is read from Redis: an entry with another form is not ours."""
 
 InstanceOrNone = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_RULE})?\Z")]
-"""The same, or "" for none."""
+"""An instance's name, or "" for none."""
 
 
 def check_name(name: str) -> str:
@@ -35,10 +35,10 @@ def check_name(name: str) -> str:
 
 
 def log_id_of(body: bytes, key: str) -> str:
-    """Return a log's id from its birth certificate: a folder of the archive has that name.
+    """Return a log's id from its record (`<ns>:meta`): a folder of the archive has that name.
 
     Raises:
-        ForeignKey: it is no such id.
+        ForeignKey: it is not the id of a log.
     """
     found = body.decode("ascii", "replace")
     if not _LOG.fullmatch(found):

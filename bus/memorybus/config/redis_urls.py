@@ -1,4 +1,4 @@
-"""Redis URLs: checked, shown without credentials, compared by where they lead.
+"""Checks Redis URLs, shows them without credentials, and compares where they lead.
 
 ========================================================  =========================================
 ``redis://[user:pass@]host[:6379][/db]``, ``rediss://…``  one server, in the clear or over TLS
@@ -8,9 +8,9 @@
 ========================================================  =========================================
 
 ``rediss+sentinel`` and ``rediss+cluster`` are the same over TLS. User and password are percent-
-encoded. Sentinels with credentials of their own get them as ``?sentinel_username=`` and
-``sentinel_password=``. The other options after ``?`` are those of redis-py's that make sense here;
-`_OPTIONS` lists them.
+encoded. Credentials of the sentinels themselves are given as ``?sentinel_username=`` and
+``sentinel_password=``. The other options after ``?`` are the ones of redis-py that make sense here;
+`options_of` returns them.
 """
 
 import difflib
@@ -61,7 +61,7 @@ def check_urls(url: str, jobs_url: str) -> None:
     """Refuse URLs that no client can read, and jobs on a cluster; errors show no password.
 
     Raises:
-        ConfigError: names the setting, and what is wrong with it.
+        ConfigError: a URL is wrong; the message names the setting and the mistake.
     """
     _check("url", url, (*_ONE, *_SENTINEL, *_CLUSTER))
     _check("jobs_url", jobs_url, (*_ONE, *_SENTINEL))
@@ -121,7 +121,7 @@ def _advice(option: str, known: Mapping[str, object]) -> str:
 
 
 def options_of(url: str) -> Mapping[str, Callable[[str], object]]:
-    """Return the options that a URL may have after ``?``, each with what parses its text."""
+    """Return the options that a URL may have after ``?``, each with the function that parses it."""
     tcp = {} if url.startswith("unix://") else _TCP
     tls = _TLS if url.startswith("rediss") else {}
     return {**_OPTIONS, **tcp, **tls, **(_SENTINELS if is_sentinel(url) else {})}
@@ -141,7 +141,7 @@ def hosts_of(url: str) -> list[tuple[str, int]]:
     """Return the hosts of a URL with their ports, in the order given.
 
     Raises:
-        ValueError: a port is no number.
+        ValueError: a port is not a number.
     """
     default = _SENTINEL_PORT if is_sentinel(url) else _CLUSTER_PORT
     hosts = urlsplit(url).netloc.rpartition("@")[2].split(",")
@@ -173,5 +173,5 @@ def place_of(url: str) -> str:
 
 
 def redacted(url: str) -> str:
-    """Return a Redis URL without its credentials, wherever they stand."""
+    """Return a Redis URL without its credentials, wherever it has them."""
     return masked(url)

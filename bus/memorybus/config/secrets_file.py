@@ -1,7 +1,7 @@
 """The secrets file: environment variables that workers add to their own, readable by one user.
 
-Options name the variable that holds a key, never the key. So a key is in this file or in the
-environment, and in no settings file, no record in Redis, no log and no command line.
+An option names the variable that holds a key, never the key itself. So a key is only in this file
+or in the environment, and in no settings file, record in Redis, log or command line.
 """
 
 import re
@@ -28,7 +28,8 @@ def read_secrets(path: Path) -> dict[str, str]:
     """Return the variables of a secrets file; none if there is no file.
 
     Raises:
-        ConfigError: others may read it, or it is no list of ``NAME = "value"``; no value is quoted.
+        ConfigError: others may read it, or it is not a list of ``NAME = "value"``; the message
+            quotes no value.
     """
     try:
         with path.open(encoding="utf-8") as file:

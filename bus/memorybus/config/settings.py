@@ -66,10 +66,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         platform: default platform.
         providers: provider instances, in the order in which their recall is shown.
         provider: one table per instance; ``kind`` names the provider, the other keys are options.
-        spool_max_bytes: how many bytes of events one process's spool may hold, sent ones that it
-            still keeps included, before `SpoolFull` (G10).
+        spool_max_bytes: how many bytes of events one process's spool may hold before `SpoolFull`,
+            including sent events that it still keeps (G10).
         spool_keep: how long an event stays in the spool after Redis took it (G1).
-        spool_reserve: size of the file that is deleted when the disk is full, so that the spool can
+        spool_reserve: size of a file that is deleted when the disk is full, so that the spool can
             still be sent.
         event_max_bytes: size of the largest encoded event (G10).
         compress_min_bytes: size from which events are compressed in the log, if that saves space.
@@ -78,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         lease: how long a lane's lease lasts without renewal.
         call_timeout: how long a provider call may take; must be shorter than `lease`.
         heartbeat: how often a worker shows that it lives, and reads what other workers and
-            operators want of it; 2 at most, so that nobody takes it for dead.
+            operators want of it; 2 at most, so that the others do not consider it dead.
         batch: how many events a lane reads and commits at once.
         window: how many events a lane may work on beyond its checkpoint (G10).
         concurrency: how many calls at once a worker makes to an instance that allows several.
@@ -92,8 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         prompt_budget: size of the text that providers add to a session's system prompt, characters;
             0 for none.
         prompt_ttl: how long this text stays ready for a person's next session.
-        timezone: in which days begin, as in ``Europe/Berlin``: "yesterday" in a question, and the
-            dates in a block. Empty means the zone of the host that recalls.
+        timezone: the time zone of days, such as ``Europe/Berlin``: for "yesterday" in a question,
+            and for the dates in a block. Empty means the zone of the host that recalls.
         prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
         prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
             prompt ready (G9); 0 for not at all.
@@ -120,8 +120,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             to an event counts.
         notify: who is notified of findings, and how; see `Notify`.
         secrets_file: a file that only its user may read (`secrets_file`), with variables that
-            workers add to their environment; ``memorybus.secrets.toml`` beside ``memorybus.toml``
-            if it is there.
+            workers add to their environment; ``memorybus.secrets.toml`` next to ``memorybus.toml``
+            if it exists.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
         log: the form of workers' log lines: text for people, or a JSON object on each line.
@@ -133,7 +133,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             (``X-Forwarded-User``); empty means that the page trusts no header.
         page_proxies: the addresses of proxies that the page trusts. Nobody else may reach the page
             from these addresses.
-        page_hosts: names by which browsers reach the page, beside ``localhost`` and addresses.
+        page_hosts: names by which browsers reach the page, in addition to ``localhost`` and
+            addresses.
         crash_at: the named crash point at which the process kills itself; for fault tests.
     """
 
@@ -259,22 +260,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spool_dir(self) -> Path:
-        """Where this host's spools for this log lie: no log gets another log's events."""
+        """The directory of this host's spools for this log: no log gets another log's events."""
         return self.data_dir / "spool" / self.log_name
 
     @property
     def sessions_path(self) -> Path:
-        """Where this host notes the sessions of this log."""
+        """The file in which this host notes the sessions of this log."""
         return self.data_dir / "sessions" / f"{self.log_name}.db"
 
     @property
     def tools_path(self) -> Path:
-        """Where this host notes the tools that this log's providers offer."""
+        """The file in which this host notes the tools that this log's providers offer."""
         return self.data_dir / "tools" / f"{self.log_name}.json"
 
     @property
     def notice_path(self) -> Path:
-        """Where this host notes what it told people of this log's Redis."""
+        """The file in which this host notes what it reported to people about this log's Redis."""
         return self.data_dir / "notify" / f"{self.log_name}.json"
 
     @property
@@ -311,7 +312,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
 
 SettingOrigin = Literal["beside", "file", "environment", "argument"]
-"""Where a value comes from; ``beside``: a secrets file that lies beside the file of settings."""
+"""Where a value comes from; ``beside``: from a secrets file next to the file of settings."""
 
 
 def load(
@@ -325,9 +326,9 @@ def load(
 
     Args:
         environ: the environment; the process's own if None.
-        directory: where ``memorybus.toml`` is looked for if ``MEMORYBUS_CONFIG`` names none;
+        directory: where to search for ``memorybus.toml`` if ``MEMORYBUS_CONFIG`` names no file;
             the working directory if None.
-        file: read this one instead.
+        file: a file to read instead.
         overrides: settings by name; None counts as not given.
 
     Raises:
@@ -341,10 +342,10 @@ def load(
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """Values of one origin, over those of the layers before it.
+    """Values of one origin, which replace those of the layers before it.
 
     Attributes:
-        kind: where they come from.
+        kind: their origin.
         path: the file, if they come from one.
         values: settings by name, as they were written.
     """
@@ -361,7 +362,10 @@ def read_layers(
     file: Path | None = None,
     **overrides: Any,
 ) -> list[Layer]:
-    """Return what `load` reads, with its arguments and errors: of the layers, the last one wins."""
+    """Return what `load` reads, as layers of which the last one wins.
+
+    Arguments and errors are those of `load`.
+    """
     env = os.environ if environ is None else environ
     path = file or config_path(env, directory)
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -386,7 +390,7 @@ def config_path(
 
 
 def _secrets_beside(path: Path | None) -> dict[str, Any]:
-    """Return the secrets file beside a settings file, if there is one."""
+    """Return the secrets file next to a settings file as a setting, if it exists."""
     found = path and path.resolve().with_name(SECRETS_NAME)
     return {"secrets_file": str(found)} if found and found.exists() else {}
 
@@ -433,14 +437,15 @@ def is_variable_set(variable: str) -> bool:
 
 
 def read_variable(name: str) -> str:
-    """Return an environment variable that is no setting, such as a key; "" if it is not set."""
+    """Return an environment variable that is not a setting, such as a key; "" if it is not set."""
     return os.environ.get(name, "")
 
 
 def load_secrets(settings: Settings) -> Settings:
-    """Add the variables of the secrets file to this process's environment, where they are not set.
+    """Add the variables of the secrets file to this process's environment, unless they are set.
 
-    For processes that open providers, before they start a thread.
+    It returns the settings with the names of these variables in `secret_variables`. Processes that
+    open providers call it before they start a thread.
 
     Raises:
         ConfigError: others may read the file, or it cannot be read.
@@ -455,10 +460,10 @@ def load_secrets(settings: Settings) -> Settings:
 
 
 def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment in which `load` gives these settings, for child processes.
+    """Return an environment from which `load` reads these settings, for child processes.
 
     Args:
-        settings: the child's.
+        settings: the child's settings.
         base: the rest of its environment; this process's own if None.
     """
     env = os.environ if base is None else base

@@ -1,4 +1,4 @@
-"""Time zones: where a day begins."""
+"""Finds time zones, which say when a day begins."""
 
 from datetime import UTC, tzinfo
 from functools import cache
@@ -8,14 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memorybus.errors import ConfigError
 
 HOST = Path("/etc/localtime")
-"""The zone of a host, as tzfile(5) has it."""
+"""The file with the zone of a host, in the format of tzfile(5)."""
 
 
 def zone_named(name: str) -> tzinfo:
     """Return a zone of the IANA database.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: there is no zone of this name.
     """
     try:
         return ZoneInfo(name)
@@ -31,8 +31,8 @@ def host_zone(named: str, file: Path = HOST) -> tzinfo:
     """Return the zone of this host; UTC if it does not say.
 
     Args:
-        named: the variable TZ; it counts first, if it names a zone.
-        file: the host's own zone.
+        named: the value of the variable TZ; if it names a zone, this zone is returned.
+        file: the file with the host's zone, which is used otherwise.
     """
     try:
         return zone_named(named.removeprefix(":"))

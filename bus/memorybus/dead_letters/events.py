@@ -43,8 +43,9 @@ def published_event(
         history: the history that has the event.
         partition: the partition of the event.
         letter: the dead letter.
-        shown: whether people will see it. If so, nothing is returned while the tombstones cannot
-            be read. If not, an event that is still in the log is returned then, as to lanes.
+        shown: whether people will see the event. If so, it is not returned while the tombstones
+            cannot be read. If not, an event that is still in the log is returned even then, as
+            lanes get it, too.
 
     Raises:
         LogUnavailable: Redis does not answer.

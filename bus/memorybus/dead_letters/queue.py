@@ -25,8 +25,8 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 
     Attributes:
         provider: the instance that refused its event, or an earlier event of its key.
-        partition: its lane's.
-        stored: the letter as it stands now.
+        partition: the partition of its lane.
+        stored: the letter in its present state.
     """
 
     provider: str
@@ -45,7 +45,7 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The short id of its error group; empty if it only waits behind another."""
+        """The short id of its error group; empty if it only waits behind another letter."""
         letter = self.stored.letter
         return group_of(self.provider, letter.reason) if letter.refused else ""
 
@@ -53,7 +53,7 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 class DeadLetters:
     """Dead letters of all providers. Use from one thread.
 
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` where a key is not ours.
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a key is not ours.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -65,7 +65,7 @@ class DeadLetters:
         self._history = History.from_settings(self._redis, settings)
 
     def close(self) -> None:
-        """Close the connection, and what is open of the archive."""
+        """Close the connection, and the archive's open files."""
         self._history.close()
         self._redis.close()
 
@@ -78,12 +78,12 @@ class DeadLetters:
         EventLog(self._redis, self._settings).check_partitions()
 
     def providers(self) -> list[str]:
-        """Return all instances that are registered, with copies, and those only configured."""
+        """Return all registered instances, including copies, and those that are only configured."""
         registered = list(Roster(self._redis, self._keys).instances())
         return registered + [p for p in self._settings.providers if p not in registered]
 
     def letters(self, providers: Iterable[str]) -> list[LocatedLetter]:
-        """Return every dead letter of some providers, lane by lane, as they were put aside."""
+        """Return every dead letter of some providers, lane by lane, in the order of parking."""
         return [dead for provider in providers for dead in self._letters_of(provider)]
 
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
@@ -113,7 +113,7 @@ class DeadLetters:
 
         Args:
             dead: the letter.
-            shown: its text is shown to people (see `published_event`).
+            shown: whether its text is shown to people (see `published_event`).
         """
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
@@ -124,7 +124,7 @@ class DeadLetters:
         return LocatedLetter(name, partition, found) if found else None
 
     def letter_at(self, lane: LaneId, entry: str) -> LocatedLetter | None:
-        """Return a lane's dead letter by its event's place in the log; None if it is none."""
+        """Return a lane's dead letter by its event's place in the log; None if there is none."""
         name, partition = lane
         found = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
         return LocatedLetter(name, partition, found) if found else None
@@ -161,7 +161,7 @@ class DeadLetters:
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
 
     def count_owned(self, lanes: Iterable[LaneId]) -> int:
-        """Return how many of some lanes have an owner."""
+        """Return how many of the lanes have an owner."""
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 
     def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:

@@ -1,8 +1,8 @@
-"""Dead letters: events that a provider refused for good, and the later events of their keys (G6).
+"""Dead letters: events that a provider refused finally, and the later events of their keys (G6).
 
 The record in Redis refers to the log, and the event itself stays there (decision 2). A refusal
-after a retry and an operator's edit are stored beside the record, since a stream entry cannot be
-changed.
+after a retry and an operator's edit are stored in addition to the record, since a stream entry
+cannot be changed.
 """
 
 import re
@@ -32,24 +32,24 @@ NAME_CHARS = 200
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record in the dead-letter stream (JSON). Bounded (G10), except for the key, which is exact.
+    """A record in the dead-letter stream (JSON). All but the key, which is exact, is bounded (G10).
 
     Attributes:
         event_id: the envelope's id.
-        entry: where in the partition's log it stands.
+        entry: the entry of the partition's log that has the event.
         n: its dense number.
         key: its order key.
         type: the event's type.
         reason: why it was parked; masked, at most `masking.REASON_CHARS` long.
-        attempts: how often it was tried; 0 for one that only waits behind its key's first.
-        scope: whose it is; each name at most `NAME_CHARS` long.
-        session: the session's id, as bounded.
+        attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
+        scope: its owner; each name is at most `NAME_CHARS` long.
+        session: the session's id, also at most `NAME_CHARS` long.
         at: when it happened, milliseconds since the Unix epoch.
-        first_at: when it was refused first (ms); 0 for one that only waits.
+        first_at: when it was refused first (ms); 0 if it only waits.
         last_at: when it was refused last (ms).
         trace: the end of the traceback, without values of variables; masked, at most
             `masking.TRACE_CHARS` long.
-        worker: who put it aside.
+        worker: the worker that parked it.
     """
 
     event_id: str
@@ -69,12 +69,12 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def refused(self) -> bool:
-        """Whether it was tried itself, and does not only wait behind another."""
+        """Whether it was tried itself, and does not only wait behind another letter."""
         return self.attempts > 0
 
 
 class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a dead letter since it was put aside (JSON, by its place in the log).
+    """The changes of a dead letter since it was parked (JSON, by its place in the log).
 
     Attributes:
         reason: why it was refused last; empty if only edited.
@@ -82,10 +82,10 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
         first_at: when it was refused first (ms).
         last_at: when it was refused last (ms).
         trace: the last traceback, bounded as in `DeadLetter`.
-        edited: the event an operator put in its place for this provider, as JSON fields.
-        request: the request that brought the edit; the same again changes nothing.
-        trying: the request for which it is being applied again; another worker that finds it
-            follows one who died meanwhile.
+        edited: the event with which an operator replaced it for this provider, as JSON fields.
+        request: the request that brought the edit; the same request changes nothing again.
+        trying: the request for which it is being applied again. If another worker finds this, the
+            worker that tried it died meanwhile.
         by: the worker that is trying it.
     """
 
@@ -121,7 +121,7 @@ def bound_scope(scope: Scope) -> Scope:
 
 
 _VARIABLE = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b(?=\w*\d)[\w-]+\b")
-"""The parts in which two errors of one kind differ: quoted texts, and words with digits."""
+"""The parts in which two errors of one kind may differ: quoted texts, and words with digits."""
 
 
 def group_of(provider: str, reason: str) -> str:
@@ -130,7 +130,7 @@ def group_of(provider: str, reason: str) -> str:
 
 
 def normalise_reason(reason: str) -> str:
-    """Return a reason without what names one event: ``key 'a7' is taken`` is ``key … is taken``."""
+    """Return a reason without the names of one event: ``key 'a7' in use`` is ``key … in use``."""
     return _VARIABLE.sub("…", reason)
 
 
@@ -138,8 +138,8 @@ def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
     """Return an event of the same type with other fields; fields that are missing get defaults.
 
     Raises:
-        InvalidEvent: a field that the type does not have, or a value that does not fit; or the
-            type is none that this release knows.
+        InvalidEvent: the type does not have a field, a value does not fit, or this release does not
+            know the type.
     """
     kind = type(event)
     if kind is UnknownEvent:
@@ -156,13 +156,13 @@ def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
 
 
 class StoredLetter(msgspec.Struct, frozen=True):
-    """A dead letter as it stands now.
+    """A dead letter in its present state.
 
     Attributes:
         id: its id in the lane's dead-letter stream.
-        letter: the record, with what became of it since.
-        amendment: what became of it since.
-        strange: this release cannot read what became of it since: it may be an edit.
+        letter: the record, with the last refusal.
+        amendment: its changes since it was parked; None if there are none.
+        strange: whether this release cannot read its changes, which may be an edit.
     """
 
     id: str
@@ -175,7 +175,7 @@ class LetterBox:
     """The dead letters of one lane in Redis. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str) -> None:
-        """Take the lane; nothing is read yet."""
+        """Note which lane it is; nothing is read yet."""
         self.partition = partition
         self.provider = provider
         self._redis = redis
@@ -183,18 +183,18 @@ class LetterBox:
         self._amended = keys.amended(partition, provider)
 
     def page(self, after: str = START, count: int = PAGE) -> list[StoredLetter]:
-        """Return up to `count` dead letters after an id, in the order they were put aside."""
+        """Return up to `count` dead letters after an id, in the order in which they were parked."""
         return self._load_letters(read_entries(self._redis, self._dead, f"({after}", count=count))
 
     def letter(self, letter_id: str) -> StoredLetter | None:
-        """Return a dead letter by its id in the lane's stream; None if it is not there."""
+        """Return a dead letter by its id in the lane's stream; None if it does not exist."""
         found = read_entries(self._redis, self._dead, letter_id, letter_id)
         return next(iter(self._load_letters(found)), None)
 
     def letter_at(self, entry: str) -> StoredLetter | None:
         """Return the dead letter of the event at an entry of the log; None if there is none.
 
-        A letter is put aside after its event came. Letters with earlier ids are searched last: one
+        A letter is parked after its event came, so letters with earlier ids are searched last: one
         of them matches only if the server's clock went back.
         """
         since = f"{entry_ms(entry)}-0"

@@ -17,10 +17,10 @@ from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys, lane_name
 
 MAX_REQUESTS = 256
-"""So many requests may wait for one provider (G10); more are refused."""
+"""The most requests that may wait for one provider (G10); more are refused."""
 
 MAX_ITEMS = 500
-"""So many keys or letters go into one request; `split_items` makes several."""
+"""The most keys or letters in one request; `split_items` makes several requests."""
 
 _FIELD = re.compile(rb"p(\d{2,6}):[0-9a-f]{32}")
 
@@ -32,20 +32,21 @@ class TooManyRequests(MemoryBusError):
 
 
 class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an operator asks of dead letters of one lane.
+    """An operator's request about dead letters of one lane.
 
     Attributes:
-        id: of this request (32 hex digits, sorted by time).
-        partition: the lane's.
-        action: apply what waits under `keys`, in order, until one is refused again; discard the
-            letters at `entries`; put `event` in the place of the one at `entries[0]`. After the
-            last two, their key is applied in order too, unless an earlier letter of it waits.
+        id: the id of this request (32 hex digits, sorted by time).
+        partition: the lane's partition.
+        action: "retry" applies the letters of `keys`, in order, until one is refused again;
+            "discard" removes the letters at `entries`; "edit" puts `event` in the place of the one
+            at `entries[0]`. After the last two, their key is also applied in order, unless an
+            earlier letter of it waits.
         keys: order keys, for "retry".
         entries: places in the log, for "discard" and "edit".
         event: the fields of the new event, for "edit".
         reason: why, in the operator's words.
-        operator: who, as ``user@host``.
-        at: when, milliseconds since the Unix epoch.
+        operator: who asks, as ``user@host``.
+        at: when it was asked, milliseconds since the Unix epoch.
     """
 
     id: str
@@ -65,7 +66,7 @@ class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LetterRequests:
-    """The requests of one provider that wait. Raises what redis-py raises."""
+    """The waiting requests of one provider. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
         """Use the log's Redis."""
@@ -79,7 +80,7 @@ class LetterRequests:
         return {field.decode(): int(match[1]) for field, match in found if match}
 
     def read(self, fields: Sequence[str]) -> list[LetterRequest | None]:
-        """Return requests; None for one that is gone, or that this release cannot read."""
+        """Return requests by their fields; None for one that is gone or unreadable here."""
         raw: Any = self._redis.hmget(self._key, fields) if fields else []
         return [_request(body) for body in raw]
 

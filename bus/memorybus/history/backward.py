@@ -1,7 +1,7 @@
 """Reads the history backward: first the log from its end, then the archive, in all partitions.
 
-Reading the newest events costs the same however long the history is. An event that is left out
-comes as a placeholder. So no partition is read further back in time than the others, and the reader
+Reading the newest events costs the same however long the history is. A placeholder stands for each
+event that is left out. So no partition is read further back in time than the others, and the reader
 knows how far it came.
 """
 
@@ -24,11 +24,11 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
 _FIRST, _MOST = 32, 512
-"""Entries of a partition that one command reads: at first, and at most."""
+"""How many entries of a partition the first command reads, and how many a later one at most."""
 
 
 class BackwardMark(msgspec.Struct, frozen=True):
-    """The place in the order of all partitions at which reading backward stopped and may go on.
+    """The place in the order of all partitions at which reading backward stopped and may continue.
 
     Attributes:
         partition: the partition of the event that was read last.

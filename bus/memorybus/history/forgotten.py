@@ -1,4 +1,4 @@
-"""The tombstones as one reader of the history knows them: which events nobody may read any more."""
+"""The tombstones that a reader of the history knows: they say which events nobody may read."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -23,7 +23,7 @@ class TombstoneSource(Protocol):
 
 
 class KnownTombstones:
-    """The tombstones that were read last; looks for new ones every `TOMBSTONE_AGE` seconds.
+    """The tombstones that were read last; they are read again after `TOMBSTONE_AGE` seconds.
 
     After a failure it waits as long as after a success.
     """

@@ -1,8 +1,8 @@
 """Reads archive and log as one ordered sequence, of one partition or of all partitions.
 
-The archive is the beginning of the history, and the log is its end. Where they overlap they hold
+The archive is the beginning of the history, and the log is its end. Where they overlap, both have
 the same events, and the log is read. Live lanes, replays, rebuilds and the commands that show the
-past read here.
+past use this module.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 
 LINEAGE = Query(types=("SessionStarted", "SessionSwitched", "Delegated"))
-"""The events that tell which session another one came from."""
+"""The events that say from which session another one came."""
 
 _NO_END = (1 << 63, 0)
 
@@ -169,7 +169,7 @@ class History:
     # -- one partition, by place ------------------------------------------------------------------
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the history. Ids are made of time and are never reused."""
+        """Say whether an entry is in the history. Ids consist of times and are never used again."""
         if self.log.has_entry(partition, entry):
             return True
         archive = self._sources.archive() if self._reader.sealed_number(partition) else None
@@ -280,8 +280,8 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
-        So the caller knows how far it came, and can stop and go on later. Segments without wanted
-        events are skipped. Tombstones count as in `scan`.
+        So the caller knows how far it came, and can stop and continue later. Segments without
+        wanted events are skipped. Tombstones count as in `scan`.
 
         Args:
             query: which events are wanted; it may not name lineages.

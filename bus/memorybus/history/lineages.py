@@ -10,14 +10,14 @@ from memorybus.lineage.identity import Identity, identity_of
 from memorybus.query.query import Query, row_of
 
 _LINKING = frozenset({"resume", "reset", "rewind"})
-"""Reasons of switches that name an earlier session which is not the parent."""
+"""Reasons of switches whose event names an earlier session that is not the parent."""
 
 
 def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
     """Return a query that names sessions instead of lineages.
 
-    A session that the query names is meant in every scope that the query wants. Its descendants
-    have the same scope as it has.
+    A session that the query names counts in every scope that the query wants. Its descendants have
+    the same agent, person and workspace.
 
     Args:
         query: the query with lineages.

@@ -19,10 +19,10 @@ from memorybus.wire.codec import PACKED, Decoder, are_plausible
 from memorybus.wire.header import HeaderReader
 
 _RESENT = {b"e": False, b"r": True}
-"""The name of a body field, and whether Redis may have had the event before."""
+"""By name of the body field: whether Redis may have had the event before."""
 
 _MANY = 512
-"""Entries that are read together if the first one is not ours."""
+"""How many entries are read at a time if the first one is not ours."""
 
 _XREVRANGE = b"XREVRANGE"
 """The command as bytes: redis-py then does not parse the reply (see `memorybus.log.stream`)."""

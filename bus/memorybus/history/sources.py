@@ -89,7 +89,7 @@ class Sources:
         find: Callable[[], ReadableArchive | None] | None,
         clock: Clock,
     ) -> None:
-        """Take the sources; nothing is opened yet.
+        """Note the sources; nothing is opened yet.
 
         Args:
             log: the log.

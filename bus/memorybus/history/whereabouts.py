@@ -1,4 +1,4 @@
-"""Tells where an event lies: in the log, in a segment of the archive, or in both."""
+"""Finds out where an event is: in the log, in a segment of the archive, or in both."""
 
 import msgspec
 
@@ -8,12 +8,12 @@ from memorybus.history.sources import Sources
 
 
 class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an event lies.
+    """The places where an event is.
 
     Attributes:
-        in_log: whether the log still holds it.
+        in_log: whether the log still has it.
         sealed: whether the archive has it, too, according to Redis.
-        segment: the archive's file that holds it; "" if none does, or the archive cannot be asked.
+        segment: the archive's file that has it; "" if none has it, or the archive cannot be read.
     """
 
     in_log: bool

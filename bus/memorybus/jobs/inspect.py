@@ -1,8 +1,8 @@
-"""Asks one instance of a provider for its digest, its recalls and what it holds.
+"""Asks one instance of a provider for its digest, its recalls and its memories.
 
 Each question is one RQ job in the queue of the provider's recall processes, which run where its
 state is. A digest is read page by page, each within the time of a recall, so that a large state
-delays no recall for long. Pause both instances before you compare them.
+delays no recall for long. Both instances must be paused before they are compared.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 JOB = "memorybus_workers.jobs.inspect.run"
-"""The callable that the recall queues may run beside recalls and tools."""
+"""The callable that the recall queues may run in addition to recalls and tools."""
 
 PARTITION = 0
-"""Where the replies lie."""
+"""The partition under whose keys the replies are written."""
 
 _WAIT = 5.0
-"""Seconds more than a job may run: it waits for its turn behind a recall."""
+"""Seconds that are added to the time of a job, because it may wait behind a recall."""
 
 
 class SentEvent(msgspec.Struct, frozen=True, array_like=True):
-    """An event that should be there: what `MemoryProvider.knows` is told of it."""
+    """An event that the instance should know, with the data that `MemoryProvider.knows` gets."""
 
     id: str
     type: str
@@ -75,10 +75,10 @@ class ReadKept(msgspec.Struct, frozen=True, omit_defaults=True, tag="kept"):
     """Asks for a page of what the instance keeps of somebody: `KeptPage`.
 
     Attributes:
-        whose: of whom; only its agent, user and workspace count.
+        whose: the owner; only agent, user and workspace count.
         skip: how many memories the asker has already.
-        most: how many memories to send at most; 0 for as many as fit.
-        holding: only what holds this text, or came by the event of this id; "" for all.
+        most: the most memories to send; 0 for as many as fit.
+        holding: only memories that contain this text, or came by the event of this id; "" for all.
     """
 
     whose: RecallRequest
@@ -88,12 +88,12 @@ class ReadKept(msgspec.Struct, frozen=True, omit_defaults=True, tag="kept"):
 
 
 class ReadOwners(msgspec.Struct, frozen=True, omit_defaults=True, tag="owners"):
-    """Asks of whom the instance keeps something: `OwnersPage`.
+    """Asks for a page of the owners of whom the instance keeps memories: `OwnersPage`.
 
     Attributes:
         after: the owner behind whom the page begins; only its agent, user and workspace count.
-        most: how many owners to send at most; 0 for as many as fit.
-        holding: only those whose names hold this text; "" for all.
+        most: the most owners to send; 0 for as many as fit.
+        holding: only owners whose names contain this text; "" for all.
     """
 
     after: RecallRequest | None = None
@@ -105,14 +105,14 @@ class Erase(msgspec.Struct, frozen=True, tag="erase"):
     """Asks the instance to erase what it keeps of somebody: `EraseReport`.
 
     Attributes:
-        whose: of whom; only its agent, user and workspace count.
+        whose: the owner; only agent, user and workspace count.
     """
 
     whose: RecallRequest
 
 
 class CheckHealth(msgspec.Struct, frozen=True, tag="health"):
-    """Asks how the backend of the instance is: `InstanceHealth`."""
+    """Asks whether the backend of the instance works: `InstanceHealth`."""
 
 
 InspectionQuestion = (
@@ -126,9 +126,9 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: 32 hex digits; the reply is found by it.
-        provider: whose recall processes are asked.
-        instance: it, or a copy of it.
-        question: what is asked.
+        provider: the provider whose recall processes are asked.
+        instance: the provider, or a copy of it.
+        question: the question.
     """
 
     id: str
@@ -141,9 +141,9 @@ class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of a digest.
 
     Attributes:
-        given: whether the provider gives one.
-        pairs: key and digest, in the order of keys.
-        more: whether there are keys above the last.
+        given: whether the provider has digests.
+        pairs: keys with their digests, in the order of keys.
+        more: whether there are keys above the last one.
     """
 
     given: bool = True
@@ -152,13 +152,13 @@ class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which of the events that an instance was asked for are there.
+    """Which of the events that an instance was asked for it knows.
 
     Attributes:
-        given: whether the provider can tell (delivery ``lookup``).
-        there: how many it knows.
-        missing: those it does not.
-        unasked: how many of the last ones it had no time for.
+        given: whether the provider can answer (delivery ``lookup``).
+        there: how many events it knows.
+        missing: the ids of events that it does not know.
+        unasked: how many of the last events were not checked, because the time was over.
     """
 
     given: bool = True
@@ -171,9 +171,9 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of what an instance keeps of somebody.
 
     Attributes:
-        given: whether the provider can say (`Capabilities.exports`).
-        memories: each with the fields of a provider's `StoredMemory` that are not empty.
-        more: whether there may be others.
+        given: whether the provider can answer (`Capabilities.exports`).
+        memories: each has the fields of a provider's `StoredMemory` that are not empty.
+        more: whether there may be more memories.
     """
 
     given: bool = True
@@ -185,9 +185,9 @@ class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of the people and agents of whom an instance keeps something.
 
     Attributes:
-        given: whether the provider can say.
-        owners: each with the fields of a provider's `MemoryOwner`.
-        more: whether there may be others.
+        given: whether the provider can list owners.
+        owners: each has the fields of a provider's `MemoryOwner`.
+        more: whether there may be more owners.
     """
 
     given: bool = True
@@ -200,8 +200,8 @@ class EraseReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         given: whether the provider can erase (`Capabilities.forgets`).
-        erased: how many memories, if it says.
-        remains: what it could not reach, in its words.
+        erased: how many memories it erased; None if it does not say.
+        remains: the memories that it could not reach, in its words.
     """
 
     given: bool = True
@@ -222,7 +222,7 @@ class RecalledItems(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class InspectionFailed(MemoryBusError):
-    """An instance could not be looked into; the message says why."""
+    """An instance could not be inspected; the message says why."""
 
 
 class InstanceInspector:
@@ -237,7 +237,7 @@ class InstanceInspector:
     """
 
     def __init__(self, settings: Settings, clock: Clock, make_id: NewId = new_id) -> None:
-        """Connect nowhere yet."""
+        """Prepare; the first question connects."""
         self._settings = settings
         self._make_id = make_id
         self._listener = Listener(settings, clock)
@@ -245,7 +245,7 @@ class InstanceInspector:
     def digest(
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
     ) -> DigestPage:
-        """Return a page of an instance's digest: keys above `after`, or of these only."""
+        """Return a page of an instance's digest: keys above `after`, of `keys` only if given."""
         answer = self._ask(provider, instance, ReadDigest(after, tuple(keys)))
         return msgspec.json.decode(answer, type=prepared(DigestPage))
 
@@ -255,7 +255,7 @@ class InstanceInspector:
         return msgspec.json.decode(answer, type=prepared(RecalledItems)).items
 
     def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
-        """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
+        """Return which events an instance knows; it may not have checked all (`KnownEvents`)."""
         answer = self._ask(provider, instance, CheckEvents(tuple(sent)))
         return msgspec.json.decode(answer, type=prepared(KnownEvents))
 
@@ -272,12 +272,13 @@ class InstanceInspector:
         """Return what an instance keeps of somebody behind the first `skip` memories.
 
         Args:
-            provider: whose recall processes are asked.
-            instance: it, or a copy of it.
-            whose: of whom.
-            skip: so many that are known already.
-            most: at most so many; 0 for as many as fit into a page.
-            holding: only what holds this text, in any case, or came by the event of this id.
+            provider: the provider whose recall processes are asked.
+            instance: the provider, or a copy of it.
+            whose: the owner.
+            skip: how many memories the caller has already.
+            most: the most memories to return; 0 for as many as fit into a page.
+            holding: only memories that contain this text, ignoring case, or came by the event of
+                this id.
         """
         answer = self._ask(provider, instance, ReadKept(whose, skip, most, holding))
         return msgspec.json.decode(answer, type=prepared(KeptPage))
@@ -291,20 +292,20 @@ class InstanceInspector:
         most: int,
         holding: str = "",
     ) -> OwnersPage:
-        """Return of whom an instance keeps something, by agent, person and workspace.
+        """Return the owners of whom an instance keeps memories, by agent, person and workspace.
 
         Args:
-            provider: whose recall processes are asked.
-            instance: it, or a copy of it.
+            provider: the provider whose recall processes are asked.
+            instance: the provider, or a copy of it.
             after: the owner behind whom the page begins; None for the first page.
-            most: at most so many.
-            holding: only those whose names hold this text, in any case.
+            most: the most owners to return.
+            holding: only owners whose names contain this text, ignoring case.
         """
         answer = self._ask(provider, instance, ReadOwners(after, most, holding))
         return msgspec.json.decode(answer, type=prepared(OwnersPage))
 
     def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
-        """Let an instance erase what it keeps of somebody; it may be asked again."""
+        """Let an instance erase what it keeps of somebody; a second call does no harm."""
         answer = self._ask(provider, instance, Erase(whose))
         return msgspec.json.decode(answer, type=prepared(EraseReport))
 

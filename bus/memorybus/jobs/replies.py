@@ -1,6 +1,6 @@
 """Replies of providers to events whose publisher waits, and to calls of reading tools.
 
-A hash for each event or call, a field for each provider instance that answered. It lives for
+There is a hash for each event or call, with a field for each provider that answered. It lives for
 `LIFE` seconds, lies in the slot of the event's partition, and only the asker reads it.
 """
 
@@ -27,7 +27,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """A provider's answer (stored as msgpack).
 
     Attributes:
-        text: what it said; a tool's result is JSON.
+        text: the answer; a tool's result is JSON.
         error: why it could not answer, in one line, or "".
     """
 
@@ -44,7 +44,7 @@ def is_awaited(event: Event | AnyEvent) -> bool:
 
 
 def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
-    """Return the reply to an event: a text is cut at `most` bytes, a result is whole or refused."""
+    """Return the reply to an event: a text is cut at `most` bytes, a longer tool result refused."""
     body = text.encode(errors="replace")
     size = len(body)
     if size <= most:

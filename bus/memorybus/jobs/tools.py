@@ -1,7 +1,7 @@
-"""Asking for a reading tool: one RQ job in the queue of its provider's recall processes.
+"""Asks for a run of a reading tool: one RQ job in the queue of its provider's recall processes.
 
-The bus names the job by string; the code is the workers'. Someone waits for it, so it goes before
-the recalls that wait, and it is dropped when its asker has gone.
+The bus names the job by a string; its code is in the workers' package. Someone waits for it, so it
+goes before the recalls that wait, and it expires when the asker does not wait any more.
 """
 
 import math
@@ -19,7 +19,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 JOB = "memorybus_workers.jobs.tools.run"
-"""The callable that the recall queues may run beside recalls."""
+"""The callable that the recall queues may run in addition to recalls."""
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,14 +27,14 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: 32 hex digits; the reply is found by it.
-        partition: where the reply lies.
-        provider: the instance.
+        partition: the partition under whose keys the reply is written.
+        provider: the provider instance.
         tool: the provider's own name of the tool.
-        arguments: as the model gave them.
-        scope: whose memories.
-        session: who asks.
+        arguments: the arguments as the model gave them.
+        scope: the owner of the memories.
+        session: the session that asks.
         reads_after: partitions whose present end must be applied first (read your writes).
-        positions: their dense numbers, filled in when it is asked.
+        positions: the dense numbers of these ends, filled in when the job is enqueued.
     """
 
     id: str
@@ -49,7 +49,7 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: float) -> str:
-    """Have a tool run.
+    """Enqueue the run of a tool.
 
     Args:
         redis: the log's Redis.
@@ -62,7 +62,7 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
 
     Raises:
         redis.RedisError: Redis is away.
-        LogUnavailable: the same.
+        LogUnavailable: Redis is away.
     """
     keys = Keys(settings.namespace)
     if request.provider not in Roster(redis, keys).job_providers():

@@ -1,8 +1,8 @@
 """Waits for replies, and never longer than the caller allows (G9).
 
 A separate thread asks and listens, and the caller waits for that thread: so no name server, no
-connection and no half-dead Redis can hold an agent beyond its deadline. Replies that the
-thread has by then are returned; the thread itself ends at its next time-out.
+connection and no half-dead Redis can hold an agent beyond its deadline. The replies that the
+thread has received by then are returned; the thread itself ends at its next time-out.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LEAST = 0.001
 
 
 class AwaitedReplies(msgspec.Struct, frozen=True):
-    """Which replies are waited for.
+    """The replies for which a caller waits.
 
     Attributes:
-        partition: where the replies lie.
-        ids: of the events, or of the call.
-        providers: those that should answer each event or call.
+        partition: the partition under whose keys they are written.
+        ids: the ids of the events, or of the call.
+        providers: the providers that should answer each event or call.
         problem: why nobody will answer; "" if somebody may.
     """
 
@@ -50,8 +50,8 @@ class ReceivedReplies(msgspec.Struct):
     """The replies that came in time.
 
     Attributes:
-        replies: by provider, in the order of the ids.
-        problem: why nothing more can come, or "".
+        replies: the replies by provider, in the order of the ids.
+        problem: why no more replies can come, or "".
     """
 
     replies: dict[str, list[Reply]] = {}
@@ -71,13 +71,13 @@ class Listener:
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Connect nowhere yet."""
+        """Prepare; the first wait connects."""
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
     def wait_for_replies(self, ask: AskForReplies, timeout: float) -> ReceivedReplies:
-        """Return the replies of the next `timeout` seconds; no failure of Redis is raised."""
+        """Return the replies that come within `timeout` seconds; no failure of Redis is raised."""
         heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout
         thread = threading.Thread(
@@ -90,7 +90,7 @@ class Listener:
     def _listen(self, ask: AskForReplies, until: float, heard: ReceivedReplies) -> None:
         try:
             self._ask_and_wait(ask, until, heard)
-        except Exception as error:  # whatever it is, the agent goes on (G9)
+        except Exception as error:  # no error may stop the agent (G9)
             known = isinstance(error, MemoryBusError | OSError)
             _log.debug("listening for replies: %s", error, exc_info=None if known else error)
             heard.problem = str(error)
@@ -115,7 +115,7 @@ class Listener:
     def _wait(
         self, redis: Redis, asked: AwaitedReplies, until: float, heard: ReceivedReplies
     ) -> None:
-        """Look for replies, ever less often, until all are there or the time is up."""
+        """Look for replies, less and less often, until all have come or the time is over."""
         keys = [self._keys.reply(asked.partition, one) for one in asked.ids]
         began = self._clock.monotonic()
         while True:

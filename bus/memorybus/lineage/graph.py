@@ -1,6 +1,7 @@
 """The graph of sessions: which one continues which, as pure functions and a fold over events.
 
-How a session comes from another, and what that does to its order key ``session:<root>``:
+This table says how a session comes from another, and which root it gets. The root is part of the
+order key (see `redis.keys.session_key`):
 
 ===========  =========================  ======================================================
 reason       the session after it       root
@@ -9,7 +10,7 @@ start        a new one                  its own
 branch       a new one                  kept: both branches stay in one order
 compression  the same or a new one      kept; in place the epoch grows
 rewind       the same                   kept; the epoch grows
-resume       one that was there before  its own; the two roots stay and are only linked
+resume       one that existed before    its own; the two roots stay and are only linked
 delegation   a new one, for a sub-task  its own: children run side by side, and a child's poison
                                         event parks the child alone (G6); the parent is linked
 reset        a new one                  its own: a reset does not continue
@@ -37,7 +38,7 @@ from memorybus.events import (
 from memorybus.lineage.identity import Identity, identity_of
 
 CONTINUING: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
-"""Reasons after which the conversation goes on: warm recall is carried over."""
+"""Reasons after which the same conversation continues: its warm results are carried over."""
 
 LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
 """Reasons after which two sessions are linked, and neither is the other's parent."""
@@ -49,7 +50,10 @@ def start(session_id: str) -> SessionRef:
 
 
 def branch(ref: SessionRef, new_id: str) -> SessionRef:
-    """Return a continuation beside `ref`. Raises `InvalidEvent` for its own or an empty id."""
+    """Return a session that continues `ref`, which may also continue by itself.
+
+    Raises `InvalidEvent` for an empty id, or the id of `ref`.
+    """
     return SessionRef(id=_check_new_id(new_id, ref), root=ref.root, parent=ref.id)
 
 
@@ -100,7 +104,7 @@ def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | Non
     Raises `InvalidEvent` for an id that the reason does not allow.
     """
     if reason == "reset" and known is not None:
-        return reset(known, new_id)  # started again: its epoch is above every one before
+        return reset(known, new_id)  # the id is used again, so its epoch must be above all before
     step = _STEPS.get(reason)
     return step(ref, new_id) if step else resume(known, new_id)
 
@@ -126,7 +130,7 @@ def _check_new_id(session_id: str, beside: SessionRef | None = None) -> str:
 
 
 class OriginClaim(msgspec.Struct, frozen=True, order=True):
-    """What one event says of a session's origin. The least claim holds, whatever the order.
+    """What one event says of a session's origin. The least claim counts, whatever the order.
 
     Attributes:
         rank: how reliable the event is, 0 the most (see `_own_claim`).
@@ -134,7 +138,7 @@ class OriginClaim(msgspec.Struct, frozen=True, order=True):
         event_id: decides between equal times.
         root: the first session of the lineage.
         parent: where the session came from; "" if it has no parent.
-        reason: how; "" if the event does not say.
+        reason: how it came from there; "" if the event does not say.
     """
 
     rank: int
@@ -158,8 +162,8 @@ def _own_claim(envelope: Envelope) -> OriginClaim:
     """Return what an event says of its own session's origin.
 
     Ranks: 0: the session began, and the event names its parent and the reason. 1: a parent says
-    that it delegated to the session. 2: it began, and the event says no more. 3: it went on. 4: the
-    event only happened in it.
+    that it delegated to the session. 2: it began, and the event says no more. 3: it continued. 4:
+    the event only happened in it.
     """
     ref, event = envelope.session, envelope.event
     rank, parent, reason = 4, ref.parent, ""
@@ -183,8 +187,8 @@ class Node(msgspec.Struct, frozen=True):
     """Everything known of one session. Times are milliseconds, 0 if unknown.
 
     Attributes:
-        identity: which session, and whose.
-        origin: the claim that holds.
+        identity: the session's id and owner.
+        origin: the claim that counts.
         epoch: the highest epoch seen.
         titled: the time and the id of the event that gave the newest title, then the title.
         turns: how many turns were completed.
@@ -232,8 +236,8 @@ class Lineage:
 
     Every fact in it is a minimum, a maximum, a union or a count of distinct event ids. So the order
     of the events does not matter (those of different partitions come in any order), and a repeated
-    event changes nothing. The graph is a forest whatever the events claim: an unknown session and a
-    session itself are no parents, and the oldest session of a circle is its root.
+    event changes nothing. The graph is a forest whatever the events claim: no session has itself or
+    an unknown session as its parent, and the oldest session of a circle becomes its root.
     """
 
     def __init__(self, nodes: Mapping[Identity, Node]) -> None:
@@ -306,7 +310,7 @@ def _with_event(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
 
 
 def _parents(nodes: Mapping[Identity, Node]) -> dict[Identity, Identity]:
-    """Return each session's parent in the forest; circles are cut above their oldest session."""
+    """Return each session's parent in the forest; the oldest session of a circle gets none."""
     parents = {one: node.above for one, node in nodes.items() if node.above in nodes}
     settled: set[Identity] = set()
     for session in nodes:

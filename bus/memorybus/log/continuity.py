@@ -1,9 +1,9 @@
-"""Whether a partition still has every number that was given, and which it lacks; pure.
+"""Finds out whether a partition still has every number that was given, and which it lacks; pure.
 
-Entries are numbered densely, so what is missing between counter, log and archive can be told as
-ranges of numbers: before the first entry (a trimmed or deleted stream), behind the last one, and in
-the middle where there are fewer entries than numbers. Only what the archive has sealed may be
-missing (G7); everything else that is missing is data loss.
+Entries are numbered densely, so comparing counter, log and archive shows which ranges of numbers
+are missing: before the first entry (a trimmed or deleted stream), behind the last one, and in the
+middle where there are fewer entries than numbers. Only what the archive has sealed may be missing
+(G7); everything else that is missing is data loss.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
     """A partition at one moment.
 
     Attributes:
-        length: entries in the stream, those of others included.
+        length: how many entries the stream has, including those of other programs.
         n: the last number given; 0 for none.
         sealed: the number up to which the log may be trimmed.
         first: our first entry; None if none was found.
         last: our last entry.
         before: our last entry up to the place that the caller asked about.
         after: our first entry behind that place.
-        sealed_at: the entry of the number `sealed`; "" if it is not known.
+        sealed_at: the id of the entry with the number `sealed`; "" if it is not known.
         unsealed: our first entry behind `sealed_at`.
     """
 
@@ -62,8 +62,8 @@ class Numbers(msgspec.Struct, frozen=True):
     Attributes:
         upto: where the scan ended.
         done: whether that is the end of the stream.
-        read: how many entries it has.
-        foreign: how many of them somebody else wrote.
+        read: how many entries the scan read.
+        foreign: how many of them another program wrote.
         breaks: pairs of neighbouring numbers that do not follow each other.
     """
 
@@ -85,12 +85,12 @@ class Numbers(msgspec.Struct, frozen=True):
 
     @property
     def restarted(self) -> int:
-        """The number after which the numbers began anew; 0 for nowhere."""
+        """The number after which the numbers began again; 0 if they never did."""
         return next((before for before, after in self.breaks if after <= before), 0)
 
 
 def count_mismatch(view: PartitionView) -> int:
-    """Return how many numbers lack an entry, less the entries that lack a number."""
+    """Return how many numbers have no entry, minus how many entries have no number."""
     if view.first is None or view.last is None:
         return -view.length
     return view.last.n - view.first.n + 1 - view.length
@@ -107,12 +107,12 @@ def unsealed_start(view: PartitionView) -> Place:
 
 
 def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = None) -> list[Gap]:
-    """Return what is gone from a partition, in order: neither the log nor the archive has it.
+    """Return the numbers that neither the log nor the archive has any more, in order.
 
     Args:
-        partition: which.
-        view: what it holds.
-        numbers: what stands behind `unsealed_start`, read where the counts do not agree.
+        partition: the partition.
+        view: its state.
+        numbers: the numbers behind `unsealed_start`, read if the counts do not agree.
     """
     if view.first is None or view.last is None:
         # If many foreign entries come first, nobody knows where our entries begin.
@@ -125,7 +125,7 @@ def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = Non
 
 
 def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterator[Gap]:
-    """Yield what is gone between the first entry and the last: one range each."""
+    """Yield what is missing between the first entry and the last: at most two ranges."""
     holes = [(max(before, view.sealed) + 1, after - 1) for before, after in numbers.breaks]
     holes = [(first, last) for first, last in holes if first <= last]
     missing = sum(last - first + 1 for first, last in holes)
@@ -140,7 +140,7 @@ def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterat
 
 
 def _overlaps(view: PartitionView) -> bool:
-    """Say whether the archive has the stream's first entry, too."""
+    """Say whether the archive also has the stream's first entry."""
     return view.first is not None and view.sealed >= view.first.n
 
 
@@ -155,11 +155,11 @@ def has_lost_counter(view: PartitionView) -> bool:
 
 
 def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap | None:
-    """Return what the log lost at its end and has numbered anew, or None.
+    """Return the numbers that the log lost at its end and gave again, or None.
 
     Args:
-        partition: which.
-        view: with `before` and `after` of the settled place.
+        partition: the partition.
+        view: its state, with `before` and `after` of the settled place.
         settled: an entry that was in the log for so long that its producer may have forgotten it.
     """
     survivor = max(view.before.n if view.before else 0, view.sealed)
@@ -181,11 +181,11 @@ def find_lost_archive(
 ) -> Gap | None:
     """Return the sealed numbers that both archive and log have lost; None if there are none.
 
-    Where something was sealed, an empty archive counts as lost and is never begun anew: its disk
-    may not be mounted.
+    If something was sealed, an empty archive counts as lost and is never begun again: its disk may
+    not be mounted.
 
     Args:
-        partition: which.
+        partition: the partition.
         sealed: the number up to which the partition was sealed, as Redis remembers.
         end: where the archive ends.
         first: our first entry in the log.

@@ -1,6 +1,6 @@
-"""Entries of the log as events, including unreadable ones, so that they are parked (G6).
+"""Turns entries of the log into events, including unreadable ones, so that they are parked (G6).
 
-An entry that somebody else wrote into the stream is no event; readers drop it when they decode.
+An entry that another program wrote into the stream is no event; readers drop it when they decode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from memorybus.ids import derived_id
 from memorybus.wire.codec import Decoder
 
 _FIELDS = 4
-"""``n``, a number, ``e`` or ``r``, a body."""
+"""The names and values of an entry: ``n``, a number, ``e`` or ``r``, a body."""
 
 DAMAGED = CorruptEnvelope.__name__
-"""Prefix of the name of an `UnknownEvent` whose entry has our form but holds no envelope."""
+"""Prefix of the name of an `UnknownEvent` made of an entry of our form that has no envelope."""
 
 EntryMoment = tuple[int, int]
 """An entry's milliseconds and its number within them: the order of entries."""
@@ -32,7 +32,7 @@ EntryMoment = tuple[int, int]
 _LAST = (1 << 64) - 1
 
 _DIGITS = 15
-"""Digits of a dense number at most: Lua counts to 2**53."""
+"""The most digits of a dense number: Lua counts to 2**53."""
 
 
 def _omitted_envelope(why: Omission) -> Envelope:
@@ -70,7 +70,8 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         position: its place.
         envelope: the event.
-        resent: whether Redis may have had it before and lost it: a lane may have applied it (G4).
+        resent: whether Redis may have had it before and lost it, so that a lane may have applied it
+            already (G4).
     """
 
     position: Position
@@ -83,13 +84,13 @@ def decode_entry(
 ) -> LoggedEvent | None:
     """Return an entry of a stream as an event; None for an entry that is not ours.
 
-    One of ours that cannot be read comes as an `UnknownEvent` under a key of its own (G6).
+    One of ours that cannot be read becomes an `UnknownEvent` under a key of its own (G6).
 
     Args:
-        partition: which.
-        entry: its id.
-        fields: ``n``, a number, ``e`` or ``r``, a body; or whatever somebody else wrote.
-        decoder: of envelopes.
+        partition: the partition.
+        entry: the entry's id.
+        fields: ``n``, a number, ``e`` or ``r``, a body; or whatever another program wrote.
+        decoder: decodes envelopes.
     """
     n = number_of(fields)
     if n is None:
@@ -121,10 +122,10 @@ def previous_entry_id(entry: str) -> str:
 
 
 def number_of(fields: Sequence[bytes]) -> int | None:
-    """Return the number that an entry of ours carries; None if somebody else wrote the entry.
+    """Return the number of an entry of ours; None if another program wrote the entry.
 
     Ours have one form: ``n``, a number from 1, ``e`` or ``r``, a body. `shared/log_entries.lua`
-    checks the same.
+    checks the same form.
     """
     if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
         return None

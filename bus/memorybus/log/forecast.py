@@ -1,7 +1,7 @@
-"""How long the memory of Redis will last at the present rate; pure.
+"""Estimates how long the memory of Redis will last at the present rate; pure.
 
-The rate is the log's own: the events of the last hour or of the last ten minutes, whichever came
-faster. While the archive works, an event stays for a known time; else every event stays.
+The rate is that of the log: the events of the last hour or of the last ten minutes, whichever came
+faster. While the archive works, an event stays for a known time; otherwise every event stays.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ AGES_MS = (3_600_000, 600_000)
 
 _HOUR = 3_600.0
 _DAY = 86_400.0
-_FOREVER = 365_000 * _DAY  # longer than that nobody asks
+_FOREVER = 365_000 * _DAY  # the longest forecast, a thousand years
 WARN_WITHIN = 3 * _DAY
 FAIL_WITHIN = _DAY
 FULL = 0.95
-"""The share of the limit from which on the memory is nearly full, whatever the rate."""
+"""If this share of the limit is used, the memory counts as nearly full, whatever the rate."""
 
 AOF_FRAME = 64
-"""Bytes that the append-only file takes for an event beyond what memory does (measured: 30-54)."""
+"""Bytes by which an event is larger in the append-only file than in memory (measured: 30-54)."""
 
 LimitFrom = Literal["maxmemory", "available", "machine", "unknown"]
 Trend = Literal["growing", "no growth", "not enough history"]
@@ -41,7 +41,7 @@ class PartitionGrowth(msgspec.Struct, frozen=True):
     Attributes:
         n: its last number.
         first_n: its first entry's number.
-        first_at: when that came (server's wall time, milliseconds).
+        first_at: when that entry came (the server's wall time, milliseconds).
         numbers: the number of the first entry not older than each of `AGES_MS`; None for none.
     """
 
@@ -62,10 +62,11 @@ class MemoryLoad(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         used: bytes that Redis uses.
         limit: bytes it may use; None if nobody knows.
-        limit_from: "maxmemory"; "available": what it uses and what this machine, where it runs, has
-            left; "machine": all memory of its machine, whatever else runs there.
-        bytes_per_event: of the streams and the remembered ids; 0.0 for an empty log.
-        growths: by time.
+        limit_from: where the limit comes from. "maxmemory": the server's setting; "available": what
+            it uses plus what this machine, where it runs, has left; "machine": all memory of its
+            machine, whatever else runs there.
+        bytes_per_event: bytes of the streams and the remembered ids; 0.0 for an empty log.
+        growths: how many events came within each of `AGES_MS`.
         kept_for: seconds that an event stays in the log; None while nothing is trimmed.
         fixed: bytes used for other things than the log.
     """
@@ -85,13 +86,13 @@ class Memory(msgspec.Struct, frozen=True):
     Attributes:
         used: bytes that Redis uses.
         limit: bytes it may use; null if nobody knows.
-        limit_from: where the limit is from (see `MemoryLoad`).
-        bytes_per_event: what one event takes.
+        limit_from: where the limit comes from (see `MemoryLoad`).
+        bytes_per_event: how many bytes one event takes.
         events_per_hour: the rate; null if the log is too young.
-        measured_over: seconds over which the rate was measured; null likewise.
+        measured_over: seconds over which the rate was measured; null if the log is too young.
         trend: "growing", "no growth" or "not enough history".
-        seconds_left: until the limit is reached; null unless growing towards a known limit, and
-            if the archive takes older events before.
+        seconds_left: seconds until the limit is reached; null if the memory does not grow or has no
+            known limit, or if the archive takes enough older events before that.
         kept_for: seconds that an event stays in Redis; null while nothing is trimmed.
         settles_at: bytes that will be used at the present rate while older events go to the
             archive; null if they do not, or nobody knows.
@@ -113,9 +114,9 @@ class Disk(msgspec.Struct, frozen=True):
     """How long the disk of the embedded server lasts.
 
     Attributes:
-        free: bytes.
+        free: free bytes.
         aof: bytes of the append-only file; a rewrite needs about as many again, for a while.
-        seconds_left: until a rewrite no longer fits; null unless growing.
+        seconds_left: seconds until a rewrite no longer fits; null if the file does not grow.
     """
 
     free: int
@@ -134,7 +135,8 @@ def forecast_disk(free: int, aof: int, memory: Memory) -> Disk:
 def growth_of(parts: Sequence[PartitionGrowth], now_ms: int) -> tuple[Growth, ...]:
     """Return how much all partitions grew, over each of `AGES_MS`.
 
-    A time counts only if some partition is older and no partition has lost entries of that time.
+    A time counts only if some partition reaches back further, and if no partition has lost entries
+    of that time.
     """
     return tuple(
         Growth(age / 1000, _count_events_since(parts, now_ms - age, index))

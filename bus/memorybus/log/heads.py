@@ -1,4 +1,4 @@
-"""The last number of some partitions, for readers that wait for their own writes."""
+"""Reads the last numbers of some partitions, for readers that wait for their own writes."""
 
 from collections.abc import Iterable
 

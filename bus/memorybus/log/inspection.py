@@ -1,7 +1,7 @@
 """Reads the state of the log for `continuity` and `forecast`, in one round trip.
 
-Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
-numbers are read one by one, a bounded number at each look.
+Reading changes nothing, and costs the same however long the log is. Where the counts do not agree,
+the numbers are read one by one, at most `PAGE` times `PAGES` of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,20 +21,20 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import NumberedEntry, PartitionLook
 
 SAMPLES = 5
-"""Nodes of a stream that are weighed."""
+"""How many nodes of a stream Redis samples to estimate its size."""
 
 PAGE = 1_000
 PAGES = 10
-"""Where counts do not agree, this many pages of so many entries of a partition are read."""
+"""If the counts do not agree, at most this many pages of `PAGE` entries of a partition are read."""
 
 
 class PartitionSight(msgspec.Struct, frozen=True):
     """One partition at one moment.
 
     Attributes:
-        view: what it holds.
+        view: its entries, and the numbers that were given and sealed.
         size: bytes of its stream.
-        ids: event ids it remembers, of the running window.
+        ids: how many event ids of the current window it remembers.
         ids_size: bytes of those.
         now_ms: the server's wall time.
         numbers: the number of the first entry not older than each age asked for; None for none.
@@ -49,7 +49,7 @@ class PartitionSight(msgspec.Struct, frozen=True):
 
 
 class LogInspector:
-    """Reads what the partitions of the log are like. Belongs to one thread."""
+    """Reads the state of the log's partitions. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
         """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
@@ -61,10 +61,10 @@ class LogInspector:
     def read_partitions(
         self, settled: Mapping[int, Place] | None = None
     ) -> dict[int, PartitionSight]:
-        """Return what each partition is like; one whose key is not ours is left out.
+        """Return the state of each partition; one whose key is not ours is left out.
 
         Args:
-            settled: places to look before and behind, by partition.
+            settled: by partition, a place whose neighbours are read, too (`before`, `after`).
 
         Raises:
             redis.RedisError: no answer.
@@ -81,7 +81,7 @@ class LogInspector:
         return sights
 
     def numbers(self, sights: Mapping[int, PartitionSight]) -> dict[int, Numbers]:
-        """Read the numbers of the partitions whose counts do not agree, from what is not sealed on.
+        """Read the unsealed numbers of the partitions whose counts do not agree.
 
         Raises:
             redis.RedisError: no answer.
@@ -105,14 +105,14 @@ class LogInspector:
 def read_numbers_behind(
     redis: Redis, keys: Keys, partition: int, after: Place, count: int
 ) -> Numbers:
-    """Return what the numbers of up to `count` entries behind a place say.
+    """Read the numbers of up to `count` entries behind a place.
 
     Args:
         redis: the log's Redis.
-        keys: the namespace.
-        partition: which.
-        after: an entry, exclusive, and the number there.
-        count: at most so many.
+        keys: the keys of its namespace.
+        partition: the partition.
+        after: an entry, exclusive, and its number.
+        count: the most entries that are read.
 
     Raises:
         redis.RedisError: no answer.

@@ -1,8 +1,8 @@
-"""Losses that workers saw and the log itself no longer shows.
+"""Records losses that workers saw and the log itself no longer shows.
 
-A stream that was trimmed lacks numbers for ever; a log that was wiped, or went back to an older
-state, counts on as if nothing had happened. Only a worker that saw it before can tell, so it
-records the loss. The record stays until an operator deletes it.
+A stream that was trimmed lacks numbers for ever. But a log that was wiped, or went back to an older
+state, continues to count as if nothing had happened. Only a worker that saw it before notices, so
+it records the loss. The record stays until an operator deletes it.
 """
 
 import logging
@@ -22,11 +22,11 @@ class Loss(msgspec.Struct, frozen=True):
     """One loss.
 
     Attributes:
-        what: "wiped": the log is another one than before; "tail": it went back, and numbers anew;
-            "gap": events were gone before they could be sealed.
+        what: "wiped": the log is another one than before; "tail": it went back to an older state
+            and gives numbers again; "gap": events were gone before they could be sealed.
         log: the id of the log that lost events.
         found_at: when a worker found it (its wall time): ISO 8601, UTC.
-        gaps: the numbers it lost, as they were counted before.
+        gaps: the numbers that it lost, as they were given before the loss.
     """
 
     what: Literal["wiped", "tail", "gap"]
@@ -36,7 +36,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The field under which it is kept: the same whoever finds it."""
+        """The field under which it is stored: the same for every worker that finds the loss."""
         if self.what == "wiped":
             return f"wiped:{self.log}"
         gap = self.gaps[0]
@@ -52,11 +52,11 @@ class Losses:
         self._key = keys.losses
 
     def record(self, loss: Loss) -> None:
-        """Write a loss down, unless another worker did."""
+        """Record a loss, unless another worker did."""
         self._redis.hsetnx(self._key, loss.name, msgspec.json.encode(loss))
 
     def all(self) -> list[Loss]:
-        """Return what is written down, oldest first; what cannot be read is passed over."""
+        """Return the recorded losses, oldest first; unreadable ones are left out."""
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         found = []
         for name, body in bodies.items():

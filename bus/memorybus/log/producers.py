@@ -1,7 +1,7 @@
-"""What Redis remembers of a producer: the last sequence that it took, by partition.
+"""Reads and changes what Redis remembers of a producer: the last sequence taken, by partition.
 
-A producer rests when it has announced that it will send nothing again. Redis forgets a resting
-producer after `dedupe_window` of silence (see ``append.lua``).
+A producer rests if it has announced that it will send none of its former events again. Redis
+forgets a resting producer after `dedupe_window` of silence (see ``append.lua``).
 """
 
 import logging
@@ -41,7 +41,7 @@ def read_taken_sequences(
 
 
 def _is_foreign(reply: object, key: str) -> bool:
-    """Say whether a key is not ours; any other refusal is no answer at all."""
+    """Say whether a reply means that the key is not ours; raise any other error."""
     if not isinstance(reply, Exception):
         return False
     if not isinstance(translate_redis_error(reply, key), ForeignKey):
@@ -52,15 +52,15 @@ def _is_foreign(reply: object, key: str) -> bool:
 def note_rest(
     redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float
 ) -> None:
-    """Note that a producer deleted all that Redis took of it, up to the last sequences given.
+    """Note that a producer has deleted all events that Redis took from it.
 
     If Redis refuses to write that, the producer is only remembered for longer.
 
     Args:
-        redis: the log's.
-        keys: the namespace.
-        lasts: by partition.
-        producer: which.
+        redis: the log's Redis.
+        keys: the keys of its namespace.
+        lasts: by partition, the last sequence that Redis took.
+        producer: the producer's id.
         window: seconds of silence after which it may be forgotten.
 
     Raises:
@@ -78,10 +78,10 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
     """Say whether Redis may have forgotten a resting producer, rather than lost its tail.
 
     Args:
-        last: what Redis has taken of it.
-        had: what it had taken.
+        last: the last sequence that Redis remembers of it.
+        had: the last sequence that Redis had taken before.
         now_ms: the time.
-        window: seconds of silence after which it forgets.
+        window: seconds of silence after which Redis forgets it.
     """
     return last == 0 and now_ms - spooled_at(had) > window * 1000
 
@@ -116,7 +116,7 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
     the same sequences, and Redis would take them for resends.
 
     Raises:
-        SpoolCorrupt: there are such rows; they must become another producer's.
+        SpoolCorrupt: there are such rows; they must be sent under another producer's id.
     """
     spool.start_above(max(taken.values(), default=0))
     for partition, last in taken.items():

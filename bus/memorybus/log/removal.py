@@ -1,8 +1,8 @@
 """Removes single entries from the log that nobody may read any more.
 
-Only what the archive has sealed may be missing from the log (G7): what is not sealed yet stays, and
-goes the next time. Redis only marks a deleted entry and frees some hundred neighbours at once, when
-the last of them goes. So after a removal all sealed entries of the partition are trimmed, too.
+Only what the archive has sealed may be missing from the log (G7): an entry that is not sealed yet
+stays until the next call. Redis only marks a deleted entry, and frees its memory when some hundred
+neighbours are deleted, too. So after a removal all sealed entries of the partition are trimmed.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ _PAGE = 500
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What became of the entries that should be removed.
+    """How many of the entries that should go were removed.
 
     Attributes:
-        gone: how many were taken out.
-        unsealed: how many are not in the archive yet, and stay.
+        gone: how many were removed.
+        unsealed: how many stay, because they are not in the archive yet.
     """
 
     gone: int = 0
@@ -34,12 +34,12 @@ class Removed(msgspec.Struct, frozen=True):
 def remove_entries(
     log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool]
 ) -> Removed:
-    """Take entries out of all partitions.
+    """Remove entries from all partitions.
 
     Args:
         log: the log.
         settings: see `Settings`.
-        goes: says which.
+        goes: says whether an event is to be removed.
 
     Raises:
         LogUnavailable: Redis is away; some entries may be gone, and the next call removes the rest.

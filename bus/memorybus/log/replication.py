@@ -1,4 +1,4 @@
-"""Whether what was written survives the server that took it (G1)."""
+"""Finds out whether written events would survive the loss of the server that took them (G1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +17,18 @@ _SYNC_MS = 2_000
 
 
 class Replication:
-    """Asks the servers of a log what their replicas or files hold. Belongs to one thread.
+    """Asks the servers of a log what their replicas or files have. Belongs to one thread.
 
-    Redis answers for what the asking connection wrote, and for all that its server took before. So
-    each question is sent together with a write: a fresh connection would have written nothing, and
-    its answer would mean nothing. `Sender.confirm` checks afterwards that the server still had
-    everything.
+    Redis answers for what the asking connection wrote, and for all that its server took before
+    that. So each question is sent together with a write: for a fresh connection, which has written
+    nothing, the answer would mean nothing. `Sender.confirm` checks afterwards that the server still
+    had everything.
 
     Args:
         redis: the client that writes the log.
-        keys: the namespace.
+        keys: the keys of its namespace.
         partitions: how many there are.
-        producer: who asks.
+        producer: the id of the producer that asks.
     """
 
     def __init__(self, redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
@@ -40,10 +40,11 @@ class Replication:
     def is_confirmed(self, timeout: float) -> bool:
         """Say whether each server's replica, or its synced append-only file, has everything.
 
-        Where a replica may take over, only a replica counts.
+        If a replica may take a server's place, only a replica counts.
 
         Args:
-            timeout: seconds for the replicas' answers together; a file may take longer to sync.
+            timeout: seconds for the answers of all replicas together; a file may take longer to
+                sync.
 
         Raises:
             LogUnavailable: no answer at all.

@@ -25,7 +25,7 @@ from memorybus.wire.codec import Decoder
 
 START = "0-0"
 FOREIGN = ""
-"""In place of an entry's id: the partition's key holds something that is not ours."""
+"""Stands for an entry's id if the partition's key holds something that is not ours."""
 
 _FIRST_LOOK = 0.002
 _LAST_LOOK = 0.032
@@ -62,12 +62,12 @@ class EventLog:
         self._decoder = Decoder()
 
     def open(self) -> Server:
-        """Check the server and the log's birth certificate; write it if the log is new.
+        """Check the server and the log's record (`<ns>:meta`); write it if the log is new.
 
         Raises:
             LogUnavailable: no answer.
             UnsafeRedis: the server may evict keys.
-            WrongPartitionCount: the log was born with another count.
+            WrongPartitionCount: the log was created with another count.
         """
         server = self.server()
         if server.policy != SAFE_POLICY:
@@ -80,7 +80,7 @@ class EventLog:
         return server
 
     def server(self) -> Server:
-        """Return the server's facts; for a cluster, the least that any shard promises.
+        """Return the server's facts; for a cluster, the weakest of all its shards.
 
         Raises:
             LogUnavailable: no answer.
@@ -109,7 +109,8 @@ class EventLog:
             known = self._redis.hgetall(self.keys.meta)
             missing = {name for name in given if name.encode() not in known}
             with self._redis.pipeline(transaction=False) as pipe:
-                for name in missing:  # nothing is written to a server that is out of memory
+                # A full server refuses writes, so only what is missing is written.
+                for name in missing:
                     pipe.hsetnx(self.keys.meta, name, given[name])
                 pipe.execute()
 
@@ -117,12 +118,12 @@ class EventLog:
         self.check_partitions()
 
     def check_partitions(self) -> None:
-        """Compare the settings with the log's birth certificate; a new log has none, and agrees.
+        """Compare the settings with the log's record (`<ns>:meta`); a new log without one agrees.
 
         Raises:
             LogUnavailable: no answer.
-            WrongPartitionCount: the log was born with another count.
-            ForeignKey: the certificate is not ours.
+            WrongPartitionCount: the log was created with another count.
+            ForeignKey: the record is not ours.
         """
         key = self.keys.meta
         said = ask_redis(lambda: self._redis.hget(key, "partitions"), key)
@@ -142,12 +143,12 @@ class EventLog:
         """Return up to `count` events after a place, in order; none at the end of the log.
 
         An entry that cannot be read becomes an `UnknownEvent` with a key of its own, so that it is
-        parked and everything else goes on (G6). Entries that somebody else wrote are dropped.
+        parked and delays nothing else (G6). Entries that another program wrote are dropped.
 
         Args:
-            partition: which one.
-            after: entry id, exclusive.
-            count: at most so many.
+            partition: the partition.
+            after: an entry's id, exclusive.
+            count: the most events to return.
 
         Raises:
             LogUnavailable: no answer.
@@ -181,7 +182,7 @@ class EventLog:
         return str(last[0][0].decode()) if last else START
 
     def has_entry(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the log; ids are made of time and are never used again.
+        """Say whether an entry is in the log; ids consist of times and are never used again.
 
         Raises:
             LogUnavailable: no answer.
@@ -191,7 +192,7 @@ class EventLog:
         return bool(ask_redis(lambda: read_entries(self._redis, key, entry, entry), key))
 
     def foreign_keys(self) -> list[str]:
-        """Return the log's keys that hold something else; their partitions stand still.
+        """Return the log's keys that hold something else; their partitions cannot be used.
 
         Raises:
             LogUnavailable: no answer.
@@ -224,8 +225,8 @@ class EventLog:
         waits for one slot only: there all partitions are polled, with pauses that grow to 1/30 s.
 
         Args:
-            after: entry id by partition.
-            timeout: seconds.
+            after: by partition, the id of the entry after which to wait.
+            timeout: the most seconds to wait.
 
         Returns:
             The first new entry's id of each partition with news; empty after the time-out.
@@ -265,7 +266,7 @@ class EventLog:
 def read_entries(
     redis: Redis, key: str, first: str, last: str = "+", *, count: int = 1
 ) -> list[tuple[bytes, list[bytes]]]:
-    """Return a stream's entries as Redis gives them: the id, then names and values in turn.
+    """Return a stream's entries as Redis gives them: the id, then names and values alternate.
 
     Raises:
         redis.RedisError: no answer, or no stream.

@@ -13,8 +13,8 @@ def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
     """Return how many events wait, their size, and when the oldest was spooled.
 
     Args:
-        settings: where spools are.
-        redis: the log's, which says what it has taken; without it every row counts.
+        settings: says where the spools are.
+        redis: the log's Redis, which knows what it has taken; without it every row counts.
 
     Raises:
         redis.RedisError: no answer.

@@ -1,18 +1,18 @@
-"""What one run of an archiver did, as its process tells a command."""
+"""The report of one run of an archiver, which its process sends to a command."""
 
 import msgspec
 
 
 class ArchiverRun(msgspec.Struct, frozen=True):
-    """What one run did.
+    """The results of one run.
 
     Attributes:
-        place: where the archive is; "" if the log does not exist, so that it has none.
-        events: how many were sealed.
-        elsewhere: whether it lies on another host, so that nothing could be done here.
-        errors: what kept partitions from being sealed, by name.
-        busy: the partitions that were left to another archiver, which is at work on them, or died
-            there a moment ago (its lease ends by itself).
+        place: where the archive is; "" if there is no log, and so no archive.
+        events: how many events were sealed.
+        elsewhere: whether the archive lies on another host, so that nothing could be done here.
+        errors: by name of the partition, the error that kept it from being sealed.
+        busy: the partitions that were left to another archiver, which works on them, or died a
+            moment ago (then its lease ends by itself).
     """
 
     place: str
@@ -23,7 +23,7 @@ class ArchiverRun(msgspec.Struct, frozen=True):
 
     @property
     def hindered(self) -> bool:
-        """Whether something kept this run from sealing what is due."""
+        """Whether something kept this run from sealing the events that are due."""
         return self.elsewhere or bool(self.errors)
 
     @property

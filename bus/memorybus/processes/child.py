@@ -1,4 +1,4 @@
-"""A child process of ours: start it with its environment, read its reports, end it."""
+"""Starts a child process with its environment, reads its reports, and ends it."""
 
 import os
 import select
@@ -18,16 +18,16 @@ from memorybus.errors import MemoryBusError, error_named
 from memorybus.processes import signals
 
 RESERVE = 3.0
-"""Seconds after its own `grace` in which a child that was told to end is killed."""
+"""Seconds after its own `grace` until a child that was asked to end is killed."""
 
 _CHUNK = 1 << 16
-"""Bytes that are read at once, and kept of a line: a provider may print without end (G10)."""
+"""The most bytes read at once, and kept of a line: a provider may print without end (G10)."""
 
 _MOST_CHUNKS = 16
-"""Chunks read at one look: more than a pipe holds of a child that has ended."""
+"""The most chunks read by one `listen`: more than the pipe of an ended child may contain."""
 
 _MOST_REPORTS = 100
-"""Reports that are kept for whoever asks for them (G10); the oldest are forgotten first."""
+"""The most reports that are kept until they are read (G10); the oldest are dropped first."""
 
 _LOOK = 0.05
 """Seconds between looks at a child that is about to end."""
@@ -36,8 +36,8 @@ _LOOK = 0.05
 class ChildProcess:
     """A running child. The lines of its standard output that are JSON objects are its reports.
 
-    The other end of its standard input is ours, so that it learns of our end however we die. It
-    leads a session of its own: a Ctrl-C in a terminal reaches only us, and we end it in order.
+    We have the other end of its standard input, so that it notices our end however we die. It leads
+    its own session, so that a Ctrl-C in a terminal reaches only us, and we end it in good order.
 
     Attributes:
         pid: its process id.
@@ -45,11 +45,11 @@ class ChildProcess:
         error: why it ends, if it has reported that.
 
     Args:
-        command: what to run.
+        command: the command line.
         environ: its environment.
         patience: see above.
-        directory: where it runs; our own working directory if None.
-        quiet: it reports nothing, and stays in our session, so that it ends with our group.
+        directory: its working directory; our own if None.
+        quiet: whether it reports nothing and stays in our session, so that it ends with our group.
 
     Raises:
         OSError: it cannot be started.
@@ -88,7 +88,7 @@ class ChildProcess:
 
     def listen(self) -> int | None:
         """Read its new reports; return its exit code, None while it runs. Never waits."""
-        code = self._process.poll()  # before reading, so that its last words are not missed
+        code = self._process.poll()  # before reading, so that its last report is not missed
         for _ in range(_MOST_CHUNKS):
             chunk = self._read()
             if not chunk:
@@ -101,7 +101,7 @@ class ChildProcess:
 
     def _read(self) -> bytes | None:
         """Return the next bytes of its output: None if there are none now, b"" at the end."""
-        output = self._output  # another thread may let go of it now
+        output = self._output  # a local variable, since another thread may close it now
         if output is None:
             return b""
         try:
@@ -122,7 +122,7 @@ class ChildProcess:
             self.error = error_named(str(report["error"]), str(report.get("message", "")))
 
     def reports(self) -> Iterator[dict[str, Any]]:
-        """Yield each report that was taken in, once."""
+        """Yield each report that was read, once."""
         while self._reports:
             yield self._reports.popleft()
 
@@ -130,7 +130,8 @@ class ChildProcess:
         """Wait for the next report and return it; None when there will be no more.
 
         Raises:
-            MemoryBusError: the child says in this report why it ends; the kind is its own.
+            MemoryBusError: the child says in this report why it ends; the error has the class that
+                the child names.
         """
         while not self._reports and self._output is not None:
             wait_for_any([self], None)
@@ -146,7 +147,7 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, or None while it runs."""
+        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def terminate(self) -> None:
@@ -154,7 +155,7 @@ class ChildProcess:
         self._process.send_signal(signal.SIGTERM)
 
     def interrupt(self) -> None:
-        """Send SIGINT: a second signal of the first kind would be lost while the first waits."""
+        """Send SIGINT, since a second SIGTERM would be lost while the first one is pending."""
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
@@ -164,7 +165,7 @@ class ChildProcess:
     def wait(self, timeout: float | None = None) -> int | None:
         """Wait for its end and return its exit code; None if it still runs after `timeout` seconds.
 
-        What it says meanwhile is taken in, since a full pipe would hold it up.
+        Its output is read meanwhile, since a full pipe would block it.
         """
         until = float("inf") if timeout is None else SYSTEM.monotonic() + timeout
         code = self.listen()
@@ -180,7 +181,7 @@ class ChildProcess:
         return self.end(timeout)
 
     def end(self, timeout: float | None = None) -> int:
-        """Wait for its end, force it after `timeout` seconds; return its exit code.
+        """Wait for its end, kill it after `timeout` seconds; return its exit code.
 
         May be called twice.
 
@@ -195,7 +196,7 @@ class ChildProcess:
         return code
 
     def close(self) -> None:
-        """Let go of a child that has ended, and end what it left behind because it was killed."""
+        """Release a child that has ended, and kill processes that it left because it was killed."""
         if self._leads:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -205,19 +206,19 @@ class ChildProcess:
                 pipe.close()
 
     def fileno(self) -> int | None:
-        """Return the descriptor of its output; None once that has ended."""
+        """Return the descriptor of its output; None once the output has ended."""
         return None if self._output is None else self._output.fileno()
 
 
 def wait_for_any(
     children: Collection[ChildProcess], timeout: float | None, *, also: Sequence[int] = ()
 ) -> None:
-    """Wait until one of the children says something or ends.
+    """Wait until one of the children reports something or ends.
 
     Args:
-        children: these.
-        timeout: seconds to wait at most; None for no limit.
-        also: descriptors that end the wait, too, when they can be read.
+        children: the children.
+        timeout: the most seconds to wait; None for no limit.
+        also: descriptors that also end the wait when they can be read.
     """
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(one for one in outputs if one is not None)]
@@ -229,12 +230,12 @@ def wait_for_any(
 def start_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> ChildProcess:
-    """Start a child that gets these settings, and its `grace` to end.
+    """Start a child with these settings; after SIGTERM it has their `grace` until it is killed.
 
     Args:
-        command: what to run.
-        settings: handed on in its environment.
-        directory: where it runs, hence which ``memorybus.toml`` it finds; ours if None.
+        command: the command line.
+        settings: its settings, which it gets in its environment.
+        directory: its working directory, in which it finds ``memorybus.toml``; ours if None.
     """
     environ = to_environ(settings)
     return ChildProcess(command, environ, settings.grace + RESERVE, directory=directory)
@@ -244,9 +245,10 @@ def start_child(
 def running_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> Iterator[ChildProcess]:
-    """Run a child for as long as the block lasts; it is stopped on the way out, whatever happened.
+    """Run a child for as long as the block lasts; it is stopped when the block ends, in any way.
 
-    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. Arguments as `start_child`.
+    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. The arguments are those of
+    `start_child`.
     """
     child: ChildProcess | None = None
     try:

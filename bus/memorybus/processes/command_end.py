@@ -1,4 +1,4 @@
-"""How a command ended."""
+"""The result of a command."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ class CommandEnd(msgspec.Struct, frozen=True):
     """The end of a command.
 
     Attributes:
-        failure: why it failed, "" if it did not. What it quotes is the command's own: hostile text.
+        failure: why it failed, "" if it did not. It may quote the command's output: hostile text.
     """
 
     failure: str = ""

@@ -1,4 +1,4 @@
-"""The command lines of the processes that the command line starts, workers above all."""
+"""Builds the command lines of the processes that commands start, and runs those that report."""
 
 import os
 import sys
@@ -24,8 +24,8 @@ class EndedSilently(MemoryBusError):
 def module_command(module: str, *words: str) -> list[str]:
     """Return the command line that runs `module` as a program.
 
-    With ``-m`` alone Python would look for every module in the working directory first: a file
-    ``redis.py`` there would run instead of the library, in whatever directory a person stands.
+    With ``-m`` alone Python would search the working directory first for every module: a file
+    ``redis.py`` in the directory where a person runs a command would replace the library.
     """
     return [sys.executable, "-P", "-m", module, *words]
 
@@ -45,10 +45,10 @@ def worker_command(
         providers: the instances to serve; those of the settings if none.
         jobs: how many recall processes each provider gets; the worker's own default if None.
         processes: how many workers share the lanes.
-        with_parent: the workers end with the process that starts them, and report to it why they
-            fail.
-        json: the workers also write a JSON line that says why they fail.
-        metrics: where they serve metrics, as ``HOST:PORT``; nowhere if empty.
+        with_parent: whether the workers end with the process that starts them, and report to it why
+            they fail.
+        json: whether the workers also write a JSON line that says why they fail.
+        metrics: the address at which they serve metrics, as ``HOST:PORT``; none if empty.
     """
     command = module_command(_WORKERS, "worker", "--processes", str(processes))
     if with_parent:
@@ -67,13 +67,13 @@ def copy_command(name: str, mark: str) -> list[str]:
 
     Args:
         name: the copy.
-        mark: how its id ends, by which its lanes are freed when it dies.
+        mark: the end of the worker's id, by which its lanes are freed when it dies.
     """
     return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
 
 
 def run_archiver(settings: Settings) -> ArchiverRun:
-    """Let a child seal now what may be sealed, and return what it did.
+    """Let a child seal all events that may be sealed now, and return its report.
 
     Raises:
         EndedSilently: the child ended without a report; what it had sealed by then stays sealed.
@@ -106,7 +106,7 @@ def describe_instance(
 
 
 def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
-    """Ask a child which kinds of providers there are, or what these are.
+    """Let a child describe all kinds of providers that exist, or only `kinds`.
 
     Raises:
         EndedSilently: the child said nothing.
@@ -127,14 +127,14 @@ def try_instance(
     """Let a child try an instance, or the copy `name` that serves it; yield each step.
 
     Args:
-        settings: the instance's.
+        settings: the settings of the instance.
         provider: the instance of the settings.
         name: the instance, or its copy.
-        options: what differs in the copy.
-        terms: see there.
+        options: the options in which the copy differs.
+        terms: see `TrialTerms`.
 
     Raises:
-        EndedSilently: the child ended without a word.
+        EndedSilently: the child ended without a report.
     """
     words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
     words += ["--agent", terms.agent, "--user", terms.user]
@@ -159,7 +159,7 @@ def _ended_silently(task: str, child: ChildProcess) -> EndedSilently:
 def erase_owner(
     settings: Settings, names: Sequence[str], agent: str, user: str
 ) -> dict[str, tuple[str, ...]]:
-    """Let a child erase an owner's memories in some instances; return what is left, by instance."""
+    """Let a child erase an owner's memories in some instances; return what remains, by instance."""
     words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
     left = dict.fromkeys(names, ("nothing is known of what was written there",))
     with running_child(module_command(_WORKERS, "erase", *words), settings) as child:
@@ -169,6 +169,6 @@ def erase_owner(
 
 
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
-    """Let a child take this process's place: same process id, same terminal."""
+    """Replace this process by a command, which gets its process id and its terminal."""
     sys.stdout.flush()
     os.execve(command[0], list(command), to_environ(settings))  # noqa: S606

@@ -12,7 +12,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.processes.command_end import CommandEnd
 
 _HEARD: Final = 4_096
-"""Bytes of its standard error, from the end on, that are looked at."""
+"""How many bytes at the end of its standard error are read."""
 
 _LOOK: Final = 0.02
 """Seconds between looks of `wait`."""
@@ -24,13 +24,13 @@ _REAP: Final = 1.0
 class FedCommand:
     """A running command. Its input and its standard error are files, so it never makes us wait.
 
-    It leads a session of its own, which ends with it if it takes too long.
+    It leads its own session, whose processes are all killed if it takes too long.
 
     Args:
         command: a program and its arguments; no shell reads them.
         environ: its environment.
-        text: what it gets.
-        timeout: seconds that it may take.
+        text: the text on its standard input.
+        timeout: the seconds that it may take.
         clock: time.
 
     Raises:
@@ -84,13 +84,13 @@ class FedCommand:
         return self._ended
 
     def wait(self) -> CommandEnd:
-        """Wait for its end, or for the end of its time; return how it ended."""
+        """Wait until it ends or its time is over; return how it ended."""
         while (end := self.poll()) is None:
             self._clock.sleep(_LOOK)
         return end
 
     def kill(self) -> None:
-        """End it, and what it started, at once, unless it has ended."""
+        """Kill it, and the processes that it started, unless it has ended."""
         if self._ended is None:
             self._end("it was ended")
 

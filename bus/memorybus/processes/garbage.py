@@ -1,28 +1,28 @@
-"""Spares a process of ours most of the work of Python's garbage collector.
+"""Spares our processes most of the work of Python's garbage collector.
 
-Most objects go when nothing refers to them any more; the collector is for circles. What a process
-loads at its beginning stays, so looking through it again and again finds nothing.
+Most objects are freed when nothing refers to them any more; the collector finds only cycles. The
+objects that a process loads at its beginning stay, so searching them again and again finds nothing.
 """
 
 import atexit
 import gc
 
 _YOUNG = 50_000
-"""Objects made and not freed since the last collection, at which one begins; Python's are 700."""
+"""A collection begins after so many objects were made and not freed; Python's own number is 700."""
 
 
 def collect_seldom() -> None:
-    """Collect garbage more seldom; for a new process, before it loads its modules.
+    """Collect garbage less often; a new process calls this before it loads its modules.
 
-    Modules stay, and a batch makes hundreds of objects that go again without a collector's help.
-    With Python's own threshold the collector ran 125 times while modules were loaded, which took an
-    eighth of that time, and several hundred times a second in a catch-up.
+    Modules stay, and a batch makes hundreds of objects that are freed without the collector. With
+    Python's own threshold the collector ran 125 times while modules were loaded, which took an
+    eighth of that time, and several hundred times a second while a lane caught up.
     """
     gc.set_threshold(_YOUNG)
 
 
 def freeze_heap() -> None:
-    """Spare what is there now from garbage collection: modules and what they made; it stays."""
+    """Exclude all present objects from garbage collection, since modules and their objects stay."""
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""A keeper of one child process: when the child ends, it starts another one after a pause."""
+"""Keeps one child process running: when it ends, another one is started after a pause."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,12 +42,12 @@ class Keeper:
     Each pause is twice as long as the last one, unless the child lived for a while in between.
 
     Attributes:
-        child: the one that runs; None during a pause.
+        child: the running child; None during a pause.
 
     Args:
         start: starts a child.
         clock: time.
-        longest: seconds that a pause lasts at most.
+        longest: the seconds of the longest pause.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Keeper:
         self._start_at = float("-inf")
 
     def poll(self) -> Death | None:
-        """Start a child when it is time; return how it ended, if it has since the last poll."""
+        """Start a child when it is time; return how it ended, if it did so since the last poll."""
         if self.child is None:
             return self._start_child() if self._clock.monotonic() >= self._start_at else None
         code = self.child.listen()
@@ -89,14 +89,14 @@ class Keeper:
         return Death(child, code, why, self._delay)
 
     def replace(self, start: Start) -> ChildProcess | None:
-        """Start children in this way from now on; return the present one, now the caller's."""
+        """Use `start` from now on; return the present child, which now belongs to the caller."""
         present, self.child = self.child, None
         self._start = start
         self._delay, self._start_at = 0.0, float("-inf")
         return present
 
     def rest(self, timeout: float) -> None:
-        """Wait until there is something to look at, at most `timeout` seconds."""
+        """Wait until the child reports or ends, or must be started; at most `timeout` seconds."""
         if self.child is None:
             pause = self._start_at - self._clock.monotonic()
             self._clock.sleep(max(0.0, min(timeout, pause)))
@@ -106,7 +106,7 @@ class Keeper:
 
 @contextmanager
 def keeping(start: Start, clock: Clock = SYSTEM) -> Iterator[Keeper]:
-    """Keep a child for as long as the block lasts; it is stopped on the way out.
+    """Keep a child running for as long as the block lasts; it is stopped when the block ends.
 
     A second Ctrl-C or SIGTERM is passed on to it, and stops it at once.
     """

@@ -1,4 +1,4 @@
-"""What a worker's process tells a command about providers: kinds, instances, trials."""
+"""The reports that a worker's process sends to a command: kinds, instances and trials."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -12,13 +12,13 @@ class OptionField(msgspec.Struct, frozen=True):
 
     Attributes:
         key: its name in the instance's table.
-        description: what it is for, in one sentence.
-        default: what holds if it is not given.
+        description: its purpose, in one sentence.
+        default: its value if it is not given.
         required: whether it must be given.
-        choices: the values that it may have; empty if there are others.
+        choices: the only values that it may have; empty if it may have any.
         secret: whether it names the environment variable that holds a secret.
         hint: an example, or where a person finds the value.
-        type: what its value is; as the default's if "".
+        type: the type of its value; that of the default if "".
     """
 
     key: str
@@ -32,7 +32,7 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def kind_of_value(self) -> OptionType:
-        """What its value is."""
+        """The type of its value."""
         if self.type:
             return self.type
         if isinstance(self.default, bool):
@@ -51,7 +51,7 @@ class KindOffer(msgspec.Struct, frozen=True):
         delivery: its class (G4).
         placement: "local" or "shared".
         recall, tools, as_of, retracts: what it can do.
-        options: what may be set; None if anything may.
+        options: the options that may be set; None if any may be set.
         missing: why it cannot run here, with the remedy; empty if it can.
     """
 
@@ -74,10 +74,10 @@ class InstanceDescription(msgspec.Struct, frozen=True):
         kind: the provider behind it.
         delivery: its class (G4).
         placement: "local" or "shared".
-        by_home: whether its state lies in its home, so that another name is another state.
+        by_home: whether its state lies in its home, so that another name means another state.
         place: the options that say where a shared state is, with their values in the settings.
         handles: the types of events that it uses.
-        outside_tools: its tools that a replay does not call.
+        outside_tools: the tools that a replay does not call.
         tunable: the options that a copy's record may set; others are set in the settings.
     """
 
@@ -92,10 +92,10 @@ class InstanceDescription(msgspec.Struct, frozen=True):
 
 
 class TrialTerms(msgspec.Struct, frozen=True):
-    """How an instance is tried.
+    """The conditions of a trial of an instance.
 
     Attributes:
-        wait: seconds that recalls may take to find what was written.
+        wait: the seconds until recalls must find what was written.
         agent, user: the owner of the memories it writes; by default, names that nobody has.
     """
 
@@ -105,11 +105,11 @@ class TrialTerms(msgspec.Struct, frozen=True):
 
 
 class TrialStep(msgspec.Struct, frozen=True):
-    """One step of a trial of an instance, as the process that made it tells.
+    """One step of a trial of an instance, as the process that made it reports.
 
     Attributes:
         name: what was tried: ``open``, ``write``, ``recall``, ``forget``.
-        ok: whether it did what it should.
+        ok: whether the step succeeded.
         seconds: how long it took.
         found: the result; for a failed step the exact error, credentials masked.
         fix: what to do; empty if there is nothing to do.

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both unwind the stack, and neither interrupts a start or a stop half-way."""
+"""Lets Ctrl-C and SIGTERM unwind the stack, but never in the middle of a start or a stop."""
 
 import signal
 import sys
@@ -13,22 +13,22 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 _AGAIN_SECONDS = 0.01
-"""After which a stop that was lost is delivered again: by then the finalizer has ended."""
+"""Seconds after which a lost signal is delivered again: by then the finalizer has ended."""
 
 
 def end_on_stop() -> None:
     """Let SIGINT end this process at once and silently, as SIGTERM does, until `unwind_on_stop`.
 
-    For the time in which modules are loaded: there is nothing to unwind, and Python would print
-    where in an import it was interrupted.
+    This is for the time in which modules are loaded: there is nothing to unwind, and Python would
+    print a traceback of the import that was interrupted.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def unwind_on_stop() -> None:
-    """Make SIGINT and SIGTERM leave through every ``finally``.
+    """Let SIGINT and SIGTERM end this process by an exception, so that every ``finally`` runs.
 
-    SIGINT too, because a shell script starts its background jobs with it ignored.
+    SIGINT is set, too, because a shell script starts its background jobs with SIGINT ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _leave)
@@ -42,8 +42,9 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 def lost_stops_repeated() -> Iterator[None]:
     """Deliver Ctrl-C and SIGTERM again if they arrive while a finalizer runs.
 
-    Python only prints what is raised in a ``__del__``, so such a signal would end nothing. It is
-    repeated by an alarm a moment later, since raising it at once would be in the finalizer too.
+    Python only prints an error that is raised in a ``__del__``, so such a signal would end nothing.
+    An alarm repeats it a moment later; if it were raised at once, that would be in the finalizer,
+    too.
     """
     report = sys.unraisablehook
     lost: list[signal.Signals] = []
@@ -89,11 +90,11 @@ def _runs(code: CodeType, frame: FrameType | None) -> bool:
 
 
 def hurried_exit_code(end: BaseException) -> int:
-    """Return the exit code of an end that was asked for twice; 0 if once was enough.
+    """Return the exit code for an end that was requested twice; 0 if it was requested once.
 
     Args:
-        end: the `KeyboardInterrupt` or `SystemExit` that arrived last. Python remembers the first,
-            which was unwinding the stack, as its context.
+        end: the `KeyboardInterrupt` or `SystemExit` that arrived last. Its context is the first
+            one, which was unwinding the stack.
     """
     before = end.__context__
     while before is not None and not isinstance(before, KeyboardInterrupt | SystemExit):
@@ -107,8 +108,8 @@ def hurried_exit_code(end: BaseException) -> int:
 def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the block is done, then deliver the first of them.
 
-    Unlike a blocked signal mask, this is not inherited by processes started inside. Signals come to
-    the main thread alone: on another there is nothing to hold back.
+    Unlike a blocked signal mask, this is not inherited by processes started inside. Only the main
+    thread gets signals, so on another thread there is nothing to hold back.
 
     Args:
         hurry: called for each signal; may make the block end sooner.

@@ -1,4 +1,4 @@
-"""The warm cache: an agent reads here what was recalled for its sessions.
+"""The warm cache, from which an agent reads the memories that were recalled for its sessions.
 
 No failure and no delay of Redis reaches the agent: a read returns within its deadline, if necessary
 with nothing (G9).
@@ -33,12 +33,12 @@ _OTHERS = 0.05
 
 
 class WarmCache:
-    """Reads warm results. Safe to call from any thread; one connection, one round trip.
+    """Reads warm results over one connection, in one round trip. Any thread may call it.
 
     Args:
         settings: see `Settings`; `prefetch_deadline` bounds every read.
         clock: time.
-        log_state: what the flusher knows of Redis.
+        log_state: returns what the flusher knows of Redis.
     """
 
     def __init__(self, settings: Settings, clock: Clock, log_state: Callable[[], LogState]) -> None:
@@ -146,7 +146,7 @@ class WarmCache:
         if self._pid != os.getpid():
             self._reader, self._lock, self.wants_connection = None, threading.RLock(), True
             self._connected = Waiters()
-            self._pid = os.getpid()  # last: another thread must not go on with the parent's
+            self._pid = os.getpid()  # last, so that no thread uses the parent's connection or lock
 
     def _drop_connection(self) -> None:
         """Drop the connection, so that a late reply is not read as the answer to the next read."""

@@ -1,4 +1,4 @@
-"""Counts how prompts were answered, by provider: in the agent, with the sums kept in Redis."""
+"""Counts how prompts were answered, by provider: in the agent's process first, then in Redis."""
 
 from __future__ import annotations
 

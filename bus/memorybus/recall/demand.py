@@ -1,4 +1,4 @@
-"""Tells which providers have recalls that wait, without loading RQ; idle workers look here."""
+"""Finds out which providers have waiting recalls, without loading RQ; idle workers use it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The two connections over which an agent's prompts ask; all asking threads share them.
+"""The two connections over which an agent's prompts ask providers; all asking threads share them.
 
 This is the part of `fresh` that needs redis-py: it is imported when the first prompt asks.
 """

@@ -1,7 +1,7 @@
-"""Tells prompts that only point back at what was asked before: "and when was that?"; pure.
+"""Recognises prompts that only refer to an earlier prompt: "and when was that?"; pure.
 
-Such a prompt names nothing that memory could look for. So it is asked together with the last prompt
-that stood for itself.
+Such a prompt names nothing that memory could search for. So it is asked together with the last
+prompt that can be understood by itself.
 """
 
 import re
@@ -43,27 +43,28 @@ _POINTING: Final = frozenset(_POINTING_WORDS.split())
 
 _PERSON_WORDS = "he her him she er ihm ihn sie elle il lui él ella lei ela ele hij hem zij"
 _PERSONS: Final = frozenset(_PERSON_WORDS.split())
-"""Words that stand for somebody: a prompt may say more beside one and still point back."""
+"""Words that stand for somebody: with one, a prompt may have more other words and still refer back.
+"""
 
 _SILENT: Final = _FUNCTION | _POINTING
 
 _LONGEST = 50
 _MOST_TOPIC = 500
-"""Characters of a prompt that may point back, and of the topic that is asked with it."""
+"""The most characters of a prompt that may refer back, and of the topic that is asked with it."""
 
 _MOST_TELLING = 2
-"""Words of a prompt that points back which say something by themselves."""
+"""The most words with a meaning of their own in a prompt that refers back."""
 
 _ENDS = " ?!."
 _WORD = re.compile(r"[^\W_]+")
 
 
 def points_back(prompt: str) -> bool:
-    """Say whether a prompt is about what was asked before it.
+    """Say whether a prompt refers to an earlier one.
 
-    Either it has no word that says something by itself ("how much was it?"), or it has one, beside
-    a word that stands for something else ("is that red?"), or two beside one that stands for
-    somebody ("does she have a phone number?").
+    It does if it has no word with a meaning of its own ("how much was it?"), or only one together
+    with a word that stands for something else ("is that red?"), or at most two together with a word
+    that stands for somebody ("does she have a phone number?").
     """
     if len(prompt) > _LONGEST:
         return False
@@ -84,10 +85,10 @@ def points_back(prompt: str) -> bool:
 
 
 def with_topic(prompt: str, topic: str) -> str:
-    """Return a prompt that points back with what it points back at.
+    """Return a prompt that refers back, together with the prompt to which it refers.
 
     Args:
         prompt: what the person said.
-        topic: the last prompt that stood for itself, or "".
+        topic: the last prompt that can be understood by itself, or "".
     """
     return f"{topic[:_MOST_TOPIC]}\n{prompt}" if topic else prompt

@@ -1,4 +1,4 @@
-"""Reads hashes over a connection of its own: in one round trip, and within the time it is given.
+"""Reads hashes over its own connection, in one round trip and within a given time.
 
 This is the part of `cache` that needs redis-py: it is imported when the flusher connects.
 """
@@ -14,7 +14,7 @@ from memorybus.redis.cluster import Cluster
 from memorybus.redis.connect import connect_redis, translate_redis_error
 
 _LEAST = 0.001
-"""Seconds for which a socket waits at least: 0 would mean that it never waits."""
+"""The fewest seconds for which a socket waits: with 0 it would never wait."""
 
 _NEARLY = 0.95
 """Share of the deadline from which the socket's time-out stays as it is: changing it costs time."""
@@ -26,8 +26,8 @@ class HashReader:
     It uses redis-py's connection itself: a client's bookkeeping costs a tenth of a whole read.
 
     Attributes:
-        is_asking: whether a read has begun. It stays so after one that failed, whose reply may
-            still come: nobody may read here any more.
+        is_asking: whether a read has begun. It stays true after a read that failed, since its reply
+            may still come; then the connection must not be used any more.
 
     Args:
         settings: see `Settings`; `prefetch_deadline` is the longest time of a read.
@@ -48,12 +48,12 @@ class HashReader:
         """Return the fields of some hashes; names and values alternate.
 
         Args:
-            keys: one at least.
-            left: seconds until the server must have answered.
+            keys: at least one key.
+            left: seconds within which the server must answer.
 
         Raises:
-            LogUnavailable: it did not.
-            LogError: a key holds no hash.
+            LogUnavailable: it did not answer in time.
+            LogError: the value of a key is not a hash.
         """
         self.is_asking = True
         try:
@@ -81,7 +81,7 @@ class HashReader:
         return [connection.read_response() for connection in connections]
 
     def _send(self, connection: Any, keys: Sequence[str], left: float) -> None:
-        """Ask in one piece: with two, the server may wake twice and answer twice."""
+        """Send all commands in one piece: with two pieces, the server may wake and answer twice."""
         self._limit_socket(connection, left)
         connection.send_packed_command([b"".join(map(_pack_hgetall, keys))])
 

@@ -1,6 +1,6 @@
 """Deletes the warm results of an instance that no longer serves its provider.
 
-Where a session's request is still there, the new instance is asked for the answer.
+If a session's request still exists, the new instance is asked for the answer.
 """
 
 from collections.abc import Collection, Iterable, Iterator

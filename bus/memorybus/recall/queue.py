@@ -90,7 +90,7 @@ class RecallQueue:
     Args:
         jobs: the Redis of the jobs.
         settings: see `Settings`.
-        provider: whose recalls.
+        provider: the provider whose recalls it gets.
     """
 
     def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:

@@ -15,7 +15,8 @@ _SHORTEST = 4
 """Letters that a word must have to be compared: shorter words are mostly grammar."""
 
 _STEM, _INFLECTED = 5, 4
-"""Letters that are compared of two forms: "planted" and "planting"; "лодка" and "лодку"."""
+"""How many letters of two forms of a word are compared: "planted" and "planting"; "лодка" and
+"лодку"."""
 
 _PAIRED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 """Scripts without spaces between words, and Korean; they are compared by character pairs."""
@@ -30,15 +31,16 @@ _GRAMMAR_WORDS = """
     while will with would your
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
-"""English words that say nothing though they are long enough to be compared.
+"""English words that say nothing, although they are long enough to be compared.
 
-Those of other languages are left out because they stand in many lines (`_common_words`)."""
+Such words of other languages are found by counting, because many lines have them (`_common_words`).
+"""
 
 
 def relevant_lines(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
     """Return the lines that share a telling word with a prompt, in their order.
 
-    A word that stands in more than half of several lines tells nothing about one of them.
+    If there are at least `_FEW` lines, a word that more than half of them have does not count.
     """
     asked = _words(prompt)
     held = [_words(_HEAD.sub("", line, count=1)) for line in lines]

@@ -1,7 +1,7 @@
-"""Which prompts ask nothing of memory: assent, thanks, greetings, "go on"; pure.
+"""Recognises prompts that ask nothing of memory: assent, thanks, greetings, "go on"; pure.
 
-Such a prompt is made of the words and phrases here and of nothing else. One word that is not here
-makes it worth asking, so the tables hold no word that a question may be about.
+Such a prompt consists only of the words and phrases in these tables. A prompt with any other word
+is asked, so the tables have no word that a question may be about.
 """
 
 import re
@@ -138,17 +138,17 @@ _TRIVIAL: Final = _read(_WORDS.split()) | _read(_PHRASES.split(";"))
 """Words and phrases that ask nothing, alone or together."""
 
 _FILLERS: Final = _read(_BESIDE.split())
-"""Words that add nothing to these. Alone they may ask: "and you?"."""
+"""Words that add nothing to trivial ones. Without these they may ask something: "and you?"."""
 
 _KNOWN: Final = frozenset(" ".join(_TRIVIAL | _FILLERS).split())
 _MOST_WORDS: Final = max(phrase.count(" ") for phrase in _TRIVIAL) + 1
 
 _LONGEST = 50
-"""Characters of a prompt that asks nothing, at most."""
+"""The most characters of a prompt that asks nothing."""
 
 
 def is_trivial(query: str) -> bool:
-    """Say whether memory has nothing to answer to a prompt: "ok", "/help", blanks, "👍".
+    """Say whether a prompt asks nothing of memory: "ok", "/help", blanks, "👍".
 
     >>> is_trivial("Yes, please do that!"), is_trivial("yes, book the hotel")
     (True, False)
@@ -169,7 +169,7 @@ def is_trivial(query: str) -> bool:
 
 
 def _ask_nothing(words: Sequence[str]) -> bool:
-    """Say whether words, if there are any, are trivial phrases, one at least, and fillers."""
+    """Say whether words consist only of trivial phrases, at least one, and fillers, or are none."""
     found, at = not words, 0
     while at < len(words):
         size = _phrase_at(words, at)
@@ -181,6 +181,6 @@ def _ask_nothing(words: Sequence[str]) -> bool:
 
 
 def _phrase_at(words: Sequence[str], at: int) -> int:
-    """Return how many words the longest trivial phrase has that begins at a word; 0 without one."""
+    """Return how many words the longest trivial phrase that begins at `at` has; 0 if none does."""
     most = min(_MOST_WORDS, len(words) - at)
     return next((n for n in range(most, 0, -1) if " ".join(words[at : at + n]) in _TRIVIAL), 0)

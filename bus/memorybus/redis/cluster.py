@@ -1,9 +1,9 @@
-"""A Redis Cluster behind the client of one server: the same commands, the same errors (G1, G5).
+"""A Redis Cluster behind the interface of a client of one server (G1, G5).
 
-A command goes to the shard of its key, and a pipeline to all shards at once, so that it stays one
-round trip. MOVED and ASK are followed; after a failure the map of slots is read again before the
-next command. Nothing else is sent twice. docs/decisions/0069 says why redis-py's cluster client
-does not serve.
+It has the same commands and errors. A command goes to the shard of its key, and a pipeline to all
+shards at once, so that it stays one round trip. MOVED and ASK are followed; after a failure the map
+of slots is read again before the next command. No other command is sent twice. docs/decisions/0069
+says why redis-py's cluster client is not used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,24 +26,25 @@ Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 _REDIRECTIONS = 8
 _KEY_AT = {"EVALSHA": 3, "EVAL": 3, "XGROUP": 2, "XINFO": 2, "MEMORY": 2, "OBJECT": 2}
-"""Where the key stands, if not right after the name."""
+"""The place of the key among a command's words, if it does not follow the name."""
 
 _KEYLESS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
 _SHARD_COMMANDS = frozenset(
     ("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "SCAN", "WAIT", "WAITAOF", "WATCH", "XREAD")
 )
-"""One shard would answer for its part only, so the caller names the shard (`group_by_shard`)."""
+"""Commands that one shard answers for its own part only: the caller must choose the shard
+(`group_by_shard`)."""
 
 _ON_ALL_SHARDS = "SCRIPT LOAD"
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One server, and those keys of a group that it holds.
+    """One server, and the keys of a group that it holds.
 
     Attributes:
         redis: its client; for a single server, the caller's own.
-        keys: in the order given.
-        fails_over: whether another server may replace it, which may lack its last writes.
+        keys: its keys, in the order in which the caller gave them.
+        fails_over: whether another server, which may lack its last writes, may replace it.
     """
 
     redis: Redis
@@ -64,12 +65,12 @@ def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
 
 
 def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
-    """Group keys by what one script may touch: those of a slot; of a single server, any.
+    """Group keys so that one script may use a group: by slot; on a single server, all together.
 
     Args:
         redis: the client that will run the scripts.
-        keys: what to group.
-        most: the largest number of keys in a group: a running script blocks its server.
+        keys: the keys.
+        most: the largest number of keys in a group, because a running script blocks its server.
     """
     groups: dict[int, list[str]] = {}
     clustered = isinstance(redis, Cluster)
@@ -92,7 +93,7 @@ class Cluster(Redis):
         )  # the base class wants one; it is never connected
 
     def shards(self, keys: Iterable[str]) -> list[Shard]:
-        """Group keys by shard. Reads the map again, as the caller will use the shards itself."""
+        """Group keys by shard; the map is read again first, because the caller uses the shards."""
         self._nodes.refresh()
         groups: dict[str, list[str]] = {}
         for key in keys:
@@ -126,7 +127,7 @@ class Cluster(Redis):
             raise
 
     def _follow_redirection(self, command: Command, asked: str, redirection: AskError) -> Any:
-        """Run a command whose key moves, or has moved, to another shard."""
+        """Run a command whose key is moving, or has moved, to another shard."""
         for _ in range(_REDIRECTIONS):
             address = self._nodes.redirected_address(redirection.host, redirection.port, asked)
             moved = isinstance(redirection, MovedError)
@@ -150,7 +151,7 @@ class Cluster(Redis):
         return _Pipeline(self, transaction)
 
     def send(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands in one round trip to all their shards; a refused one gives its error.
+        """Run commands in one round trip to all their shards; a refused one returns its error.
 
         Raises:
             redis.ConnectionError: a shard is away; some commands may have been executed.

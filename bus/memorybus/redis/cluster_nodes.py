@@ -1,4 +1,4 @@
-"""The map of slots of a Redis Cluster, and a client for each of its nodes."""
+"""Keeps the map of slots of a Redis Cluster, and a client for each of its nodes."""
 
 import threading
 from bisect import bisect_right
@@ -13,11 +13,11 @@ from redis.exceptions import ConnectionError as Unreachable
 
 
 class SlotMap(msgspec.Struct, frozen=True):
-    """Which node owns which slots, as ranges in order.
+    """Says which node owns which slots, as ranges in order.
 
     Attributes:
         starts: the first slot of each range.
-        ends: the last one.
+        ends: the last slot of each range.
         owners: the primary of each range, as ``host:port``.
         replicated: the primaries that have replicas.
     """
@@ -67,7 +67,7 @@ class Nodes:
 
     Args:
         seeds: the nodes to ask first.
-        options: of every connection, as redis-py names them.
+        options: the options of every connection, as redis-py names them.
         single: whether to keep one connection to each node, for a client of one thread.
     """
 
@@ -143,7 +143,7 @@ class Nodes:
         """Read the map again from the first node that answers.
 
         Args:
-            first: a node that knows more than the others.
+            first: a node that is asked before the others, because its map is newer.
 
         Raises:
             redis.ConnectionError: none answers; an `AuthenticationError` if one refuses us.
@@ -168,7 +168,7 @@ class Nodes:
         yield from sorted(known, key=lambda address: address == self._failed)
 
     def _close_unused(self, slots: SlotMap) -> None:
-        """Close the clients of nodes that serve nothing any more."""
+        """Close the clients of nodes that own no slots any more."""
         for address in self._clients.keys() - {*slots.owners}:
             self._clients.pop(address).close()
 

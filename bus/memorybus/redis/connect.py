@@ -1,4 +1,4 @@
-"""Connections to Redis, and the errors of the bus for its failures.
+"""Opens connections to Redis, and translates its errors into those of the bus.
 
 The defaults of redis-py are wrong for a log: retries repeat writes, and a socket time-out that is
 shorter than a blocking read breaks it (redis-py 8.1 retries ten times with a time-out of 5 s). Here
@@ -37,7 +37,7 @@ _SENTINEL_DENIED = "AuthenticationError"
 """In redis-py's text of an error, this says that a sentinel refused our credentials."""
 
 _SENTINEL_TIMEOUT = 1.0
-"""Seconds a sentinel may take: another one knows as well."""
+"""Seconds a sentinel may take: after that, another one is asked."""
 
 
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
@@ -47,13 +47,13 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
     a `Cluster`, which takes the same commands.
 
     Args:
-        settings: where Redis is.
+        settings: say where Redis is.
         timeout: seconds for connecting and for each reply.
-        single: keep one connection for one thread, made here; it saves the pool's work per
-            command.
+        single: open one connection here, for one thread, and use no pool, which costs time for
+            each command.
 
     Raises:
-        LogUnavailable: with `single`, no connection.
+        LogUnavailable: with `single`, if the connection fails.
     """
     try:
         return _build_client(settings.redis_url, timeout, single)
@@ -84,7 +84,7 @@ def _build_client(url: str, timeout: float, single: bool) -> Redis:
 
 @cache
 def _driver_info() -> DriverInfo:
-    """Return what a connection says of its library: redis-py would read it from disk each time."""
+    """Return how a connection names its library; redis-py would read that from disk each time."""
     return DriverInfo()
 
 

@@ -1,4 +1,4 @@
-"""Hashes of counts, to which all processes of a bus add."""
+"""Adds to hashes of counts, which all processes of a bus share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def add_counts(redis: Redis, amounts: Mapping[tuple[str, str], int], life_ms: int) -> None:
-    """Add amounts, given by key and field, in one round trip; each hash lives on for `life_ms`.
+    """Add amounts, given by key and field, in one round trip; each hash expires after `life_ms`.
 
     Raises:
         redis.RedisError: Redis is away.

@@ -1,4 +1,4 @@
-"""Facts about a Redis server: its release, its eviction policy and its durability."""
+"""Reads facts about a Redis server: its release, its eviction policy and its durability."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ def server_facts(redis: Redis) -> Server:
 
 
 def weakest_of(servers: Sequence[Server]) -> Server:
-    """Return the least that all servers of a log have: oldest release, weakest durability."""
+    """Return the minimum of a log's servers: the oldest release, and the weakest durability."""
     return Server(
         version=min(servers, key=lambda server: server.release).version,
         policy=next((s.policy for s in servers if s.policy != SAFE_POLICY), SAFE_POLICY),

@@ -1,4 +1,4 @@
-"""Reading the entries of a hash as structs: all of them, or those that can be read; pure."""
+"""Decodes the entries of a hash as structs: all of them, or the readable ones; pure."""
 
 import contextlib
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from memorybus.msgspec_types import prepared
 _T = TypeVar("_T")
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""Errors of reading an entry: anybody who can write to Redis may have put it there."""
+"""Errors that an unreadable entry raises; any program that can write to Redis may have made it."""
 
 
 def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
     """Return every entry, by name.
 
     Raises:
-        ForeignKey: one is not ours.
+        ForeignKey: an entry is not ours.
     """
     try:
         return {
@@ -31,7 +31,7 @@ def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> d
 
 
 def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
-    """Return the entries that can be read; one of another release hides no other."""
+    """Return the readable entries; one of another release does not hide the others."""
     found: dict[str, Any] = {}
     for name, body in sorted(bodies.items()):
         with contextlib.suppress(*UNREADABLE):

@@ -1,7 +1,7 @@
-"""Every Redis key the bus writes, and which partition an order key belongs to.
+"""Builds every Redis key that the bus writes, and finds the partition of an order key.
 
-No other module spells a key; `memorybus.redis.key_table` says what each is for. All keys of one
-partition share the hash tag ``{pNN}``, and so a slot of Redis Cluster.
+No other module builds a key; `memorybus.redis.key_table` says what each is for. All keys of one
+partition share the hash tag ``{pNN}``, and thus a slot of Redis Cluster.
 """
 
 import zlib
@@ -13,7 +13,7 @@ from memorybus.ids import text_digest
 from memorybus.lineage.identity import identity_of
 
 _KEYS_REMEMBERED: Final = 1_024
-"""An agent publishes under a few order keys again and again."""
+"""How many partitions of order keys are cached: an agent publishes under few keys, repeatedly."""
 
 ARCHIVE_LANE = "@archive"
 """The name under which the archiver owns a partition, as a provider owns its lane."""
@@ -55,7 +55,7 @@ class Keys:
     """The keys of one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        """Prefix every key with `namespace`."""
+        """Use `namespace` as the prefix of every key."""
         self.namespace = namespace
         self.meta = f"{namespace}:meta"
         self.providers = f"{namespace}:providers"
@@ -88,7 +88,7 @@ class Keys:
         return self._partition(partition, "producers")
 
     def seen(self, partition: int) -> tuple[str, str]:
-        """Return the running and the previous window of event ids."""
+        """Return the current and the previous window of event ids."""
         return self._partition(partition, "seen:new"), self._partition(partition, "seen:old")
 
     def lane(self, partition: int, provider: str) -> str:
@@ -128,7 +128,7 @@ class Keys:
         return f"{self.namespace}:warm:{{{slot}}}"
 
     def retracted(self, owner: str) -> str:
-        """Return the marks that change when something of an owner's was retracted."""
+        """Return the marks that change when an event of an owner is retracted."""
         return f"{self.namespace}:retracted:{{{owner}}}"
 
     def budget(self, provider: str) -> str:
@@ -152,7 +152,7 @@ class Keys:
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
     def asks(self, provider: str) -> str:
-        """Return the list of prompts' open questions to a provider; in the Redis of the jobs."""
+        """Return the list of open questions of prompts to a provider; in the Redis of the jobs."""
         return f"{self.namespace}:asks:{{{provider}}}"
 
     def answers(self, ask_id: str) -> str:
@@ -168,7 +168,7 @@ class Keys:
         return f"{self.namespace}:work:{{{provider}}}"
 
     def paused(self, provider: str) -> str:
-        """Return the entry that exists while no recall is asked of a provider."""
+        """Return the entry that exists while a provider is asked for no recalls."""
         return f"{self.namespace}:paused:{{{provider}}}"
 
 
@@ -182,5 +182,5 @@ def recall_slot(scope: Scope, session: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """Return 16 hex digits for a list of texts; other boundaries between them give others."""
+    """Return 16 hex digits for a list of texts; other boundaries between them give other digits."""
     return text_digest("\x00".join(f"{len(part)}:{part}" for part in parts))

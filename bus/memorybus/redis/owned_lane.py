@@ -1,4 +1,4 @@
-"""How the owner of a lane addresses it in the scripts."""
+"""The lane that a script changes, as its owner names it."""
 
 import msgspec
 
@@ -9,9 +9,9 @@ class OwnedLane(msgspec.Struct, frozen=True):
     """A lane and its owner's epoch: scripts refuse what comes under any epoch but the newest (G5).
 
     Attributes:
-        keys: of the log.
-        partition: which lane.
-        provider: whose.
+        keys: the keys of the log.
+        partition: the lane's partition.
+        provider: the lane's provider.
         epoch: the owner's fencing token.
     """
 

@@ -1,8 +1,9 @@
-"""One typed function for each Lua script in ``lua/``, of the script's name: its only caller.
+"""One typed function for each Lua script in ``lua/``, which has the script's name.
 
-Each returns a `ScriptCall`, a value that knows how to read its reply. `run` sends one, `run_many`
-sends several in one round trip. A script that the server has forgotten (restart, failover) is
-loaded and called again: the server refused it before it did anything.
+Only this function calls the script. It returns a `ScriptCall`, a value that knows how to read its
+reply. `run` sends one, `run_many` sends several in one round trip. A script that the server has
+forgotten (after a restart or a failover) is loaded and called again, which is safe because the
+server refused the call before the script did anything.
 """
 
 import hashlib
@@ -68,9 +69,9 @@ class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
     """One call of a script, not yet sent.
 
     Attributes:
-        script: which.
-        keys: as its header names them.
-        args: likewise.
+        script: the script.
+        keys: its keys, as the script's header names them.
+        args: its arguments, as the script's header names them.
         read: turns the server's reply into what the call returns.
     """
 
@@ -128,7 +129,7 @@ def _send_one(redis: Redis, call: ScriptCall[Any]) -> Any:
 
 
 def _no_reply(_: Any) -> None:
-    """Read the reply of a script that says nothing."""
+    """Ignore the reply of a script that returns nothing."""
 
 
 # -- producers ------------------------------------------------------------------------------------
@@ -169,15 +170,15 @@ def append(
     """Append a batch to one partition, each event once (G2).
 
     Args:
-        keys: of the log.
-        partition: which.
-        producer: whose events.
+        keys: the keys of the log.
+        partition: the partition.
+        producer: the producer of the events.
         expected: the last sequence that Redis took of the producer, as the producer knows it.
-        events: in order.
+        events: the events, in order.
         window_ms: how long one window of event ids lasts.
-        max_ids: event ids that a window holds at most.
+        max_ids: the most event ids in a window.
         possibly_delivered: events up to this sequence may have been in the log before, and are
-            marked so.
+            marked as such.
     """
     args: list[Arg] = [producer, expected, window_ms, max_ids, possibly_delivered]
     for event in events:
@@ -220,7 +221,7 @@ class AcquiredLane(msgspec.Struct, frozen=True):
         epoch: our fencing token.
         entry: the checkpoint.
         n: the checkpoint's dense number.
-        done: what is done above it (see `memorybus.registry.done_set`).
+        done: which later events are done already (see `memorybus.registry.done_set`).
         sent: the highest n that may have been given to the provider before.
         deaths: how many owners in a row died without advancing the checkpoint.
         head: the last dense number in the log.
@@ -241,10 +242,10 @@ def acquire(
     """Take a lane if its lease is free or `held`, with an epoch above `floor`; None if it is not.
 
     Args:
-        keys: of the log.
-        partition: which lane.
-        provider: whose.
-        worker: who takes it.
+        keys: the keys of the log.
+        partition: the lane's partition.
+        provider: the lane's provider.
+        worker: the worker that takes it.
         ms: milliseconds that the lease lasts.
         floor: the newest epoch that the provider's own store has seen.
         held: what the lease holds while it is still ours; "" for none.
@@ -265,11 +266,11 @@ class Renewal(msgspec.Struct, frozen=True):
     """A lease that is to be prolonged.
 
     Attributes:
-        lease: its key.
-        lane: its lane's key.
-        epoch: the fencing token that it was given with.
-        worker: whose it is.
-        ms: how long it is to last from now.
+        lease: the lease's key.
+        lane: the lane's key.
+        epoch: the fencing token with which the lease was given.
+        worker: the lease's owner.
+        ms: milliseconds that it is to last from now.
     """
 
     lease: str
@@ -296,7 +297,7 @@ def release(lease: str, lane: str, held: str) -> ScriptCall[None]:
 
 
 def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCall[bool]:
-    """Free a lane of a worker that is known to be dead; return whether it was its own (G5)."""
+    """Free the lane of a worker that is known to be dead; return whether the worker had it (G5)."""
     where = (keys.lease(partition, provider), keys.lane(partition, provider))
     return ScriptCall(_RECLAIM, where, (worker,), bool)
 
@@ -312,7 +313,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     Attributes:
         entry: everything up to this entry is done.
         n: its dense number.
-        done: what is done above it.
+        done: which later events are done already.
         sent: the highest n that may have been given to the provider; "" to leave it as it is.
     """
 
@@ -323,11 +324,11 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a lane's owner wanted to write is written."""
+    """The data that a lane's owner wanted to write is written."""
 
 
 class Stale(msgspec.Struct, frozen=True):
-    """Nothing was written: the epoch is not the lane's newest, or is another server's (G5)."""
+    """Nothing was written: the epoch is not the lane's newest, or another server gave it (G5)."""
 
 
 def _read_written(reply: Any) -> Written | Stale:
@@ -354,7 +355,7 @@ def note_try(lane: OwnedLane, n: int, step: int) -> ScriptCall[int | Stale]:
 
 
 def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[Written | Stale]:
-    """Put events (entry, key, JSON record) aside; what was put aside before is left out (G6)."""
+    """Park events (entry, key, JSON record); those that were parked before are left out (G6)."""
     args: list[Arg] = [lane.epoch]
     for entry, key, record in records:
         args += (entry, key, record)
@@ -365,11 +366,11 @@ class Settled(Enum):
     """What became of a dead letter that was settled or amended."""
 
     GONE = 0
-    """It was not there any more."""
+    """It did not exist any more."""
 
     DONE = 1
     KEY_FREED = 2
-    """It was the last one of its key, which is not parked any more."""
+    """It was the last one of its key; the key is not parked any more."""
 
 
 def _read_settled(reply: Any) -> Settled | Stale:
@@ -393,7 +394,7 @@ def settle(
 ) -> ScriptCall[Settled | Stale]:
     """Settle a dead letter, or amend it, and append `event` to the log (G6).
 
-    A letter that goes with an event counts as discarded.
+    A letter that is settled with an event counts as discarded.
     """
     keys, partition = lane.keys, lane.partition
     where = (
@@ -436,15 +437,16 @@ def change_field(
     seen: bytes | None = None,
     lock: HeldLock | None = None,
 ) -> ScriptCall[bytes | LockLost | None]:
-    """Change a field of a hash in one step with a look at it; return what was there before.
+    """Check and change a field of a hash in one step; return its value from before.
 
     Args:
         key: the hash.
-        field: which.
-        to: what to write; empty to delete the field.
-        seen: the field is changed only if it holds this (empty: only if it is not there); None to
-            change it whatever it holds.
-        lock: without it nothing is changed (G8); in the hash's slot.
+        field: the field's name.
+        to: the new value; empty to delete the field.
+        seen: the field is changed only if it has this value (empty: only if it does not exist);
+            None to change it whatever it has.
+        lock: nothing is changed unless this lock, in the hash's slot, is still ours (G8); None if
+            no lock is needed.
     """
     where = (key, lock.key) if lock else (key,)
     args = (field, to, lock.token if lock else b"", *(() if seen is None else (seen,)))
@@ -473,7 +475,7 @@ def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Script
 def store_warm(
     keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
 ) -> ScriptCall[None]:
-    """Store a result, unless a newer request or result is there."""
+    """Store a result, unless there is a newer request or result."""
     args = (provider, generation, result, ttl_ms)
     where = (keys.want(slot), keys.warm(slot))
     return ScriptCall(_STORE_WARM, where, args, _no_reply)
@@ -490,19 +492,19 @@ class NumberedEntry(msgspec.Struct, frozen=True):
 
 
 class PartitionLook(msgspec.Struct, frozen=True):
-    """A partition at one moment. Entries that are not ours are stepped over; None is no entry.
+    """A partition at one moment. Entries that are not ours are skipped; None stands for no entry.
 
     Attributes:
         length: how many entries it has.
         n: the last dense number given.
         sealed: the number up to which it may be trimmed.
         size: bytes of its stream; 0 if the server does not say.
-        ids: event ids that it remembers, of the running window.
+        ids: how many event ids of the current window it remembers.
         ids_size: bytes of those.
         first: the first entry.
-        last: the last one.
-        before: the last one up to the entry that was asked for.
-        after: the first one behind that.
+        last: the last entry.
+        before: the last entry up to the one that was asked for.
+        after: the first entry behind that.
         now_ms: the server's wall time.
         at_ages: for each age asked for, the first entry that is not older.
         sealed_entry: the entry whose number is `sealed`; "" for none.
@@ -531,11 +533,11 @@ def look_at_partition(
     """Look at a partition at one moment.
 
     Args:
-        keys: of the log.
-        partition: which.
-        settled: the entry to look before and behind; "" for none.
-        samples: nodes of the stream that are weighed.
-        ages_ms: ages of which the number of the first entry not older is asked.
+        keys: the keys of the log.
+        partition: the partition.
+        settled: the entry whose neighbours are returned as `before` and `after`; "" for none.
+        samples: how many nodes of the stream Redis samples to estimate its size.
+        ages_ms: for each of these ages, the first entry that is not older is returned.
     """
     where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
     return ScriptCall(_LOOK_AT_PARTITION, where, (settled, samples, *ages_ms), _read_look)
@@ -567,7 +569,7 @@ def _read_entry(reply: Sequence[bytes]) -> NumberedEntry | None:
 
 
 def _read_counter(raw: bytes) -> int:
-    """Read a counter of the log's state; 0 if it is not there or is no number."""
+    """Read a counter of the log's state; 0 if it is missing or not a number."""
     return int(raw) if raw.isdigit() else 0
 
 
@@ -616,18 +618,18 @@ def seal(
     *,
     known: str,
 ) -> ScriptCall[Written | Stale | UnknownEntry]:
-    """Note where the archive ends, and trim what of that is older than `hot_ms` (G5, G7).
+    """Note where the archive ends, and trim the sealed entries older than `hot_ms` (G5, G7).
 
     Returns `UnknownEntry` if the log has an entry before the archive's end that is not `known` to
     be in the archive.
 
     Args:
-        keys: of the log.
-        partition: which.
-        epoch: of the lane `@archive`.
-        entry: the archive's last one.
+        keys: the keys of the log.
+        partition: the partition.
+        epoch: the epoch of the lane `@archive`.
+        entry: the archive's last entry.
         n: its number.
-        hot_ms: how long what is sealed stays, milliseconds.
+        hot_ms: how long a sealed entry stays in the log, milliseconds.
         known: the log's last entry up to which the archive certainly has everything.
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
@@ -640,7 +642,7 @@ def _read_seal(reply: Any) -> Written | Stale | UnknownEntry:
 
 
 class OtherSealed(msgspec.Struct, frozen=True):
-    """Nothing was written: Redis knows another number to be sealed than the caller."""
+    """Nothing was written: Redis and the caller know different numbers to be sealed."""
 
 
 def renumber(
@@ -651,13 +653,13 @@ def renumber(
     Returns how many entries were moved.
 
     Args:
-        keys: of the log.
-        partition: which.
+        keys: the keys of the log.
+        partition: the partition.
         lanes: the keys of its lanes.
         known: the log's last entry that the archive has.
-        entry: the archive's last one; ``0-0`` for none.
+        entry: the archive's last entry; ``0-0`` for none.
         n: its number; 0 for none.
-        sealed: what Redis must know to be sealed.
+        sealed: the number that must be sealed according to Redis; otherwise nothing is written.
     """
     where = (keys.log(partition), keys.state(partition), *lanes)
     return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), _read_renumber)
@@ -668,10 +670,10 @@ def _read_renumber(reply: Any) -> int | OtherSealed:
 
 
 class CallWait(msgspec.Struct, frozen=True):
-    """Whether a call may be made.
+    """Says whether a call may be made.
 
     Attributes:
-        seconds: after which to ask again; 0 if it may be made now, and counts as made.
+        seconds: the time after which to ask again; 0 if the call may be made now, and is counted.
         spent_today: whether the reason to wait is that the day's calls are used up.
     """
 
@@ -694,15 +696,15 @@ def _read_call_wait(reply: Any) -> CallWait:
 def keep_office(
     keys: Keys, owner: str, life_ms: int, note: bytes = b""
 ) -> ScriptCall[bytes | None]:
-    """Take or keep the right to tell people of findings; read its note, or leave a new one.
+    """Take or keep the task of notifying people of findings; read its note, or write a new one.
 
-    Returns the note, b"" if there is none; None if another process has the right.
+    Returns the note, b"" if there is none; None if another process has the task.
 
     Args:
-        keys: of the log.
-        owner: who asks.
-        life_ms: milliseconds after which the right expires without another call; 0 gives it up.
-        note: the new one; b"" leaves the one there is.
+        keys: the keys of the log.
+        owner: the process that asks.
+        life_ms: milliseconds after which the task is free without another call; 0 gives it up.
+        note: the new note; b"" keeps the present one.
     """
     return ScriptCall(_KEEP_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
 

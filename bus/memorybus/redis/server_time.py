@@ -1,4 +1,4 @@
-"""The wall time of a Redis server: the clock that all processes of a bus share."""
+"""Reads the wall time of a Redis server: the clock that all processes of a bus share."""
 
 from typing import Any
 
@@ -15,6 +15,6 @@ def read_server_ms(redis: Redis) -> int:
 
 
 def to_milliseconds(reply: Any) -> int:
-    """Return what a reply to TIME says, for who asks for more in the same round trip."""
+    """Return the time in a reply to TIME, for callers that ask for more in the same round trip."""
     seconds, micros = reply
     return int(seconds) * 1000 + int(micros) // 1000

@@ -235,7 +235,7 @@ def are_plausible(envelopes: Sequence[Envelope]) -> bool:
 
 
 def _is_plausible(envelope: Envelope) -> bool:
-    """Say whether id and time have the form that our publishers write; stores rely on it."""
+    """Say whether id and time have the form that our publishers write; stores rely on this form."""
     digits = envelope.id
     return len(digits) == _ID_DIGITS and not digits.strip(_HEX) and 0 <= envelope.at <= LATEST
 

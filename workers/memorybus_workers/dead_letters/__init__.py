@@ -1,4 +1,4 @@
-"""Carries out what operators asked of dead letters, as the owner of their lane (G5, G6).
+"""Carries out operators' requests about dead letters, as the owner of their lane (G5, G6).
 
-The lane and an applier enter. Only a lane set runs it.
+This package uses the lane and an applier. Only a lane set runs it.
 """

@@ -23,8 +23,8 @@ class LetterAction(msgspec.Struct, frozen=True):
     """What to do with one letter: discard it, put an edited event in its place, apply it.
 
     Attributes:
-        discard: the request that wants it discarded.
-        edit: the request that brings an edited event.
+        discard: the request to discard it.
+        edit: the request with an edited event.
         apply: whether its turn has come.
     """
 
@@ -40,15 +40,15 @@ class Pass:
     """One pass through a lane's dead letters, for the requests that waited at its beginning.
 
     Attributes:
-        epoch: under which the lane is owned.
-        fields: the requests' names.
-        cursor: id of the last letter that was done with.
-        not_before: monotonic time at which it goes on.
-        counts: what was done, for people.
+        epoch: the epoch under which the lane is owned.
+        fields: the requests' fields in the hash.
+        cursor: the id of the last letter that was handled.
+        not_before: the monotonic time before which the pass does not continue.
+        counts: how often each thing was done, for people.
     """
 
     def __init__(self, epoch: int, requests: Sequence[LetterRequest], worker: str = "") -> None:
-        """Begin before the first letter; `worker` is who owns the lane."""
+        """Begin before the first letter; `worker` owns the lane."""
         self.epoch = epoch
         self.fields = [request.field for request in requests]
         self.cursor = START
@@ -65,9 +65,9 @@ class Pass:
         self._causes = dict(self._drained)
 
     def decide(self, letter: DeadLetter) -> LetterAction:
-        """Decide what to do with the next letter; asked again for the same one, say the same.
+        """Decide what to do with the next letter; a second call for it decides the same.
 
-        A key is applied in order: nothing of it is while an earlier letter waits (G3).
+        A key is applied in order: none of its letters while an earlier one waits (G3).
         """
         if letter.key in self._early:
             return LEAVE
@@ -76,7 +76,7 @@ class Pass:
             self._causes[letter.key] = max(request.id, self._causes.get(letter.key, ""))
         if request is not None and request.action == "discard":
             return LetterAction(discard=request)
-        # A letter that was never tried is free once the first letter of its key is settled.
+        # A letter that was never tried is applied once the first letter of its key is settled.
         wanted = request is not None or letter.key in self._drained or not letter.refused
         turn = wanted and letter.key not in self._waiting
         if not turn:
@@ -90,7 +90,7 @@ class Pass:
     # -- letters that the checkpoint has not passed -----------------------------------------------
 
     def postpone(self, letter: DeadLetter) -> None:
-        """Note that a letter comes too early: it and those behind it come after a rewind."""
+        """Note that it is too early for a letter: it and those of its key follow after a rewind."""
         self._early.add(letter.key)
         if self._resume is None:
             self._resume = self.cursor
@@ -108,31 +108,31 @@ class Pass:
     def is_deadly(self, stored: StoredLetter) -> bool:
         """Say whether another worker died while it applied a letter for the same requests.
 
-        We may have lost the lane meanwhile, and live. A newer request that concerns its key lets it
-        be tried once more.
+        A try of our own does not count: we may have lost the lane in between, without dying. A
+        newer request about its key lets the letter be tried once more.
         """
         known = stored.amendment or Amendment()
         others = known.trying in self._ids and known.by != self._worker
         return others and self._causes.get(stored.letter.key, "") <= known.trying
 
     def begin_try(self, stored: StoredLetter) -> Amendment:
-        """Return the note that a letter is about to be applied, and for which request."""
+        """Return the amendment that says for which request a letter is about to be applied."""
         self._tried.add(stored.id)
         cause = self._causes.get(stored.letter.key) or max(self._ids)
         known = stored.amendment or Amendment()
         return msgspec.structs.replace(known, trying=cause, by=self._worker)
 
     def end_try(self, stored: StoredLetter) -> bool:
-        """Note that a try is over and may come again; return whether it had been noted."""
+        """Note that a try is over and may be repeated; return whether it had been noted."""
         noted = stored.id in self._tried
         self._tried.discard(stored.id)
         return noted
 
 
 def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
-    """Return the requests before the first that names a letter which an earlier one named.
+    """Return the requests before the first one that names a letter of an earlier request.
 
-    That request waits for the next pass: what the earlier one asked for is done first.
+    That request waits for the next pass, so that the earlier one is carried out first.
     """
     named: set[str] = set()
     found = list[LetterRequest]()
@@ -145,10 +145,10 @@ def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
 
 
 def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
-    """Return a letter with the event that a request brings; the same if it did so before."""
+    """Return a letter with a request's edited event; the same letter if it has that already."""
     known = stored.amendment or Amendment()
     if known.request == request.id:
-        return stored  # by an owner that died
+        return stored  # an owner that died has edited it
     new = msgspec.structs.replace(known, edited=request.event, request=request.id)
     return msgspec.structs.replace(stored, amendment=new, strange=False)
 
@@ -188,9 +188,9 @@ def build_resolution(
 
     Args:
         provider: the instance.
-        request: what was decided.
-        letter: about which letter.
-        event: as it was published, if the log still has it.
+        request: the decision.
+        letter: the letter.
+        event: the event as it was published, if the history still has it.
     """
     session = SessionRef(letter.session, letter.session)
     return Envelope(

@@ -1,9 +1,10 @@
-"""Carries out what operators asked of dead letters, as the owner of their lane (G5, G6).
+"""Carries out operators' requests about dead letters, as the owner of their lane (G5, G6).
 
-A pass goes once through a lane's dead letters, in order, a slice at a time, so that the lane goes
-on meanwhile. The process may end after any step. A letter is removed only after it was applied; if
-its event is applied twice, the provider's class says what that does (G4). A request is removed only
-when its pass is over. A letter whose try ended the owner is not tried again for the same request.
+A pass goes once through a lane's dead letters, in order, a slice at a time, so that the lane works
+meanwhile. The process may end after any step. A letter is removed only after it was applied; if its
+event is applied twice, the provider's delivery class says what that means (G4). A request is
+removed only when its pass is over. A letter whose try killed the owner is not tried again for the
+same request.
 """
 
 import logging
@@ -38,7 +39,7 @@ from memorybus_workers.lanes.parking import Failure
 _log = logging.getLogger("memorybus")
 
 SLICE = 0.25
-"""Seconds of one `Redo.work`, give or take one call of the provider."""
+"""Seconds that one `Redo.work` takes, plus at most one call of the provider per lane."""
 
 PAGE = 200
 DEADLY = "it ended its worker when it was retried"
@@ -50,11 +51,12 @@ class Redo:
     """Carries out requests for the lanes of one provider instance. Belongs to its thread."""
 
     def __init__(self, shared: LaneContext, applier: Applier) -> None:
-        """Know of no request yet.
+        """Start without requests.
 
         Args:
-            shared: what the lanes share; passes the crash points ``redo.before_apply``,
-                ``redo.after_apply``, ``redo.after_settle`` and ``redo.before_done``.
+            shared: the objects that the lanes share; it passes the crash points
+                ``redo.before_apply``, ``redo.after_apply``, ``redo.after_settle`` and
+                ``redo.before_done``.
             applier: its `apply_dead_letter` applies one event.
         """
         instance = shared.instance
@@ -72,10 +74,10 @@ class Redo:
         self._is_foreign = False
 
     def work(self, lanes: Mapping[int, Lane]) -> bool:
-        """Go on with what was asked, for `SLICE` seconds at most; return whether there is more.
+        """Work on the requests for about `SLICE` seconds; return whether there is more to do.
 
-        A lane that turns out to be lost is left to its own next step; where a lane's letters alone
-        fail, they are tried again after a while. One round trip if nothing was asked.
+        A lane that turns out to be lost is left to its own next step. If the letters of one lane
+        fail, they are tried again after a while. Without requests this takes one round trip.
 
         Raises:
             Unavailable: the backend is down; nothing is lost by it.
@@ -95,7 +97,7 @@ class Redo:
         return any(way.not_before <= now for way in self._passes.values())
 
     def _read_waiting(self) -> dict[str, int]:
-        """Return the requests that wait; none if their key is not ours, which is logged once.
+        """Return the waiting requests; none if their key is not ours, which is logged once.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -115,7 +117,7 @@ class Redo:
         return waiting
 
     def _begin_pass(self, lane: Lane, fields: Iterable[str]) -> None:
-        """Begin a pass for what this release can read; the rest is for a newer one."""
+        """Begin a pass for the requests that this release can read; a newer one reads the rest."""
         new = sorted(set(fields) - self._unreadable)
         requests = self._requests.read(new)
         self._unreadable.update(f for f, r in zip(new, requests, strict=True) if r is None)
@@ -145,7 +147,7 @@ class Redo:
             way.not_before = self._clock.monotonic() + _AFTER_A_FAILURE
 
     def _walk_letters(self, lane: Lane, way: Pass, until: float) -> bool:
-        """Go through letters until the time is up; return whether the last one is done with."""
+        """Go through letters until the time is over; return whether all were handled."""
         box = LetterBox(self._redis, self._keys, lane.partition, self._provider)
         while page := box.page(way.cursor, PAGE):
             for stored in page:
@@ -174,7 +176,7 @@ class Redo:
         if act is LEAVE:
             return
         if stored.letter.n > lane.window.n:
-            # The lane may read it once more, and must find its key parked then.
+            # The lane may read its event once more, and must then find its key parked.
             way.postpone(stored.letter)
             return
         found = published_event(self._history, lane.partition, stored.letter)
@@ -247,7 +249,7 @@ class Redo:
             raise
 
     def _note_try(self, lane: Lane, way: Pass, stored: StoredLetter) -> Failure | None:
-        """Note that a letter is about to be applied; refuse it if that ended an owner."""
+        """Note that a letter is about to be applied; refuse it if a try killed an earlier owner."""
         if way.is_deadly(stored):
             return self._failure(DEADLY)
         lane.parked.amend(stored, way.begin_try(stored))
@@ -259,5 +261,5 @@ class Redo:
 
 
 def _belongs_to(way: Pass, lane: Lane | None) -> bool:
-    """Say whether a pass belongs to a lane as it is owned now."""
+    """Say whether a pass was begun under the epoch in which the lane is owned now."""
     return lane is not None and lane.epoch == way.epoch

@@ -1,5 +1,5 @@
-"""What commands ask about providers, which they may not import: kinds, instances, trials, erasures.
+"""Answers commands, which may not import providers: kinds, instances, trials and erasures.
 
-Instances that serve nobody enter; no lane and no Redis does. Each inquiry is a process of its own,
-which the program of the workers starts, and which prints what it finds as JSON lines.
+This package uses instances that serve nobody, but no lane and no Redis. Each inquiry is a separate
+process of the workers' program, which prints its results as JSON lines.
 """

@@ -13,7 +13,7 @@ from memorybus_workers.hosting.instances import make_instance, place_of
 def describe(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any]
 ) -> InstanceDescription:
-    """Return what a copy of an instance would be, or the instance itself under its own name.
+    """Describe a copy of an instance, or the instance itself if `name` is its own name.
 
     Raises:
         MissingProvider, ConfigError: it cannot be made.

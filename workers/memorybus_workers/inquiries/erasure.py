@@ -1,4 +1,4 @@
-"""Erases what an owner has in some instances, for a command that wrote it there itself."""
+"""Erases an owner's memories in some instances, for a command that has written them itself."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +15,11 @@ _CANNOT = "it cannot erase: what was written stays there"
 def erase(
     settings: Settings, names: Sequence[str], agent: str, user: str, clock: Clock
 ) -> Iterator[tuple[str, Residue]]:
-    """Yield each instance with what is left in it."""
+    """Erase the owner's memories in each instance; yield its name with what remains in it."""
     for name in names:
         try:
             left = _erase_one(make_instance(settings, name, clock), RecallScope(agent, user, ""))
-        except Exception as error:  # the others are erased all the same
+        except Exception as error:  # the other instances must be erased nevertheless
             left = Residue(0, (describe_error(error, settings.secrets),))
         yield name, left
 

@@ -1,4 +1,4 @@
-"""The kinds of providers that could be set up, for commands: they may not import providers."""
+"""Lists the kinds of providers that could be set up, for commands that may not import providers."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from memorybus_providers.registry import load, registered_kinds, schema_of
 
 
 def list_offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
-    """Yield what each kind promises; all registered ones if none is named."""
+    """Yield what each kind of provider offers; all registered kinds if none is named."""
     for kind in kinds or registered_kinds():
         try:
             yield _offer_of(kind, load(kind))

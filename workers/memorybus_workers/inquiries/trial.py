@@ -1,7 +1,7 @@
 """A trial of an instance: it is opened as in a worker, written to, asked, and made to forget.
 
-It has a scope of its own, which is nobody's. Nothing passes through the log: what fails here fails
-in the backend, or in the settings for it.
+It has its own scope, which belongs to nobody, unless the command names another one. Nothing passes
+through the log, so the cause of a failure is the backend, or the settings for it.
 """
 
 import queue
@@ -39,32 +39,32 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import bind
 
 SCOPE: Final = Scope(TrialTerms().agent, TrialTerms().user)
-"""Whose memories a trial writes: nobody's."""
+"""The owner of the memories that a trial writes: an agent and a user that do not exist."""
 
 LANE: Final = "test"
-"""The lane of its transactions: no worker's, which are called ``p00`` and so on."""
+"""The lane of its transactions. Workers do not use it: their lanes are called ``p00`` and so on."""
 
 _LOOK = 0.1
-"""Seconds between questions for what was just written."""
+"""Seconds between two questions for the memory that was just written."""
 
 HUNG: Final = 30.0
-"""Seconds beyond all time limits after which a step is given up, with the thread that is in it."""
+"""Seconds, above all time limits, after which a step and the thread that runs it are abandoned."""
 
 
 class TrialFailed(ProviderError):
-    """A step did not do what it should; the message says what was seen."""
+    """A step did not succeed; the message says what was observed."""
 
 
 class Trial:
-    """The steps, in one thread as a worker's lane is.
+    """The steps of a trial. They run in one thread, like a worker's lane.
 
     Args:
         make: returns an unopened instance, each time another one.
         settings: `call_timeout` bounds a call.
         clock: time.
-        make_id: of the events.
-        wait: seconds for which what was written may stay unknown to recalls.
-        scope: whose memories it writes.
+        make_id: makes the ids of the events.
+        wait: the seconds until recalls must find what was written.
+        scope: the owner of the memories that it writes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Trial:
         self._opened: list[MemoryProvider] = []
 
     def steps(self) -> Sequence[tuple[str, Callable[[], str]]]:
-        """Return the steps by name, in their order; each says what came of it, or raises."""
+        """Return the steps by name, in their order; each returns its result in words, or raises."""
         return (
             ("open", self._open),
             ("write", self._write),
@@ -99,7 +99,7 @@ class Trial:
     def close(self) -> None:
         """Close what was opened."""
         while self._opened:
-            with suppress(Exception):  # the steps have told what is wrong
+            with suppress(Exception):  # the steps have already reported what is wrong
                 self._opened.pop().shutdown()
 
     def _open_another(self) -> MemoryProvider:
@@ -187,7 +187,7 @@ class Trial:
 
 
 def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
-    """Return a conversation of one turn, as far as a provider hears of it."""
+    """Return those events of a conversation of one turn that a provider handles."""
     said = f"My boat is called {word}."
     kept = MemoryWritten(action="add", store="user", content=said)
     turn = TurnCompleted(user=said, assistant=f"A fine name for a boat, {word}.", ordinal=0)
@@ -197,12 +197,14 @@ def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
 
 
 def run_trial(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
-    """Yield each step when it is done; after a failed one only the erasing step still runs.
+    """Yield each step when it is done; after a failed one only the step ``forget`` still runs.
+
+    If ``open`` failed, no further step runs.
 
     Args:
         trial: the steps.
         name: the instance, for the advice.
-        hung: seconds after which a step is taken for one that never ends.
+        hung: seconds after which a step counts as one that never ends.
     """
     done: queue.SimpleQueue[TrialStep | None] = queue.SimpleQueue()
     threading.Thread(target=_run_steps, args=(trial, name, done), daemon=True).start()

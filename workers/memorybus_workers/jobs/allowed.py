@@ -1,8 +1,9 @@
-"""What a job may be: a name on a list. A new kind of job is another entry of the list.
+"""Lets RQ run only jobs whose names are on a list. A new kind of job needs an entry of the list.
 
-RQ's JSON serializer still imports and runs whatever callable a job names. Here a job's name is
-looked up in a table, and callbacks are not run at all: who can write to Redis can ask for a
-recall or a tool that only reads, nothing else.
+With RQ's JSON serializer a worker still imports and runs any callable that a job names. Here a
+job's name is looked up in a table, and callbacks are not run at all: whoever can write to Redis can
+only ask for a recall, a tool that only reads, or an inspection (which may erase an owner's
+memories).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ class ForbiddenJob(Exception):
 
 
 class ListedJob(Job):
-    """A job that runs nothing but what its list holds, and leaves no key that stays for ever.
+    """A job that runs only callables of its list, and leaves no key that stays for ever.
 
     Attributes:
         allowed: the list; see `allowed_job`.
@@ -62,11 +63,11 @@ class ListedJob(Job):
 
     @property
     def should_retry(self) -> bool:
-        """False: what failed is asked again by the next turn."""
+        """False: the next turn asks again anyway."""
         return False
 
     def perform(self) -> Any:
-        """Call it. RQ's own takes the time to live away: killed then, a job stayed for ever."""
+        """Call it. RQ's own method removes the time to live: a killed job would stay for ever."""
         return self.func(*self.args, **self.kwargs)
 
     def heartbeat(
@@ -76,7 +77,7 @@ class ListedJob(Job):
         pipeline: Pipeline | None = None,
         xx: bool = False,
     ) -> None:
-        """Write RQ's mark, and let the job expire also when its process is killed now."""
+        """Write RQ's sign of life, and let the job expire even if its process is killed now."""
         super().heartbeat(timestamp, ttl, pipeline=pipeline, xx=xx)
         connection = self.connection if pipeline is None else pipeline
         connection.expire(self.key, ttl)
@@ -84,5 +85,5 @@ class ListedJob(Job):
 
 
 def allowed_job(allowed: AllowList) -> type[Job]:
-    """Return a class of jobs that can run nothing but `allowed`, by name."""
+    """Return a class of jobs that can run only `allowed`, by name."""
     return type("AllowedJob", (ListedJob,), {"allowed": allowed})

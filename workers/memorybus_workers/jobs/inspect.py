@@ -1,4 +1,4 @@
-"""The job that looks into an instance: its digest, recalls, the events it knows, what it keeps."""
+"""The job that inspects an instance: its digest, recalls, known events, memories and owners."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,10 +48,10 @@ from memorybus_workers.jobs.prefetch import render
 from memorybus_workers.jobs.requests import answer_request, parse_request
 
 MOST = 2_000
-"""Pairs or memories of a page, and events of one question."""
+"""The most pairs or memories of a page, and the most events of one question."""
 
 _MOST_BYTES = 1 << 18
-"""Of a page (G10)."""
+"""The most bytes of a page (G10)."""
 
 _TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kind in EVENT_TYPES})
 
@@ -69,7 +69,7 @@ class InspectionRunner:
 
     Args:
         redis: the log's Redis.
-        settings: see `Settings`; half of ``recall_timeout`` is what one inspection takes at most.
+        settings: see `Settings`; one inspection takes at most half of ``recall_timeout``.
         clock: time.
         visited: opens an instance for a moment.
     """
@@ -83,14 +83,14 @@ class InspectionRunner:
         self._deadline = settings.recall_timeout / 2
 
     def run(self, body: str) -> None:
-        """Look, and reply.
+        """Inspect the instance, and reply.
 
         Args:
             body: an `Inspection` as JSON.
 
         Raises:
-            Permanent: it is none: nobody is answered.
-            Exception: whatever the provider raises, after the asker got the error.
+            Permanent: it is not an `Inspection`; nobody is answered.
+            Exception: any error of the provider, after the asker got it as the reply.
         """
         asked = parse_request(body, Inspection)
 
@@ -232,7 +232,7 @@ def _erase(provider: MemoryProvider, whose: RecallRequest) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
-        Permanent: nobody is named: a mistake must not erase everybody.
+        Permanent: the request names nobody: a mistake must not erase all memories.
     """
     if (whose.agent, whose.user, whose.workspace) == (None, None, None):
         raise Permanent("an erasure has to say whose memories are meant")
@@ -251,7 +251,7 @@ def _pick_pairs(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple
 
 
 def _text_below(key: str) -> str:
-    """Return a text below a key, with hardly anything between them."""
+    """Return a text just below a key: the digest above it begins at the key, or close before it."""
     last = ord(key[-1]) - 1
-    may_be = last >= 0 and not 0xD800 <= last <= 0xDFFF  # no text has half of a pair
+    may_be = last >= 0 and not 0xD800 <= last <= 0xDFFF  # a text has no half surrogate pairs
     return key[:-1] + (chr(last) + chr(sys.maxunicode) if may_be else "")

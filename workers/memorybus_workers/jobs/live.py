@@ -27,7 +27,8 @@ class LiveInstances:
         settings: see `Settings`.
         clock: time.
         redis: the log's Redis.
-        provider: the only one: a job's arguments come from whoever can write to Redis.
+        provider: the only provider whose instances are opened, because anybody who can write to
+            Redis may have written a job's arguments.
         crash: crash points of fault tests.
     """
 
@@ -54,7 +55,7 @@ class LiveInstances:
         """Return the instance that serves a provider now.
 
         Raises:
-            msgspec.MsgspecError: what says so cannot be read.
+            msgspec.MsgspecError: the entry in Redis cannot be read.
         """
         body: Any = self._redis.hget(self._keys.live, provider)
         return live_instance(provider, body)
@@ -63,13 +64,13 @@ class LiveInstances:
         """Return the open instance that serves the provider, and close the one that did before.
 
         Raises:
-            MissingProvider: it is no instance of our provider.
-            Exception: what opening raises; the next call tries again.
+            MissingProvider: it is not an instance of our provider.
+            Exception: any error of opening it; the next call tries again.
         """
         if name not in self._opened:
             provider = self._make(name)
             self.close_all()
-            self._opened[name] = provider  # first: what is half open is closed by `close`
+            self._opened[name] = provider  # first, so that `close` also closes a half open one
             provider.open()
         return self._opened[name]
 
@@ -96,7 +97,7 @@ class LiveInstances:
                 provider.shutdown()
 
     def close_all(self) -> None:
-        """Close all of them."""
+        """Close all open instances."""
         for name in list(self._opened):
             self.close(name)
 
@@ -123,7 +124,7 @@ class LiveInstances:
 
 
 def live_instance(provider: str, body: bytes | None) -> str:
-    """Return the instance that an entry of ``{ns}:live`` names; the provider itself without one.
+    """Return the instance that an entry of ``{ns}:live`` names; without an entry, the provider.
 
     Raises:
         msgspec.MsgspecError: it cannot be read.

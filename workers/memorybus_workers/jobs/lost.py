@@ -1,11 +1,11 @@
-"""Jobs that a killed process left: found by their silence, forgotten, and asked again.
+"""Finds jobs that a killed process left by their silence, removes them, and enqueues them again.
 
-RQ looks after such jobs only after minutes, by wall clocks, and keeps their ids taken until then.
-Here every process looks at its own queue each second. A job that runs has a sign that changes (its
-score in RQ's registry of started jobs); one that was taken and not yet begun stands in the
-intermediate list for moments only. A sign that stays the same for `SILENCE` seconds and several
-looks belongs to a dead process. The clock of the process that looks counts, so that two clocks are
-never compared; and an outage of Redis, in which nobody can give a sign, is one look.
+RQ cleans up such jobs only after minutes, by wall clocks, and their ids stay in use until then.
+Here every process looks at its own queue each second. A running job has a sign that changes (its
+score in RQ's registry of started jobs); a job that was taken and has not begun is in the
+intermediate list for moments only. A sign that stays the same for `SILENCE` seconds and at `LOOKS`
+looks belongs to a dead process. Only the clock of the process that looks is used, so two clocks are
+never compared; and an outage of Redis, in which nobody can give a sign, counts as one look.
 """
 
 import logging
@@ -23,14 +23,14 @@ from rq.job import Job
 _log = logging.getLogger("memorybus")
 
 SILENCE = 3.0
-"""Seconds after which a job whose sign does not change is taken for lost."""
+"""Seconds after which a job whose sign does not change counts as lost."""
 
 LOOKS = 4
-"""Looks at which it must have been the same, the first one included."""
+"""At so many looks, including the first one, the sign must have been the same."""
 
 REPEATS = 2
-"""How often a lost job is asked again (G10). It may be the one that kills its process; but workers
-that are replaced while one of them dies can lose an innocent job twice."""
+"""How often a lost job is enqueued again (G10). The job itself may kill its process; but if workers
+are replaced while one of them dies, an innocent job can be lost twice."""
 
 UNREADABLE = (
     ValueError,
@@ -40,14 +40,14 @@ UNREADABLE = (
     RecursionError,
     DeserializationError,
 )
-"""What RQ's reading of a job raises: anybody who can write to Redis may have put it there."""
+"""Errors that RQ raises for an unreadable job, which any program may have written to Redis."""
 
 Sign = tuple[str, bytes]
-"""Where a sign stands (a Redis key), and its name there: any bytes, if a foreign hand wrote it."""
+"""The Redis key with a sign, and the sign's name there: any bytes if another program wrote it."""
 
 
 class SeenSign(NamedTuple):
-    """A sign's value, since when it is so (monotonic seconds), and at how many looks it was."""
+    """A sign's value, since when it has it (monotonic seconds), and how many looks saw it."""
 
     value: float
     since: float
@@ -55,21 +55,21 @@ class SeenSign(NamedTuple):
 
 
 class Silence:
-    """Which signs have not changed for long. Pure: the time is an argument."""
+    """Finds signs that have not changed for long. Pure: the time is an argument."""
 
     def __init__(self) -> None:
         """Have seen nothing yet."""
         self._seen: dict[Sign, SeenSign] = {}
 
     def observe(self, signs: Mapping[Sign, float], now: float) -> list[Sign]:
-        """Compare signs with what was seen before.
+        """Compare signs with those that were seen before.
 
         Args:
-            signs: what stands there now.
+            signs: the present signs and their values.
             now: monotonic seconds.
 
         Returns:
-            Those that have been as they are for `SILENCE` or longer, at `LOOKS` looks or more.
+            The signs that have not changed for at least `SILENCE` seconds and `LOOKS` looks.
         """
         before, self._seen = self._seen, {}
         for sign, value in signs.items():
@@ -85,13 +85,13 @@ class Silence:
 
 
 class LostJobs:
-    """Looks after one queue, between the jobs of the process it belongs to.
+    """Cleans up one queue, between the jobs of the process that runs them.
 
     Args:
         queue: the queue.
         clock: time.
         again: names of the callables whose jobs may run again.
-        on_killed: called for a job that had begun: its process was killed, or hung.
+        on_killed: called for each lost job that had begun: its process was killed, or hung.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class LostJobs:
         self._silence = Silence()
 
     def recover(self) -> None:
-        """Free lost jobs, and ask again what may be; raises what redis-py raises."""
+        """Remove lost jobs, and enqueue those that may run again; raises what redis-py raises."""
         self._drop_expired()
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started
@@ -118,7 +118,7 @@ class LostJobs:
                     self._on_killed()
 
     def _drop_expired(self) -> None:
-        """Remove the ids of jobs that had expired when they were taken: there may be many."""
+        """Remove the ids of jobs that had expired when they were taken; there may be many."""
         ids = cast("list[bytes]", self._redis.lrange(self._taken, 0, -1))
         with self._redis.pipeline(transaction=False) as pipe:
             for job_id in ids:
@@ -139,13 +139,13 @@ class LostJobs:
         return signs | {(self._taken, name): 0.0 for name in set(taken) - begun}
 
     def _claim(self, where: str, name: bytes) -> bool:
-        """Take a lost sign away; of several processes that look, one gets True."""
+        """Remove a lost sign; if several processes do this at the same time, only one gets True."""
         if where == self._started:
             return bool(self._redis.zrem(where, name))
         return bool(self._redis.lrem(where, 1, cast("str", name)))
 
     def _free(self, job_id: str) -> None:
-        """Forget a job, so that its id is free, and ask it again unless it was lost too often."""
+        """Delete a job to free its id, and enqueue it again unless it was lost too often."""
         job = self._find_repeatable(job_id)
         executions = ExecutionRegistry(job_id, self._redis).key
         self._redis.delete(Job.key_for(job_id), executions)
@@ -158,7 +158,7 @@ class LostJobs:
             _log.warning("%s: a job that was lost %d times is given up", job.origin, losses)
 
     def _find_repeatable(self, job_id: str) -> Job | None:
-        """Return a job that may be asked again; None also for what cannot be read as one."""
+        """Return a job that may run again; None if it may not, or cannot be read."""
         try:
             job = self._queue.fetch_job(job_id)
             may = job is not None and job.func_name in self._again
@@ -187,11 +187,11 @@ class LostJobs:
 
 
 def _count_losses(job: Job) -> int:
-    """Return how often a job was lost before; `REPEATS` if a foreign hand wrote something else."""
+    """Return how often a job was lost before; `REPEATS` if the number cannot be read."""
     losses = job.meta.get("losses", 0) if isinstance(job.meta, dict) else REPEATS
     return losses if isinstance(losses, int) and losses >= 0 else REPEATS
 
 
 def _job_id(sign: bytes) -> str:
-    """Return the id in a sign's name; no job of ours has one that is no text."""
+    """Return the job's id in a sign's name; the ids of our jobs are always texts."""
     return sign.partition(b":")[0].decode(errors="replace")

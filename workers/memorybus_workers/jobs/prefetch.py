@@ -1,4 +1,4 @@
-"""Recalls: wait until the session's events are applied, ask the provider, keep its answer warm."""
+"""Answers recalls: waits for the session's events, asks the provider, keeps its answer warm."""
 
 import logging
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ class SlotRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         generation: its number.
-        want: what is asked.
-        answered: whether its answer is there already.
+        want: the request itself.
+        answered: whether its answer is stored already.
         instance: the instance that is to answer.
     """
 
@@ -56,8 +56,8 @@ class Recaller:
         redis: the log's Redis.
         settings: see `Settings`.
         clock: time.
-        instances: the provider's; an instance is closed after an error.
-        applied: waits for what a session has written before it asked.
+        instances: the provider's instances; one is closed after an error.
+        applied: waits for the events that a session published before it asked.
         crash: crash points of fault tests: ``recall.stored``.
     """
 
@@ -82,14 +82,14 @@ class Recaller:
         self._tracing = Tracing(settings.namespace)
 
     def warm(self, slot: str, provider: str) -> None:
-        """Answer the newest request of a slot; if a newer one came meanwhile, that too.
+        """Answer the newest request of a slot; if a newer one came meanwhile, answer it, too.
 
-        Does no call if the answer is there, or if the provider's recalls pause. If another
-        instance began to serve the provider meanwhile, that one answers again (G8).
+        The provider is not called if the answer is stored already, or if its recalls are paused. If
+        another instance began to serve the provider meanwhile, that one answers again (G8).
 
         Raises:
-            Exception: whatever the provider raises; nothing is cached then, an error is not "no
-                memories".
+            Exception: any error of the provider; then nothing is stored, because an error does not
+                mean that there are no memories.
         """
         asked = ""
         for _ in range(_ROUNDS):
@@ -106,11 +106,11 @@ class Recaller:
             self._answer(slot, provider, request, health)
 
     def answer(self, ask: PromptAsk, provider: str) -> PromptReply | None:
-        """Answer what a prompt asks now, and keep the answer warm for its slot's next one.
+        """Answer a prompt's question, and keep the answer warm for the slot's next prompt.
 
         Returns:
-            What its asker is waiting for; None if it has given up and asked something else since.
-            A reply without a result says that the provider failed, or pauses.
+            The reply for the asker; None if it has given up and asked something else since. A reply
+            without a result says that the provider failed, or that its recalls are paused.
         """
         if self._is_forgotten(ask):
             return None
@@ -128,7 +128,7 @@ class Recaller:
             return PromptReply(provider)
 
     def _is_forgotten(self, ask: PromptAsk) -> bool:
-        """Say whether nobody waits for an answer any more, and a newer request will have one."""
+        """Say whether nobody waits for the answer any more, and a newer request has replaced it."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.hget(self._keys.want(ask.slot), "g")
@@ -159,7 +159,8 @@ class Recaller:
             try:
                 answer = self._ask_provider(instance, request.want, provider, mark)
             except Exception as error:
-                self._instances.close(instance)  # interrupted anywhere: the next job opens another
+                # The call may have been interrupted anywhere: the next job opens another instance.
+                self._instances.close(instance)
                 said = describe_error(error, self._settings.secrets)
                 self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
@@ -171,7 +172,7 @@ class Recaller:
             return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:
-        """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
+        """Keep an answer warm, unless a swap has purged the answers of its instance (G8)."""
         ttl = lifetime_ms(self._settings, request.want)
         scripts.run(
             self._redis,
@@ -184,7 +185,7 @@ class Recaller:
                 scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
 
     def _read_mark(self, want: RecallRequest, provider: str) -> str:
-        """Return the mark under which an answer may be read; everyone's has none."""
+        """Return the mark under which an answer may be read; "" for memories of all owners."""
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
@@ -205,13 +206,13 @@ class Recaller:
         return render(found, want, provider, mark, self._settings.zone)
 
     def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
-        """Count a failure, and let a recall that waits for its answer know why there is none."""
+        """Count a failure, and store its reason for a recall that waits for the answer."""
         self._health.note_failure(provider, error, self._clock.now_ms())
         want = self._keys.want(slot)
         if self._redis.exists(want):
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.hset(want, f"e:{provider}", error)
-                pipe.pexpire(want, ttl)  # it may have gone meanwhile, and its end with it
+                pipe.pexpire(want, ttl)  # the key may have expired meanwhile, and be a new one
                 pipe.execute()
 
 

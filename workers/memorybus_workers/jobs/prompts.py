@@ -1,7 +1,7 @@
-"""Answers the recalls that prompts wait for, in a thread beside the jobs of a recall process.
+"""Answers the recalls for which prompts wait, in a separate thread of a recall process.
 
-It has a connection and a provider instance of its own, so that a recall asked ahead, however long
-it takes, keeps no prompt waiting.
+The thread has its own connection and provider instance, so that a recall that was asked ahead never
+delays a prompt, however long it takes.
 """
 
 import logging
@@ -26,10 +26,11 @@ from memorybus_workers.jobs.prefetch import Recaller
 _log = logging.getLogger("memorybus")
 
 _BLOCK = 1.0
-"""Seconds for which it waits for a question before it looks whether it is to end."""
+"""Seconds for which the thread waits for a question before it checks whether it must end."""
 
 OVERTIME = 2
-"""Seconds that a call past its time has to come back; then the process ends, and another starts."""
+"""Seconds after its time limit in which a call must return; else the process ends, and is replaced.
+"""
 
 
 class PromptAnswerer:
@@ -37,9 +38,9 @@ class PromptAnswerer:
 
     Args:
         settings: see `Settings`.
-        provider: whose prompts.
+        provider: the provider that answers.
         recaller: makes the answers; only this thread uses it.
-        closed: called on the thread as it ends.
+        closed: called on the thread when it ends.
         die: ends the process.
     """
 
@@ -51,7 +52,7 @@ class PromptAnswerer:
         closed: Callable[[], None],
         die: Callable[[int], object] = os._exit,
     ) -> None:
-        """Take no question yet."""
+        """Prepare; `start` begins to take questions."""
         self._keys = Keys(settings.namespace)
         self._jobs = connect_jobs(settings)
         self._provider = provider
@@ -69,7 +70,7 @@ class PromptAnswerer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more; a call that runs is waited for, a wait for questions is cut off."""
+        """Stop: wait for a call that runs, but cut off a wait for questions."""
         self._stop.set()
         if self._waits.is_set():
             self._jobs.connection_pool.disconnect()
@@ -86,7 +87,7 @@ class PromptAnswerer:
                 _log.debug("prompts of %s: %s", self._provider, describe_error(error))
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
-            except Exception as error:  # one question that fails must not end the others'
+            except Exception as error:  # a question that fails must not keep others from an answer
                 _log.warning(
                     "a prompt's recall of %s failed: %s", self._provider, describe_error(error)
                 )

@@ -1,4 +1,4 @@
-"""Read your writes: a recall waits, bounded, for what its session published before it asked."""
+"""Lets a recall wait, for a limited time, for the events that its session published before."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,10 @@ from memorybus.redis.keys import Keys
 from redis import Redis
 
 _STALLED = 0.25
-"""Share of the wait after which a provider without progress is not waited for any longer."""
+"""After this share of the wait without progress, the recall does not wait any longer."""
 
 _RESPITE = 2.0
-"""Seconds for which no recall waits for it then, so that other sessions get their answers."""
+"""Seconds for which no recall waits for such a provider, so that other sessions get answers."""
 
 
 class ReadYourWrites:
@@ -19,16 +19,16 @@ class ReadYourWrites:
 
     Args:
         redis: the log's Redis.
-        keys: the namespace's.
+        keys: the keys of the namespace.
         longest: how long a recall may wait, in seconds.
         clock: time.
-        most: of more missing events none is waited for; None for any number.
+        most: if more events than this are missing, a recall does not wait; None for no limit.
     """
 
     def __init__(
         self, redis: Redis, keys: Keys, longest: float, clock: Clock, most: int | None = None
     ) -> None:
-        """Start without a provider that is not waited for."""
+        """Start with waiting for every provider."""
         self._most = most
         self._redis = redis
         self._keys = keys
@@ -37,7 +37,7 @@ class ReadYourWrites:
         self._unwaited_until: dict[str, float] = {}
 
     def wait(self, provider: str, positions: Mapping[int, int]) -> None:
-        """Wait until dense numbers, by partition, are applied, or it is not worth the time."""
+        """Wait until dense numbers, by partition, are applied, or waiting is not worth the time."""
         now = began = self._clock.monotonic()
         if not positions or now < self._unwaited_until.get(provider, 0.0):
             return
@@ -46,7 +46,7 @@ class ReadYourWrites:
         while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
             if self._most is not None and missing > self._most:
                 return
-            if missing != before:  # it moves: worth the whole wait
+            if missing != before:  # there is progress, so more waiting is worth it
                 before, stalled = missing, now + self._longest * _STALLED
             self._clock.sleep(look_pause(now - began))
             now = self._clock.monotonic()

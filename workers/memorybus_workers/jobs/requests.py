@@ -1,4 +1,4 @@
-"""Requests whose askers wait: how a job's argument is read, and how it gets its reply."""
+"""Parses the argument of a job whose asker waits, and writes the reply."""
 
 import re
 from collections.abc import Callable
@@ -26,10 +26,10 @@ def parse_request(body: str, kind: type[_Request]) -> _Request:
 
     Args:
         body: the request as JSON.
-        kind: what it should be.
+        kind: the type of request that it should be.
 
     Raises:
-        Permanent: it is none, or nobody could be answered by its id.
+        Permanent: it is not such a request, or its id does not have the form of an id.
     """
     try:
         request = msgspec.json.decode(body, type=prepared(kind))
@@ -47,17 +47,17 @@ def answer_request(
     request: Inspection | ToolRequest,
     make: Callable[[], Reply],
 ) -> None:
-    """Write the reply to a request where its asker looks for it.
+    """Write the reply to a request under the key that its asker reads.
 
     Args:
         redis: the log's Redis.
         settings: see `Settings`.
-        partition: where the reply lies.
-        request: who waits.
+        partition: the partition under whose keys the reply is written.
+        request: the request.
         make: makes the reply.
 
     Raises:
-        Exception: whatever `make` raises, after the asker got the error.
+        Exception: any error of `make`, after the asker got it as the reply.
     """
     key = Keys(settings.namespace).reply(partition, request.id)
     try:

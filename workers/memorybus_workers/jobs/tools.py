@@ -1,4 +1,4 @@
-"""The job of a reading tool: wait until the session's events are applied, run it, reply."""
+"""The job of a reading tool: waits until the session's events are applied, runs it, replies."""
 
 from functools import partial
 
@@ -28,8 +28,8 @@ class ToolRunner:
         redis: the log's Redis.
         settings: see `Settings`; ``recall_timeout`` bounds a run.
         clock: time.
-        instances: the provider's; an instance is closed after an error.
-        applied: waits for what a session has written before it asked.
+        instances: the provider's instances; one is closed after an error.
+        applied: waits for the events that a session published before it asked.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class ToolRunner:
             body: a `ToolRequest` as JSON.
 
         Raises:
-            Permanent: it is no request of ours: nobody is answered.
-            Exception: whatever the provider raises, after the asker got the error.
+            Permanent: it is not a request of ours; nobody is answered.
+            Exception: any error of the provider, after the asker got it as the reply.
         """
         request = parse_request(body, ToolRequest)
         if not 0 <= request.partition < self._settings.partitions:
@@ -70,7 +70,8 @@ class ToolRunner:
         try:
             return self._call_tool(request, instance)
         except Exception:
-            self._instances.close(instance)  # interrupted anywhere: the next job opens another
+            # The call may have been interrupted anywhere, so the next job opens another instance.
+            self._instances.close(instance)
             raise
 
     def _call_tool(self, request: ToolRequest, instance: str) -> Reply:

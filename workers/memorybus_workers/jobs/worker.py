@@ -1,6 +1,6 @@
-"""The process that runs one provider's recall jobs with RQ, and outlives what RQ does not expect.
+"""The process that runs one provider's recall jobs with RQ, also in cases that RQ does not expect.
 
-RQ's own times are minutes: here a job whose process was killed is seen within seconds, a hung
+RQ's own times are minutes. Here a job whose process was killed is found within seconds, a hung
 provider ends its process, and every key has a time to live.
 """
 
@@ -46,13 +46,13 @@ from memorybus_workers.jobs.tools import ToolRunner
 _log = logging.getLogger("memorybus")
 
 _LOOK_EVERY = 1
-"""Seconds between looks after lost jobs, and between a running job's signs of life."""
+"""Seconds between two searches for lost jobs, and between the signs of life of a running job."""
 
 _PROMPT_WAIT = 0.2
-"""Seconds that a prompt's recall waits for what its session has written before."""
+"""Seconds that a prompt's recall waits for the events that its session published before."""
 
 _PROMPT_MISSING = 500
-"""Events: behind more of them a prompt's recall does not wait, as they take too long anyway."""
+"""If more events than this are missing, a prompt's recall does not wait: they take too long."""
 
 
 class JobsEnded(MemoryBusError):
@@ -60,7 +60,7 @@ class JobsEnded(MemoryBusError):
 
 
 class _RqLog(logging.LoggerAdapter[logging.Logger]):
-    """RQ's log. It keeps what RQ's loop caught, since the loop then ends as if stopped."""
+    """RQ's log. It keeps an error that RQ's loop caught, since the loop then ends as if stopped."""
 
     caught: BaseException | None = None
 
@@ -70,15 +70,15 @@ class _RqLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class JobWorker(SimpleWorker):
-    """Works off one queue in this process. See the module for what it does beyond RQ's.
+    """Works off one queue in this process. The module says what it does in addition to RQ's worker.
 
     Args:
-        queue: the queue; its job class holds the allow-list.
+        queue: the queue; its job class has the allow-list.
         clock: time.
-        lost: looks after what killed processes left.
-        longest: seconds one job may run, whatever the job says.
+        lost: finds the jobs that killed processes left.
+        longest: the seconds that a job may run, whatever the job itself says.
         crash: crash points of fault tests: ``recall.taken``.
-        secrets: values that are not kept with a failure.
+        secrets: values that are masked in the stored text of a failure.
     """
 
     max_connection_wait_time = 1.0
@@ -117,12 +117,13 @@ class JobWorker(SimpleWorker):
 
         Raises:
             redis.RedisError: Redis is away.
-            JobsEnded: it ended of anything else.
+            JobsEnded: another error ended the loop.
         """
         heart = threading.Thread(target=self._beat, name="memorybus-job-heart", daemon=True)
         heart.start()
         try:
-            self.work(with_scheduler=False, logging_level="CRITICAL")  # its tracebacks are ours
+            # RQ logs nothing, because we log its errors ourselves.
+            self.work(with_scheduler=False, logging_level="CRITICAL")
         finally:
             self._ended.set()
         if not self._stop_requested:
@@ -136,22 +137,22 @@ class JobWorker(SimpleWorker):
         return JobsEnded(f"{self._queue.name}: an unexpected error ended the recall process: {why}")
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Note that this is the end, and begin it as RQ does."""
+        """Note that the process was asked to stop, and stop as RQ does."""
         self._stop_requested = True
         super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """Take the next job; what cannot be read as one costs a line, not the process."""
+        """Take the next job; an entry that is not a job is logged and does not end the process."""
         while True:
             try:
                 return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
-            except UNREADABLE as error:  # `lost` takes it away
+            except UNREADABLE as error:  # `lost` removes it
                 _log.warning("%s holds what is no job: %s", self._queue.key, describe_error(error))
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run one job; a provider that swallows its time-out costs the process."""
+        """Run one job; if its provider ignores the time-out, the process ends."""
         self._crash("recall.taken")
         job.timeout = self._longest
         with end_process_after(self._longest + OVERTIME), logs.scoped_fields():
@@ -164,44 +165,44 @@ class JobWorker(SimpleWorker):
         started_job_registry: StartedJobRegistry | None = None,
         exc_string: str = "",
     ) -> None:
-        """Let RQ keep why a job failed as a dead letter does: bounded, credentials masked."""
+        """Let RQ store why a job failed as in a dead letter: bounded, with credentials masked."""
         kept = mask_trace_tail(exc_string, self._secrets)
         super().handle_job_failure(job, queue, started_job_registry, kept)
 
     def handle_exception(self, job: Job, *exc_info: object) -> None:
-        """Say that a job failed: in one line, credentials masked; RQ would log the traceback."""
+        """Log that a job failed in one line, credentials masked; RQ would log the traceback."""
         _, error, _ = exc_info
         if isinstance(error, BaseException):
             _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
 
     def increment_failed_job_count(self, pipeline: Pipeline | None = None) -> None:
-        """Count a failure as RQ does, and let its list of failures expire."""
+        """Count a failure as RQ does, and let RQ's list of failures expire."""
         super().increment_failed_job_count(pipeline)
         key = self._queue.failed_job_registry.key
         (self.connection if pipeline is None else pipeline).expire(key, KEPT)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """Show RQ's tools that this process lives: each second, not three times for each job."""
+        """Show RQ's tools that this process lives: once a second instead of three times per job."""
         now = self._clock.monotonic()
         if pipeline is not None or now >= self._shown_at:
             self._shown_at = now + _LOOK_EVERY
             super().heartbeat(timeout, pipeline)
 
     def subscribe(self) -> None:
-        """Take no commands: RQ's channel lets whoever can write to Redis end this process."""
+        """Take no commands, since anybody who can write to Redis could send RQ's command to end."""
 
     @property
     def dequeue_timeout(self) -> int:
-        """Seconds to wait for a job before looking around again."""
+        """Seconds to wait for a job before the maintenance tasks are due again."""
         return _LOOK_EVERY
 
     @property
     def should_run_maintenance_tasks(self) -> bool:
-        """Whether it is time to look after the queue."""
+        """Whether the maintenance tasks are due."""
         return self._clock.monotonic() >= self._look_at
 
     def run_maintenance_tasks(self) -> None:
-        """Free what killed processes left, and keep all that RQ leaves from staying for ever."""
+        """Remove jobs that killed processes left, and let all keys that RQ leaves expire."""
         self._look_at = self._clock.monotonic() + _LOOK_EVERY
         self._lost.recover()
         self._queue.failed_job_registry.cleanup()
@@ -221,14 +222,14 @@ class JobWorker(SimpleWorker):
         )
 
     def _beat(self) -> None:
-        """Change the running job's sign each second, from a thread of its own."""
+        """Change the running job's sign each second, in a separate thread."""
         while not self._ended.wait(_LOOK_EVERY):
             execution = self.execution
             if execution is None:
                 continue
             try:
                 with self.connection.pipeline(transaction=False) as pipe:
-                    # Only if it is there: the job may have ended between these lines.
+                    # With `xx` only an existing sign changes: the job may have ended just now.
                     self._queue.started_job_registry.add_execution(
                         execution, pipe, ttl=self._longest + LIFE, xx=True
                     )
@@ -255,8 +256,8 @@ def run_jobs(settings: Settings, provider: str) -> None:
 
     Args:
         settings: see `Settings`.
-        provider: the only one. RQ takes jobs from several queues in a way that loses one if the
-            process is killed.
+        provider: the only provider of the process, because RQ takes jobs from several queues in a
+            way that loses one if the process is killed.
 
     Raises:
         LogUnavailable: Redis is away.
@@ -293,7 +294,7 @@ def run_jobs(settings: Settings, provider: str) -> None:
 
 
 def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> PromptAnswerer:
-    """Return what answers a provider's prompts, with instances of its own."""
+    """Return the answerer of a provider's prompts, which has its own instances."""
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     wait = min(_PROMPT_WAIT, settings.recall_wait)

@@ -1,5 +1,5 @@
-"""A lane: one provider and one partition, its lease, its window, its parked keys.
+"""A lane is one provider and one partition, with its lease, its window and its parked keys.
 
-The log, the history and the scripts enter; how a provider is called does not. Appliers work on
-lanes.
+This package uses the log, the history and the scripts, and does not know how a provider is called.
+Appliers work on lanes.
 """

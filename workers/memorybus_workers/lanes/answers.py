@@ -1,10 +1,10 @@
-"""What a lane's owner answers to callers that wait for the outcome of their event (G9).
+"""Answers callers that wait for the outcome of their event, as the owner of a lane (G9).
 
-An answer follows its effect, so that no crash undoes what was answered. After a crash in between,
-the event is applied and the caller gets no answer. Of a provider and its copies only one instance
-answers, in the provider's name, so a replay answers nobody. A call that is older than the life of a
-reply is not answered. When a provider forgets something, what was recalled from it before is made
-unreadable.
+An answer is written after the event took effect, so no crash undoes what was answered. After a
+crash in between, the event is applied and the caller gets no answer. Of a provider and its copies
+only one instance answers, in the provider's name, so a replay answers nobody. A call that is older
+than the life of a reply is not answered. When a provider forgets something, the results that were
+recalled from it before are made unreadable.
 """
 
 import logging
@@ -30,19 +30,19 @@ class Answers:
     """Answers for one provider instance. Belongs to its thread; never raises an error of Redis.
 
     Args:
-        redis: made by `connect_redis`.
-        instance: whose answers these are; passes the crash point ``lane.before_reply``.
+        redis: a client made by `connect_redis`.
+        instance: the instance that answers; it passes the crash point ``lane.before_reply``.
     """
 
     def __init__(self, redis: Redis, instance: InstanceContext) -> None:
-        """Answer nothing yet."""
+        """Prepare; nothing is answered yet."""
         self._redis = redis
         self._instance = instance
         self._settings = instance.worker.settings
         self._keys = Keys(self._settings.namespace)
 
     def answer_applied(self, event: LoggedEvent, text: str | None) -> None:
-        """Answer for an event that is applied for good; `text` is what its hook replied."""
+        """Answer for an event whose effect is committed; `text` is the reply of its hook."""
         if text is not None and isinstance(event.envelope.event, SessionSwitched):
             self._forget_warm_results(event)
         elif text is not None and self._is_awaited(event):
@@ -51,7 +51,7 @@ class Answers:
             self._put(event, replies.reply_to(event.envelope.event, text, most))
 
     def answer_refused(self, event: LoggedEvent, why: str) -> None:
-        """Answer for an event that is put aside; `why` is masked and bounded."""
+        """Answer for an event that is parked; `why` is masked and bounded."""
         if self._is_awaited(event):
             self._put(event, Reply(error=why))
 
@@ -79,14 +79,15 @@ class Answers:
             _log.debug("event %s: the reply could not be written: %s", event.envelope.id, error)
 
     def _age_ms(self, entry: str) -> int:
-        """Return how long ago an entry came into the log, by the clock that named it."""
+        """Return the age of an entry, by the server's clock, which also made the entry's id."""
         return read_server_ms(self._redis) - entry_ms(entry)
 
 
 def forget_warm_results(instance: InstanceContext, context: HookContext) -> None:
-    """Make unreadable what was recalled before a provider forgets; may be called on any thread.
+    """Make results unreadable that were recalled before a provider forgets, on any thread.
 
-    It is called before and after: a worker that dies in between has called it once.
+    It is called before the provider forgets, and results are made unreadable again afterwards: so
+    they are even if the worker dies in between.
 
     Raises:
         Unavailable: Redis is away.

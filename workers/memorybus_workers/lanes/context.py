@@ -1,4 +1,4 @@
-"""What a worker hands to its threads: one object for the worker, one for each instance it runs."""
+"""The objects that a worker gives to its threads: one of the worker, one of each instance."""
 
 import random
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from memorybus_workers.lanes.news import News
 
 
 class WorkerContext(msgspec.Struct, frozen=True):
-    """What all threads of a worker share.
+    """The objects that all threads of a worker share.
 
     Attributes:
         settings: see `Settings`.
         clock: time.
-        rng: jitter.
+        rng: randomness for jitter.
         leases: the lanes that this worker owns.
         isolation: lets one event at a time be tried alone.
-        news: tells the runners which partitions have new entries.
+        news: announces to the runners which partitions have new entries.
         tracing: makes spans, if this process has a provider of tracers.
         work: counts what is done for each provider.
     """
@@ -45,13 +45,13 @@ class WorkerContext(msgspec.Struct, frozen=True):
 
 
 class Role(msgspec.Struct, frozen=True):
-    """How an instance is made and run. If any of it changes, the instance is made anew.
+    """How an instance is made and run. If any of this changes, the instance is made again.
 
     Attributes:
         provider: the instance of the settings whose kind and options it has; agents know it by
             this name.
-        options: what differs from these.
-        plan: what it takes of the history; what it does not take counts as done.
+        options: the options that differ from these.
+        plan: the part of the history that it gets; all other events count as done.
         answering: whether it answers agents. Of a provider and its copies exactly one does so.
         tuning: limits of its calls that an operator set.
     """
@@ -67,8 +67,8 @@ class InstanceContext(msgspec.Struct, frozen=True):
     """One provider instance in its worker.
 
     Attributes:
-        worker: what all threads of the worker share.
-        name: the instance's.
+        worker: the objects that all threads of the worker share.
+        name: the instance's name.
         role: how it is run.
         crash: its crash points, for fault tests.
     """
@@ -97,11 +97,11 @@ class InstanceContext(msgspec.Struct, frozen=True):
         return self.worker.tracing.apply(self.role.provider, partition, len(events), traces)
 
     def count_settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
-        """Count events that were applied or parked in one go, like `count_mishap`.
+        """Count events that were applied or parked together; not for a copy that answers nobody.
 
         Args:
-            events: which.
-            took: seconds that it took.
+            events: the events.
+            took: the seconds that this took.
             doubt: the highest n that a former owner may have applied.
         """
         if self.role.answering and events:

@@ -1,7 +1,7 @@
-"""Lanes that stand still: the archive they need cannot be read (G7), or their turns fail.
+"""Stops lanes for a while if the archive that they need cannot be read (G7), or their turns fail.
 
-The other lanes go on. A lane that stands still tries again after a while. Why it stands still is
-written to Redis, and `status` shows it.
+The other lanes continue. A stopped lane tries again after a while. The reason is written to Redis,
+and `status` shows it.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from memorybus_workers.calls.retry import describe_failure
 _log = logging.getLogger("memorybus")
 
 FIRST, LAST = 0.5, 30.0
-"""Seconds until the first try, and between later ones at most."""
+"""Seconds until the first new try, and the most seconds between later ones."""
 
 
 class Halt(msgspec.Struct, frozen=True):
-    """Why a lane stands still, when it tries again (monotonic), and how long it waited then."""
+    """Why a lane is stopped, when it tries again (monotonic), and how many seconds it waits."""
 
     why: str
     until: float
@@ -35,10 +35,10 @@ class Halt(msgspec.Struct, frozen=True):
 
 
 class Halts:
-    """The lanes of one instance that stand still. Belongs to one thread."""
+    """The stopped lanes of one instance. Belongs to one thread."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str, clock: Clock) -> None:
-        """Know of none."""
+        """Start without stopped lanes."""
         self._redis = redis
         self._keys = keys
         self._provider = provider
@@ -46,7 +46,7 @@ class Halts:
         self._halts: dict[int, Halt] = {}
 
     def halt(self, partition: int, error: Exception) -> None:
-        """Let a lane stand still for a while; log the reason once."""
+        """Stop a lane for a while; log the reason once."""
         known = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
         why = one_line(str(error)) if expected else describe_failure(error)
@@ -58,20 +58,20 @@ class Halts:
         self._write_reason(partition, why)
 
     def resume(self, partition: int) -> None:
-        """Note that a lane's turn went well."""
+        """Note that a lane's turn succeeded."""
         if self._halts.pop(partition, None) is not None:
             _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
-            with contextlib.suppress(RedisError, OSError):  # the next halt writes it anew
+            with contextlib.suppress(RedisError, OSError):  # the next halt writes it again
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 
     def retry_now(self) -> None:
-        """Let those that stand still try again at once."""
+        """Let the stopped lanes try again at once."""
         now = self._clock.monotonic()
         for partition, halt in self._halts.items():
             self._halts[partition] = msgspec.structs.replace(halt, until=now)
 
     def not_halted(self, partitions: Iterable[int]) -> list[int]:
-        """Return those that need not stand still now."""
+        """Return the lanes among these that may work now."""
         if not self._halts:
             return list(partitions)
         now = self._clock.monotonic()

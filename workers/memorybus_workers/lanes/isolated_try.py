@@ -1,24 +1,24 @@
-"""Whether a suspected event is tried once more, alone, or has ended too many workers (G6)."""
+"""Decides whether a suspected event is tried alone again, or has killed too many workers (G6)."""
 
 from typing import Final
 
 import msgspec
 
 MAX_KILLS: Final = 2
-"""Workers that an event may end while it is tried alone; the next time it is parked."""
+"""How many workers an event may kill while it is tried alone; then it is parked."""
 
 
 class TryBegun(msgspec.Struct, frozen=True):
-    """The event may be tried, and everybody knows that it is."""
+    """The event may be tried, and the try is recorded."""
 
 
 class TooManyKills(msgspec.Struct, frozen=True):
-    """The event is not tried again: it ended `kills` workers."""
+    """The event is not tried again, because it killed `kills` workers."""
 
     kills: int
 
 
 def judge_isolated_try(open_tries: int) -> TryBegun | TooManyKills:
-    """Decide about a try; `open_tries` counts it, and those before that nobody saw the end of."""
+    """Decide about a try; `open_tries` counts it, and earlier tries that never ended."""
     kills = open_tries - 1
     return TooManyKills(kills) if kills >= MAX_KILLS else TryBegun()

@@ -1,4 +1,4 @@
-"""The isolation probe: in a worker one suspected event at a time is tried alone (G6)."""
+"""The isolation probe: a worker tries one suspected event at a time alone (G6)."""
 
 import threading
 
@@ -13,7 +13,7 @@ _FAIR = 0.1
 """Seconds after which a lane that waits has precedence over one that asks for the first time."""
 
 _GONE = 1.0
-"""Seconds after which a lane that has not asked again counts as waiting no more."""
+"""Seconds after which a lane that has not asked again does not count as waiting any more."""
 
 
 class IsolationProbe:
@@ -21,29 +21,29 @@ class IsolationProbe:
 
     On a lane whose owners died, each event is counted before it is tried. If the worker ends during
     the try, the event is blamed. With two such tries at once one event could be blamed for what the
-    other did, so there is only one at a time in a worker. Nobody waits here: a thread that is
-    refused goes on with its other lanes. A call that hangs keeps the others from being tried until
-    it is abandoned; a lane that lost its lease no longer counts.
+    other did, so there is only one at a time in a worker. This class never blocks: a thread that is
+    refused continues with its other lanes. A call that hangs keeps other events from being tried
+    until it is abandoned; the try of a lane that lost its lease no longer counts.
 
-    One case remains. A call that is not tried alone may end the worker meanwhile: of a lane whose
-    owners lived, of a dead letter that is applied again, or an abandoned one. The event is then
-    blamed wrongly. It is parked only after `isolated_try.MAX_KILLS` such coincidences without any
-    progress of its lane in between.
+    One case remains. Meanwhile the worker may be ended by a call that is not tried alone: that of a
+    lane whose owners lived, of a dead letter that is applied again, or an abandoned call. Then the
+    event is blamed wrongly. It is parked only after `isolated_try.MAX_KILLS` such coincidences
+    without any progress of its lane in between.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Try nothing yet."""
+        """Start without a try."""
         self._clock = clock
         self._lock = threading.Lock()
         self._tried: tuple[Lease, int] | None = None
         self._waiting: dict[str, tuple[float, float]] = {}
 
     def begin(self, lease: Lease, n: int) -> bool:
-        """Say whether an event may be tried now; if so, `end` has to follow.
+        """Say whether an event may be tried now; if so, the caller must call `end` afterwards.
 
         Args:
-            lease: of its lane.
-            n: its dense number.
+            lease: the lease of the event's lane.
+            n: the event's dense number.
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -57,7 +57,7 @@ class IsolationProbe:
             return True
 
     def _is_behind(self, since: float, now: float) -> bool:
-        """Say whether another lane asked before this one, and has waited for long."""
+        """Say whether another lane that asked before this one has waited for long."""
         self._waiting = {
             key: (first, last) for key, (first, last) in self._waiting.items() if now - last < _GONE
         }

@@ -1,6 +1,6 @@
-"""A lane: one provider and one partition. It reads events, and commits what was done.
+"""A lane: one provider and one partition. It reads events, and commits its progress.
 
-Live, catch-up and replay are the same lane with another start point and another instance.
+Live work, catching up and a replay use the same class; only start point and instance differ.
 """
 
 import logging
@@ -32,21 +32,21 @@ from memorybus_workers.lanes.window import LaneWindow, StartPoint
 _log = logging.getLogger("memorybus")
 
 LEAP = 2_000
-"""From so many numbers on that no span takes, they are skipped instead of read."""
+"""If more numbers in a row than this belong to no span, they are skipped instead of read."""
 
 COMMIT_EVERY = 0.01
 """Seconds between two commits of a lane while it has more to do: each is a round trip to Redis."""
 
 
 class LaneContext(msgspec.Struct, frozen=True):
-    """What the lanes of one provider instance share.
+    """The objects that the lanes of one provider instance share.
 
     Attributes:
         instance: the instance, in its worker.
-        redis: a connection of its own.
+        redis: the instance's own connection.
         history: archive and log.
-        answers: tells those who wait what became of their events.
-        pace: how fast the instance may go.
+        answers: answers callers that wait for the outcome of their events.
+        pace: limits how fast the instance reads events.
     """
 
     instance: InstanceContext
@@ -57,7 +57,7 @@ class LaneContext(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
-        """Return what the lanes of an instance share; no I/O yet."""
+        """Return the objects that the lanes of an instance share; this does no I/O."""
         worker, role = instance.worker, instance.role
         lanes = LaneKeys(redis, worker.settings)
         count = partial(count_unfinished, lanes, instance.name, role.plan)
@@ -74,22 +74,22 @@ class Lane:
     """One owned lane. Belongs to the provider's thread.
 
     Attributes:
-        partition: which one.
+        partition: the partition.
         epoch: our fencing token.
         lease: our ownership.
-        checkpoint: what Redis knew of it when we took it over.
+        checkpoint: what Redis knew of the lane when we took it over.
         parked: its parked keys.
-        answers: tells those who wait what became of their events.
-        window: what is read and not yet done.
+        answers: answers callers that wait for the outcome of their events.
+        window: the events that are read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
         abandoned_calls: calls that were given up and may still take effect.
-        more: whether the log may hold more than the last `read` returned.
+        more: whether there may be more events than the last `read` returned.
     """
 
     def __init__(
         self, context: LaneContext, partition: int, lease: Lease, checkpoint: AcquiredLane
     ) -> None:
-        """Take over; `begin` says where it goes on.
+        """Take the lane over; `begin` then sets the place at which it continues.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -123,12 +123,12 @@ class Lane:
         self._end = self._plan.end(partition)
 
     def begin(self, point: StartPoint, suspects: int) -> None:
-        """Go on at a start point.
+        """Continue at a start point.
 
         Args:
-            point: the checkpoint and what is done above it.
-            suspects: how many events above what is done may have been under way when an owner
-                died: these are tried one by one.
+            point: the checkpoint, and the later events that are done already.
+            suspects: how many events behind the last done one may have been in progress when an
+                owner died: these are tried one by one.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -140,14 +140,14 @@ class Lane:
         known = point.n + point.done.bit_length()
         self.doubt = max(checkpoint.sent, known + 1)
         if suspects:
-            # What came into the log after an owner died cannot have killed it.
+            # An event that came into the log after an owner died cannot have killed it.
             self._careful_upto = min(known + suspects, checkpoint.head)
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
 
     @property
     def highest_repeatable(self) -> int:
-        """The highest n that may have been applied before, by an owner that died; -1 for none."""
+        """The highest n that an owner that died may have applied; -1 for none."""
         return self.doubt if self.checkpoint.deaths else -1
 
     @property
@@ -157,7 +157,7 @@ class Lane:
 
     @property
     def ended(self) -> bool:
-        """Whether its checkpoint is where its plan ends."""
+        """Whether its checkpoint has reached the end of its plan."""
         return self._plan.ended(self.partition, self.n)
 
     def __str__(self) -> str:
@@ -167,9 +167,9 @@ class Lane:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, most: int) -> Sequence[LoggedEvent]:
-        """Return the next events, with consecutive numbers, done ones too; none without room.
+        """Return the next events, with consecutive numbers, also done ones; none without room.
 
-        Where the plan leaves an event out, an `Omitted` stands in its place.
+        An `Omitted` stands for each event that the plan leaves out.
 
         Raises:
             LeaseLost: the log lost its tail.
@@ -186,7 +186,7 @@ class Lane:
         events = page.events
         if events and events[0].position.n != window.read_n + 1:
             if not window.at_rest:
-                return ()  # what is open comes first
+                return ()  # the open events must be done first
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
@@ -201,11 +201,11 @@ class Lane:
         )
 
     def _is_over(self) -> bool:
-        """Say whether everything that the plan takes is read."""
+        """Say whether all events of the plan are read."""
         return self._end is not None and self.window.read_n >= self._end
 
     def _skip_unplanned(self) -> None:
-        """Skip what no span of the plan takes, if there is so much that reading it costs more."""
+        """Skip events that belong to no span of the plan, if that is cheaper than reading them."""
         window = self.window
         first = self._plan.next(self.partition, window.read_n + 1)
         if first is None or first - window.read_n <= LEAP or not window.at_rest:
@@ -216,7 +216,7 @@ class Lane:
             self.commit()
 
     def catch_up(self) -> bool:
-        """Read again what was skipped of one key whose turn it is; return whether there was any.
+        """Read the skipped events of one key again if it is the key's turn; say whether it was.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -238,11 +238,11 @@ class Lane:
         return True
 
     def _look_back(self, n: int) -> None:
-        """Find out why the next entry is not the one after the checkpoint: a lost tail, or a gap.
+        """Find out why the next number does not follow the checkpoint: a lost tail, or a gap.
 
         Raises:
             LeaseLost: the log gives our numbers again, and our checkpoint's entry is gone.
-            ArchiveError: only the archive can tell, and it cannot be read.
+            ArchiveError: only the archive has the answer, and it cannot be read.
         """
         window = self.window
         if n > window.n:
@@ -256,12 +256,13 @@ class Lane:
         """Commit the window's progress, if there is any.
 
         Args:
-            sent: the highest n that may be handed to the provider from now on (``lookup``). What a
-                former owner may have handed over stays in doubt until the checkpoint is above it.
+            sent: the highest n that may be handed to the provider from now on (``lookup``). Events
+                that a former owner may have handed over stay in doubt until the checkpoint has
+                passed them.
 
         Raises:
             LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away; the next commit says it again.
+            redis.RedisError: Redis is away; the next commit includes this progress.
         """
         window = self.window
         if sent != "":
@@ -277,30 +278,30 @@ class Lane:
         self.crash("lane.after_commit")
 
     def check(self, room: float = 0.0) -> None:
-        """Make sure that the lane is still ours, for `room` seconds at least.
+        """Make sure that the lane is still ours, for at least `room` seconds.
 
         Raises:
-            LeaseLost: it is not, or nobody knows.
+            LeaseLost: the lane is not ours, or this is not certain.
         """
         self._leases.check(self.lease, room)
 
     def extended_for(self, seconds: float) -> AbstractContextManager[None]:
-        """Hold the lane for a call of `seconds`, more than any other may take.
+        """Keep the lane for a call of `seconds`, which may be longer than `call_timeout`.
 
         Raises:
-            LeaseLost: it is not ours any more, or nobody knows.
+            LeaseLost: the lane is not ours any more, or this is not certain.
         """
         return self._leases.extended_for(self.lease, seconds)
 
     # -- events that may end a worker --------------------------------------------------------------
 
     def chunk_size(self, most: int) -> int:
-        """Return how many events may go into one chunk, of `most` otherwise."""
+        """Return how many events may go into one chunk: one if `careful`, else `most`."""
         return 1 if self.careful else most
 
     @property
     def careful(self) -> bool:
-        """Whether events are tried one by one, since owners died that may have been at them."""
+        """Whether events are tried one by one, since they may have killed earlier owners."""
         return self.window.n < self._careful_upto
 
     def begin_isolated_try(self, n: int) -> TryBegun | TooManyKills:
@@ -329,7 +330,7 @@ class Lane:
 
 
 def _consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Return the events before the first whose number does not follow: it is read again alone."""
+    """Return the events before the first gap in their numbers; the rest is read again later."""
     numbers = [event.position.n for event in events]
     if not numbers:
         return events
@@ -340,7 +341,7 @@ def _consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
 
 
 def _up_to(end: int | None, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Return the consecutive events up to a plan's end; None is no end."""
+    """Return the events up to a plan's end; None means that it has no end."""
     if end is None or not events or events[-1].position.n <= end:
         return events
     return [event for event in events if event.position.n <= end]

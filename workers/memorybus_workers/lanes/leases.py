@@ -24,10 +24,10 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 _log = logging.getLogger("memorybus")
 
 _LEAST = 0.02
-"""Seconds between two renewals, at least."""
+"""The fewest seconds between two renewals."""
 
 _TOGETHER = 100
-"""Leases that one script renews at most: some milliseconds in which Redis does nothing else."""
+"""The most leases that one script renews; meanwhile Redis does nothing else, for milliseconds."""
 
 
 class WriteFenced(LeaseLost):
@@ -40,12 +40,12 @@ class Lease(msgspec.Struct):
     Attributes:
         key: the key of the lease in Redis.
         lane: the key of the lane's hash.
-        token: the value of the lease, by which a script knows it as this one.
+        token: the value of the lease, by which a script recognises it.
         epoch: the lane's fencing number.
         worker: the worker's id.
-        until: monotonic seconds; from then on the lane may be another worker's.
-        lost: whether it is another's, or will not be renewed.
-        needed: until when (monotonic) calls under way need it that may take longer than others.
+        until: monotonic seconds; after this time the lane may be another worker's.
+        lost: whether it is another worker's, or will not be renewed.
+        needed: the monotonic times until which long calls in progress need it.
     """
 
     key: str
@@ -63,16 +63,16 @@ class Leases:
 
     A busy or hung provider never delays a renewal. A lease is dropped when another worker owns it,
     when Redis was restarted, when it has no time left for a call, or when its lane cannot be given
-    up in good order. It is then not renewed any more, and expires. A lease that is given up while
-    an abandoned call may still take effect is renewed until that is over. Meanwhile this worker can
-    take the lane again, and no other can (G4).
+    up in good order. Then it is not renewed any more, and expires. A lease that is given up while
+    an abandoned call may still take effect is renewed until that call is over. Meanwhile this
+    worker can take the lane again, and no other worker can (G4).
 
     Attributes:
         abandoned_calls: calls that were given up and may still take effect.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
-        """Hold nothing yet; `start` begins to renew."""
+        """Start without leases; `start` begins to renew."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
@@ -96,14 +96,14 @@ class Leases:
     def acquire(
         self, redis: Redis, provider: str, partition: int, floor: int = 0
     ) -> tuple[Lease, AcquiredLane] | None:
-        """Take a lane if it is free, or was given up here while a call of it may still land.
+        """Take a lane if it is free, or was given up here while a call may still take effect.
 
         Args:
             redis: the caller's client.
             provider: the instance's name.
-            partition: the lane.
-            floor: the newest epoch that the provider's own store has seen; ours is above it, also
-                when Redis lost its count.
+            partition: the lane's partition.
+            floor: the newest epoch that the provider's own store has seen; ours is above it, even
+                if Redis lost its count.
 
         Returns:
             The lease and the checkpoint in Redis; None if the lane has an owner.
@@ -135,10 +135,10 @@ class Leases:
         return lease, acquired
 
     def check(self, lease: Lease, room: float = 0.0) -> None:
-        """Make sure that a lease is still ours, and for `room` seconds more.
+        """Make sure that a lease is still ours, and will be for `room` seconds more.
 
         Raises:
-            LeaseLost: it is not, or nobody knows.
+            LeaseLost: it is not ours, or not for long enough.
         """
         if lease.lost or self._clock.monotonic() + room >= lease.until:
             self.drop(lease)
@@ -146,19 +146,20 @@ class Leases:
 
     @contextmanager
     def extended_for(self, lease: Lease, seconds: float) -> Iterator[None]:
-        """Hold a lease that is long enough for a call of `seconds`, until that has returned.
+        """Keep a lease long enough for a call of `seconds`, until the call has returned.
 
-        A call that outlives its lease cannot be fenced (G5), also if nobody can renew it meanwhile.
-        The price is that a worker which dies in such a call leaves its lane alone for so long.
+        A call that outlives its lease cannot be fenced (G5), so the lease must be long enough even
+        if it cannot be renewed meanwhile. The price is that the lane of a worker that dies in such
+        a call has no owner until the long lease expires.
 
         Raises:
-            LeaseLost: it is not ours any more, or Redis cannot prolong it now.
+            LeaseLost: the lease is not ours any more, or Redis cannot prolong it now.
         """
         needed = self._clock.monotonic() + seconds + self._spare
         lease.needed.append(needed)
         try:
             if lease.until < needed:
-                with suppress(RedisError, OSError):  # the check says what that means
+                with suppress(RedisError, OSError):  # `check` finds out whether the lease is enough
                     self._prolong([lease])
             self.check(lease, seconds)
             yield
@@ -166,7 +167,7 @@ class Leases:
             lease.needed.remove(needed)
 
     def drop(self, lease: Lease) -> None:
-        """Forget a lease that is, or may be, another's now."""
+        """Forget a lease that is, or may be, another worker's now."""
         lease.lost = True
         with self._lock:
             for held in (self._held, self._left):
@@ -179,8 +180,8 @@ class Leases:
         """Stop the work on lanes without waiting for it.
 
         Args:
-            leases: of these lanes.
-            activities: of the threads that are given up with them, with their calls under way.
+            leases: the leases of these lanes.
+            activities: the threads that are given up with them, and their calls in progress.
 
         Returns:
             The leases without an abandoned call, for the caller to release.
@@ -197,7 +198,7 @@ class Leases:
         return [lease for lease in leases if lease.key not in late]
 
     def release(self, redis: Redis, leases: list[Lease]) -> None:
-        """Give leases up, so that another worker need not wait for their end."""
+        """Give leases up, so that another worker need not wait until they expire."""
         for lease in leases:
             self.drop(lease)
         if leases:
@@ -205,7 +206,7 @@ class Leases:
             scripts.run_many(redis, calls)
 
     def holds(self, provider: str, partition: int) -> bool:
-        """Say whether we hold a lane, as far as we know."""
+        """Say whether this worker owns a lane, as far as it knows."""
         with self._lock:
             return self._keys.lease(partition, provider) in self._held | self._left
 
@@ -221,7 +222,7 @@ class Leases:
         self._redis.close()
 
     def _run(self) -> None:
-        # So often that a lease always has `call_timeout` left when a call begins (see `check`).
+        # Renew so often that a lease always has `call_timeout` left when a call begins (`check`).
         while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, self._spare / 2))):
             try:
                 self.renew()
@@ -229,7 +230,7 @@ class Leases:
                 _log.warning("leases cannot be renewed: %s", error)
 
     def renew(self) -> None:
-        """Prolong every lease once; one that is lost is marked so."""
+        """Prolong every lease once; a lost lease is dropped."""
         self._release_landed()
         with self._lock:
             leases = [*self._held.values(), *self._left.values()]
@@ -262,7 +263,7 @@ class Leases:
             self.drop(lease)
 
     def _length_ms(self, lease: Lease, now: float) -> int:
-        """Return the milliseconds for which a lease is asked now."""
+        """Return for how many milliseconds a lease is to be prolonged now."""
         needed = max(lease.needed[:], default=now) - now
         return max(self._ms, round(needed * 1000))
 

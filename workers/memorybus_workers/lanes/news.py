@@ -1,4 +1,4 @@
-"""News of the log: which partitions have new entries.
+"""Announces news of the log: which partitions have new entries.
 
 The tail announces them, and each runner finds them in an inbox of its own.
 """
@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 
 class Inbox:
-    """What one runner has not taken yet. Any thread may put something in; one waits and takes."""
+    """The news that one runner has not taken yet. Any thread may add some, and one takes them."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -17,7 +17,7 @@ class Inbox:
         self._rung = False
 
     def put(self, partitions: Collection[int] = ()) -> None:
-        """Add partitions that have news, and wake the runner, also if there are none."""
+        """Add partitions that have news, and wake the runner, even if there are none."""
         with self._changed:
             self._partitions.update(partitions)
             self._rung = True
@@ -38,22 +38,22 @@ class Inbox:
 
 
 class News:
-    """Hands what the tail sees to every runner of a worker. Any thread may use it."""
+    """Passes the tail's news to every runner of a worker. Any thread may use it."""
 
     def __init__(self) -> None:
-        """Have no inbox yet."""
+        """Start without inboxes."""
         self._lock = threading.Lock()
         self._inboxes: tuple[Inbox, ...] = ()
 
     def subscribe(self) -> Inbox:
-        """Return a new inbox, which gets all that is announced from now on."""
+        """Return a new inbox, which gets all news from now on."""
         inbox = Inbox()
         with self._lock:
             self._inboxes = (*self._inboxes, inbox)
         return inbox
 
     def unsubscribe(self, inbox: Inbox) -> None:
-        """Fill an inbox no more; a second time changes nothing."""
+        """Put nothing into an inbox any more; a second call changes nothing."""
         with self._lock:
             self._inboxes = tuple(one for one in self._inboxes if one is not inbox)
 

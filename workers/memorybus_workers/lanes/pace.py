@@ -1,8 +1,8 @@
-"""How fast an instance may go through the history: a bucket that fills with time (``rate``).
+"""Limits how fast an instance reads the history: a bucket that fills with time (``rate``).
 
-Each worker has a bucket of its own, and owns some of the instance's unfinished lanes. Its bucket
-fills with the same share of the rate, so that the rate holds over all workers, also when a lane
-moves to another worker.
+Each worker has its own bucket, and owns a share of the instance's unfinished lanes. Its bucket
+fills with the same share of the rate, so that all workers together keep to the rate, also when a
+lane moves to another worker.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,20 +14,20 @@ from memorybus.query.ranges import Plan
 from memorybus.registry.lanes import LaneKeys
 
 BURST = 1.0
-"""Seconds' worth of events that the bucket holds."""
+"""The bucket holds at most the events of so many seconds."""
 
 LOOK = 0.5
-"""Seconds between looks at how many lanes of the instance are unfinished."""
+"""Seconds between two counts of the instance's unfinished lanes."""
 
 _UNBOUND = float("inf")
 _LEAST = 64
-"""Read at least so many: what the plan leaves out is free, and may be most of it."""
+"""The fewest events that are read: those that the plan leaves out are free, and may be many."""
 
 
 class Pace:
-    """Lets so many events of an instance through in a second. Belongs to one thread.
+    """Lets a limited number of events of an instance pass per second. Belongs to one thread.
 
-    What the plan leaves out costs nothing.
+    Events that the plan leaves out do not count.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Pace:
 
         Args:
             clock: time.
-            rate: events a second, over all workers; 0.0 is no bound.
+            rate: events per second, over all workers; 0.0 for no limit.
             unfinished: counts the instance's unfinished lanes, in all workers.
         """
         self._clock = clock
@@ -50,11 +50,10 @@ class Pace:
         self._at = clock.monotonic()
 
     def take_share(self, ended: Iterable[bool]) -> None:
-        """Take this worker's share of the rate; `ended` says of each of its lanes whether it has
-        all.
+        """Take this worker's share of the rate; `ended` says which of its lanes have all events.
 
-        A lane that has all of its events keeps them. A stale count of unfinished lanes is therefore
-        too high, never too low, and all shares together never exceed the rate.
+        A lane that has all its events stays finished. So an old count of unfinished lanes may be
+        too high, but never too low, and all shares together never exceed the rate.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -69,14 +68,14 @@ class Pace:
         self._here = self._rate * mine / max(mine, self._all, 1)
 
     def batch_size(self, most: int) -> int:
-        """Return how many events to read now, of `most` otherwise; 0 while it is too early."""
+        """Return how many events to read now, at most `most`; 0 while it is too early."""
         if not self._rate:
             return most
         self._fill()
         return 0 if self._left < 1 else min(most, max(_LEAST, int(self._left)))
 
     def take(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Return as many of the events that were read as may go on now, and count them."""
+        """Return as many of the read events as may pass now, and count them."""
         if not self._rate:
             return events
         for index, event in enumerate(events):
@@ -87,7 +86,7 @@ class Pace:
         return events
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until the next event may go on."""
+        """Return the seconds until the next event may pass."""
         if not self._rate:
             return 0.0
         self._fill()

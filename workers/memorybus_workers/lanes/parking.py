@@ -1,4 +1,4 @@
-"""Parked keys: what a provider refuses for good waits, with the later events of its key (G6)."""
+"""Parks keys: an event that a provider refuses finally waits, with later ones of its key (G6)."""
 
 import traceback
 from collections.abc import Callable, Collection, Sequence
@@ -26,11 +26,11 @@ from memorybus_workers.lanes.leases import WriteFenced
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an event is put aside.
+    """Why an event is parked.
 
     Attributes:
-        reason: in one line, for people.
-        attempts: how often it was tried; 0 if it only waits behind its key's first.
+        reason: the reason in one line, for people.
+        attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
         trace: the traceback, without values of variables; its end is kept.
         first_at: when it failed first, milliseconds since the Unix epoch.
         last_at: when it failed last.
@@ -44,13 +44,13 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(why: str, trouble: Trouble | None, now: int, error: BaseException | None) -> Failure:
-    """Return why an event is put aside.
+    """Return why an event is parked.
 
     Args:
-        why: in one line.
-        trouble: what is known of it, None if it has failed now only.
+        why: the reason in one line.
+        trouble: its earlier failures; None if it failed only now.
         now: milliseconds since the Unix epoch.
-        error: what was raised, if anything was.
+        error: the error that was raised, if there was one.
     """
     trace = "".join(traceback.format_exception(error)) if error else ""
     if trouble is None:
@@ -61,17 +61,17 @@ def failure_of(why: str, trouble: Trouble | None, now: int, error: BaseException
 _R = TypeVar("_R")
 
 NoteTry = Callable[[], Failure | None]
-"""Notes that a call is about to begin, or returns why it may not."""
+"""Notes that a call is about to begin, or returns why it may not begin."""
 
 
 BEHIND = Failure("waits behind the key's dead letter")
 
 Refused = Callable[[LoggedEvent, str], None]
-"""Is called for each event that is put aside, with the reason."""
+"""A function that is called for each parked event, with the reason."""
 
 
 def _ignore_refusal(event: LoggedEvent, why: str) -> None:
-    """Ignore it: nobody waits for it."""
+    """Do nothing: nobody waits for the outcome."""
 
 
 class ParkedKeys:
@@ -107,10 +107,10 @@ class ParkedKeys:
             raise foreign_key_error(lane.parked) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
-        """Put events aside, before the lane's checkpoint passes them; repeating it is safe.
+        """Park events, before the lane's checkpoint passes them; a repeated call is safe.
 
-        A record of what became of a dead letter never waits behind one: no provider has a hook
-        for it.
+        A `DeadLetterResolved` never waits behind a dead letter, because no provider has a hook for
+        it.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -129,13 +129,13 @@ class ParkedKeys:
             self._refused(event, failure.reason)
 
     def mask_and_bound(self, failure: Failure) -> Failure:
-        """Return a failure as records and replies may hold it: masked and bounded."""
+        """Return a failure as it may be stored and sent: masked and bounded."""
         reason = one_line(failure.reason, self._secrets)
         trace = mask_trace_tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: StoredLetter, event: bytes = b"") -> None:
-        """Remove a dead letter that is applied, or discarded, which `event` records in the log.
+        """Remove a dead letter that was applied, or discarded: `event` records that in the log.
 
         The last letter of a key frees the key. A second call changes nothing.
 
@@ -152,11 +152,11 @@ class ParkedKeys:
             self.keys.discard(stored.letter.key)
 
     def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
-        """Note what became of a dead letter that goes on waiting.
+        """Record the changes of a dead letter that continues to wait.
 
         Args:
             stored: the letter.
-            amendment: all that is known of it now.
+            amendment: all its changes so far.
             event: the envelope of a `DeadLetterResolved`, if it is edited.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Where a lane goes on in the history that is there now."""
+"""Finds the place at which a lane continues in the present history."""
 
 import logging
 
@@ -11,29 +11,30 @@ from memorybus_workers.lanes.window import StartPoint
 _log = logging.getLogger("memorybus")
 
 STEP_BACK = 5_000
-"""A store's checkpoint so far above Redis's is not followed: its ledger knows what comes again."""
+"""If a store's checkpoint is at most so far above that of Redis, the lane continues at that of
+Redis: the store's ledger recognises the events that come again."""
 
 
 class StartFinder:
-    """Finds the place in the history that fits what a lane's former owners left.
+    """Finds the place in the history that fits the state that a lane's former owners left.
 
-    A Redis that restarted may lack its last second: events, commits, parked events, or any of
+    A Redis that restarted may lack its last second: events, commits, parked events, or all of
     these. Reading an event again is safe: the provider's ledger knows it, or the log marks it as
-    sent again, or it is in doubt (G4). What Redis says belongs to one moment: a done-set that
-    survived names entries of the log that survived with it. No owner from before a restart commits
-    after it (`commit.lua`), and renumbering a log drops the done-set (`renumber.lua`).
+    sent again, or it is in doubt (G4). The data in Redis are from one moment: the entries that a
+    surviving done-set names have survived, too. No owner from before a restart commits after it
+    (`commit.lua`), and renumbering a log deletes the done-set (`renumber.lua`).
     """
 
     def __init__(
         self, history: History, known: AcquiredLane, partition: int, provider: str
     ) -> None:
-        """Look at one lane.
+        """Note the lane; nothing is read yet.
 
         Args:
             history: archive and log.
             known: what Redis knows of the lane.
-            partition: the lane's.
-            provider: whose lane it is, for people.
+            partition: the lane's partition.
+            provider: the lane's provider, for log lines.
         """
         self._history = history
         self._known = known
@@ -49,9 +50,9 @@ class StartFinder:
         """
         known = self._known
         if 0 < point.n - known.n <= STEP_BACK:
-            point = StartPoint(known.entry, known.n)  # dead letters may be lost up to there
+            point = StartPoint(known.entry, known.n)  # dead letters behind it may be lost
         if point.entry == START or self._has_entry_of(point):
-            return point  # at the start, or behind a gap
+            return point  # START may have a number, if a gap was skipped at the beginning
         found = self._last_surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
@@ -64,10 +65,10 @@ class StartFinder:
         return found
 
     def _has_entry_of(self, point: StartPoint) -> bool:
-        """Say whether the history has a checkpoint's entry, and goes on behind it.
+        """Say whether the history has a checkpoint's entry and continues behind it.
 
-        A log that lost its tail gives the same numbers again. An entry that only the archive has
-        may then be beyond the log's end; what the log has counts.
+        A log that lost its tail gives the same numbers again. Then an entry that only the archive
+        has may be beyond the log's end, and the log counts.
         """
         if self._history.log.has_entry(self._partition, point.entry):
             return True
@@ -75,7 +76,7 @@ class StartFinder:
         return sealed and not self._are_numbers_given_again(point)
 
     def _are_numbers_given_again(self, point: StartPoint) -> bool:
-        """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
+        """Say whether the log's next entry behind the checkpoint has no higher number than it."""
         following = self._history.next_in_log(self._partition, point.entry)
         return following is not None and following.n <= point.n
 
@@ -86,5 +87,5 @@ class StartFinder:
         if before is not None and before.n < point.n:
             return StartPoint(before.entry, before.n)
         if not self._are_numbers_given_again(point):
-            return point  # trimmed: what it stood for is done
+            return point  # the log was trimmed: everything up to the checkpoint is done
         return StartPoint(START, 0) if point.n <= known.n else StartPoint(known.entry, known.n)

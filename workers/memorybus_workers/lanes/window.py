@@ -1,10 +1,10 @@
-"""A lane's window: what was read and is not yet done, above the checkpoint. Pure bookkeeping.
+"""A lane's window: the events above the checkpoint that were read and are not yet done; pure.
 
-Keys go on side by side, and the events of one key one after another (G3). The checkpoint is the low
-water mark: everything up to it is done. What is done above it is the done-set, a bitmap of dense
-numbers, so that a crash repeats only what was not done. A key with very many events has only its
-first ones held. The others are skipped, and read again when their turn comes, so that one busy
-session does not fill the window of its lane.
+Keys are worked on in parallel, and the events of one key one after another (G3). The checkpoint is
+the low-water mark: everything up to it is done. The events above it that are done are the done-set,
+a bitmap of dense numbers, so that a crash repeats only what was not done. Of a key with very many
+events only the first ones are held. The others are skipped, and read again when their turn comes,
+so that one busy session does not fill the window of its lane.
 """
 
 import heapq
@@ -17,14 +17,17 @@ from memorybus.log.entry import LoggedEvent, Place
 from memorybus.registry.done_set import encode_done_set
 
 SPAN = 16
-"""A lane reads so many times its window above its checkpoint, while most of that is skipped."""
+"""A lane reads at most so many times its window above its checkpoint, while most is skipped."""
 
 _SHARE = 8
-"""One key gets this share of the window."""
+"""One key gets at most the window divided by this."""
 
 
 class StartPoint(msgspec.Struct, frozen=True):
-    """Where a lane goes on: the checkpoint, and what is done above it (bit i is n + 1 + i)."""
+    """The place where a lane continues: the checkpoint, and what is done above it.
+
+    Bit i of `done` stands for the number n + 1 + i.
+    """
 
     entry: str
     n: int
@@ -32,7 +35,7 @@ class StartPoint(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Where a key's events begin that are not held: at `n` or later, after the place `before`."""
+    """Where the skipped events of a key begin: at `n` or later, after the place `before`."""
 
     n: int
     before: Place
@@ -44,14 +47,14 @@ class LaneWindow:
     Attributes:
         entry: the checkpoint: every event up to here is done.
         n: its dense number.
-        read_entry: how far the lane has read.
+        read_entry: the last entry that the lane has read.
         read_n: its dense number.
         open: how many events are held that are not done.
-        most: how many of them may be one key's.
+        most: how many of them may belong to one key.
     """
 
     def __init__(self, point: StartPoint, size: int) -> None:
-        """Hold nothing open; `size` is how many events may be held (G10)."""
+        """Start without events; `size` is the most events that may be held (G10)."""
         self.entry = self.read_entry = point.entry
         self.n = self.read_n = point.n
         self.open = 0
@@ -75,7 +78,7 @@ class LaneWindow:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is open or done above the checkpoint."""
+        """Whether no event above the checkpoint is open, skipped or done."""
         return not (self._before or self._done or self._skipped)
 
     @property
@@ -102,12 +105,12 @@ class LaneWindow:
     # -- reading on -------------------------------------------------------------------------------
 
     def jump(self, n: int) -> None:
-        """Go on at a number that does not follow. Only while nothing is open."""
+        """Continue at a number that does not follow. Call it only while no event is open."""
         self._done = self._done >> n - self.n if n >= self.n else 0
         self.n = self.read_n = n
 
     def skip_to(self, entry: str, n: int) -> None:
-        """Count everything up to a place as done. Only while nothing is open."""
+        """Count everything up to a place as done. Call it only while no event is open."""
         self.jump(n)
         self.entry = self.read_entry = entry
 
@@ -149,18 +152,18 @@ class LaneWindow:
     # -- what was skipped -------------------------------------------------------------------------
 
     def key_to_read_again(self) -> tuple[str, Place] | None:
-        """Return a key whose held events are done, and after which place its skipped ones are."""
+        """Return a key whose held events are done, and the place before its skipped ones."""
         if not self._to_read_again:
             return None
         key = self._to_read_again[0]
         return key, self._skipped[key].before
 
     def take_in_skipped(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
-        """Go on with a key's skipped events, read after the place that `key_to_read_again` named.
+        """Continue with a key's skipped events, read after the place of `key_to_read_again`.
 
         Args:
-            events: what was read, in order; empty if nothing is left there.
-            keep: hold them; if not, all of that key's are done (they were put aside).
+            events: the events that were read, in order; empty if there are no more.
+            keep: whether to hold the key's events; if not, they are done, since they were parked.
         """
         key = self._to_read_again.popleft()
         skipped = self._skipped.pop(key)
@@ -185,7 +188,7 @@ class LaneWindow:
             self._done |= 1 << (n - self.n - 1)
 
     def _note_rest(self, key: str, place: Place, *, over: bool) -> None:
-        """Note what is still skipped of a key, and whether it has events to go on with."""
+        """Note what is still skipped of a key, and whether it has events that are held."""
         if place.n < self.read_n and not over:
             self._skipped[key] = Skipped(place.n + 1, place)
         if self._queues[key]:
@@ -203,7 +206,7 @@ class LaneWindow:
             self._ready.append(heapq.heappop(self._delayed)[1])
 
     def take(self, most: int) -> Iterator[LoggedEvent]:
-        """Yield the first event of up to `most` ready keys, which then are busy."""
+        """Yield the first event of up to `most` ready keys, which are busy from then on."""
         for _ in range(min(most, len(self._ready))):
             yield self._queues[self._ready.popleft()][0]
 
@@ -216,7 +219,7 @@ class LaneWindow:
         return bool(self._ready)
 
     def finish(self, event: LoggedEvent) -> None:
-        """Note that a taken event is done; its key's next one is ready."""
+        """Note that a taken event is done; the next one of its key becomes ready."""
         key = event.envelope.key
         self._mark_done(self._queues[key].popleft())
         if self._queues[key]:
@@ -226,10 +229,10 @@ class LaneWindow:
         self._advance()
 
     def finish_first(self, events: Sequence[LoggedEvent]) -> None:
-        """Note that a taken event and some behind it are done; their key stays busy, if it goes on.
+        """Note that a taken event and some behind it are done; their key stays busy.
 
         Args:
-            events: the first of their key, in order.
+            events: the first events of their key, in order.
         """
         for event in events:
             self._mark_done(self._queues[event.envelope.key].popleft())
@@ -246,16 +249,16 @@ class LaneWindow:
         heapq.heappush(self._delayed, (until, event.envelope.key))
 
     def delay(self, key: str, until: float) -> None:
-        """Let a key that became open in `take_in` wait until then."""
+        """Let a key that became ready in `take_in` wait until `until`."""
         self._ready.remove(key)
         heapq.heappush(self._delayed, (until, key))
 
     def waiting_from(self, event: LoggedEvent) -> list[LoggedEvent]:
-        """Return a taken event and those of its key that wait behind it."""
+        """Return a taken event and the events of its key that wait behind it."""
         return list(self._queues[event.envelope.key])
 
     def pass_over(self, event: LoggedEvent) -> None:
-        """Count a taken event and those held behind it as done: they were put aside."""
+        """Count a taken event and those held behind it as done, because they were parked."""
         queue = self._queues[event.envelope.key]
         while queue:
             self._mark_done(queue.popleft())
@@ -269,7 +272,7 @@ class LaneWindow:
         self.open -= 1
 
     def _advance(self) -> None:
-        """Raise the low water to just before the first event that is not done."""
+        """Raise the checkpoint to just before the first event that is not done."""
         while self._lows and self._lows[0] not in self._before:
             heapq.heappop(self._lows)
         low = self._before[self._lows[0]] if self._lows else Place(self.read_entry, self.read_n)

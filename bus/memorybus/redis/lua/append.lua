@@ -1,28 +1,28 @@
 -- Append a batch of one producer to one partition, each event once (G2).
 --
--- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope), which
---                    is named `r` instead if it was here before and was lost, or may have been.
+-- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope);
+--                    `e` is named `r` if the log may have had the event before and lost it.
 -- KEYS[2] state      hash: `n` last dense number, `sealed` number up to which the archive has the
---                    partition (never given again, should Redis have lost its tail below it),
---                    `since` when the window of ids began (ms), `swept` where the next look for
---                    silent producers begins, `duplicates` and `conflicts`
---                    counted so far, `run` the server's run id when the first event came (see
---                    acquire).
+--                    partition (never given again, even if Redis lost its tail below it), `since`
+--                    when the window of ids began (ms), `swept` where the next search for silent
+--                    producers begins, `duplicates` and `conflicts` counted so far, `run` the
+--                    server's run id when the first event came (see acquire).
 -- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
---                    it is a resend whose acknowledgement was lost: it is skipped. A new producer's
---                    first batch looks at some others: one that rests (see note_resting_producer)
---                    is forgotten after `dedupe_window` of silence, any other after thirty of them
---                    (see shared/known_producers). A forgotten producer that comes back sends
---                    what its spool holds: after `dedupe_window` that was never here, after thirty
---                    it may have been (`r`).
--- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
+--                    it is a resend whose acknowledgement was lost: it is skipped. With a new
+--                    producer's first batch some others are checked: one that rests (see
+--                    note_resting_producer) is forgotten after `dedupe_window` of silence, any
+--                    other after thirty times that (see shared/known_producers). A forgotten
+--                    producer that comes back sends what its spool holds: if it rested, the log
+--                    never had that; otherwise the log may have had it (`r`).
+-- KEYS[4] seen:new   hash: event ids of the current window -> payload digest. An id found here or
 -- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
 --                    digest it is a conflict: skipped, counted and reported to the caller.
 --
 -- ARGV: producer, last sequence the producer knows to be here, window (ms), ids per window,
---       last sequence that may have been here before, then for each event: sequence, id, digest, body.
+--       last sequence that may have been here before, then for each event: sequence, id, digest,
+--       body.
 --
--- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
+-- Returns {0, last} and writes nothing if Redis has less than it had acknowledged (it lost its
 -- tail: the producer reads its spool again from `last`). Otherwise {1, indexes of conflicts}.
 local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local last, known = last_of(producers, ARGV[1])

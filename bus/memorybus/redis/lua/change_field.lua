@@ -1,14 +1,14 @@
--- Change a field of a hash if it is as the caller last saw it, in one step: two workers that start at
--- once agree on one home, and of two swaps one is first. A command that has lost its lock changes
--- nothing: one that was frozen meanwhile does no harm when it wakes (G8). It also works when the
--- server is out of memory.
+-- Change a field of a hash if its value is the one that the caller saw last, in one step: so two
+-- workers that start at the same time agree on one home, and of two swaps only the first succeeds.
+-- A command that has lost its lock changes nothing, so one that was frozen does no harm when it
+-- continues (G8). The script also works when the server is out of memory.
 --
--- KEYS[1] hash   homes, instances, which of these serve or stand still, or a slot's warm results.
--- KEYS[2] fence  string: which command may change that hash, in the same slot; left out by those who
---                need no lock.
--- ARGV: field, what to write instead ('' for nothing), what the fence must hold, what the caller saw
---       ('' for none; left out: whatever it is).
--- Returns what was there before; false if nothing; -1 if the fence is not the caller's.
+-- KEYS[1] hash   homes, instances, live, pauses, or a slot's warm results.
+-- KEYS[2] fence  string, in the same slot: the command that may change the hash; left out by
+--                callers that need no lock.
+-- ARGV: field, the new value ('' to delete the field), the value that the fence must have, the
+--       value that the caller saw ('' for none; left out if it does not matter).
+-- Returns the value from before; false if there was none; -1 if the fence is not the caller's.
 if KEYS[2] and redis.call('GET', KEYS[2]) ~= ARGV[3] then
   return -1
 end

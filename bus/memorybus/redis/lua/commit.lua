@@ -1,19 +1,21 @@
 -- Advance a lane's checkpoint, if the caller is its present owner (G5).
 --
--- KEYS[1] lane  hash: `epoch`, `run` (see acquire.lua), checkpoint `entry` and `n`, `done` (what is
---               done above it), `sent` (the highest n that may have been handed to the provider),
---               `at` when it last moved (ms); `deaths` and `tries` go when the checkpoint advances.
+-- KEYS[1] lane  hash: `epoch`, `run` (see acquire.lua), checkpoint `entry` and `n`, `done` (the
+--               later events that are done already), `sent` (the highest n that may have been
+--               handed to the provider), `at` when it was last written (ms); `deaths` and `tries`
+--               are deleted when the checkpoint advances.
 -- KEYS[2] log   stream: the consumer group of the provider's name is set to the same place.
 --
 -- ARGV: epoch, entry, n, provider, done ('' for nothing), sent ('' if nothing is sent in advance).
--- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it: nothing is
--- written then, since a restarted server may have given the numbers of `done` to other events.
+-- Returns 1, or 0 if the epoch is not the lane's, or if another server, or this one before a
+-- restart, gave it: nothing is written then, since a restarted server may have given the numbers of
+-- `done` to other events.
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done', 'run')
 if was[1] ~= ARGV[1] or restarted(was[4]) then
   return 0
 end
--- A script whose first write may run out of memory is refused by a full server. This one may not
--- (HDEL frees), and a lane that cannot record its progress would do its work again.
+-- A full server refuses a script if its first write needs memory. HDEL frees memory, so with it the
+-- script is accepted; a lane that could not record its progress would do its work again.
 redis.call('HDEL', KEYS[1], '')
 local now = string.format('%d', now_ms())
 redis.call('HSET', KEYS[1], 'entry', ARGV[2], 'n', ARGV[3], 'at', now)

@@ -1,19 +1,19 @@
--- Look at one partition as a whole, at one moment; changes nothing.
+-- Read the state of one partition at one moment; this changes nothing.
 --
 -- KEYS[1] log    stream: its length, its ends, and the numbers at some places in it.
 -- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed, and
 --                `sealed_entry`, the entry of that number.
--- KEYS[3] seen   hash: event ids of the running window, for what remembering one costs.
+-- KEYS[3] seen   hash: event ids of the current window; its size shows what one id costs.
 --
--- ARGV: an entry's id that was there before ("" for none), how many nodes to sample for the size,
---       then ages (ms) at which to ask for the number.
+-- ARGV: the id of an entry that was in the log before ("" for none), how many nodes to sample for
+--       the size, then ages (ms) for each of which an entry is returned.
 --
--- Entries of another form than ours are somebody else's and are stepped over, a thousand at the most.
+-- Entries of another form than ours were written by others and are skipped, a thousand at most.
 -- Returns {length, n, sealed, bytes, ids, bytes of ids, first, last, before, after, now (ms),
--- {number at each age}, sealed entry, unsealed}: first, last: {id, n} of our entries at the ends;
--- before: the last one up to the given id; after: the first one behind it; number at an age: of the
--- first entry that is not older; unsealed: the first entry behind the sealed one. A missing one is an
--- empty table.
+-- {entry at each age}, sealed entry, unsealed}. An entry is {id, n}, or an empty table if there is
+-- none. first, last: our entries at the ends; before: the last one up to the given id; after: the
+-- first one behind it; entry at an age: the first one that is not older; unsealed: the first one
+-- behind the sealed entry.
 local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
 
 local function nearest(command, from, to)

@@ -1,7 +1,7 @@
--- Note that a lane is a new one: nobody has handed anything to its provider yet (G4).
+-- Note that a lane is new: no event has been handed to its provider yet (G4).
 --
--- KEYS[1] lane  hash, unless the lane is there already: `run` the server's run id (see acquire);
---                `epoch` begins at the time (ms), above those of a lane that was here before (G5).
+-- KEYS[1] lane  hash, written unless the lane exists: `run` is the server's run id (see acquire);
+--               `epoch` begins at the time (ms), above those of any earlier lane of this name (G5).
 --
 -- Returns nothing.
 if redis.call('EXISTS', KEYS[1]) == 0 then

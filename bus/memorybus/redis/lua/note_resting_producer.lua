@@ -3,7 +3,7 @@
 -- KEYS[1] producers  hash: the last sequence taken from each producer, and when (see append);
 --                    ` rests` is written behind that, unless the sequence is another one. Some
 --                    producers that were silent for too long are forgotten (G10).
--- KEYS[2] state      hash: `swept` where the next look for silent producers begins.
+-- KEYS[2] state      hash: `swept` where the next search for silent producers begins.
 --
 -- ARGV: producer, sequence, milliseconds after which a resting producer may be forgotten.
 --

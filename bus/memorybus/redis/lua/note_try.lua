@@ -1,11 +1,12 @@
--- Note that a try of an event begins, or is over, on a lane whose owners died: the event may be what
--- kills them.
+-- Note that a try of an event begins, or is over, on a lane whose owners died: the event may have
+-- killed them.
 --
 -- KEYS[1] lane  hash: `epoch` and `run` are checked; `tries` counts by n, as JSON, the tries that
---               were begun and are not known to be over; it goes when the checkpoint advances.
+--               were begun and are not known to be over; it is deleted when the checkpoint
+--               advances.
 -- ARGV: epoch, n, 1 for a try that begins, -1 for one that is over.
 -- Returns the number of tries of the event that are not known to be over, or -1 if the epoch is not
--- the lane's, or the server not the one that gave it.
+-- the lane's, or if another server, or this one before a restart, gave it.
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'tries', 'run')
 if was[1] ~= ARGV[1] or restarted(was[3]) then
   return -1

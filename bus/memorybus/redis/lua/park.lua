@@ -1,4 +1,4 @@
--- Put events aside: a dead letter and the later events of its key (G6).
+-- Park events: a dead letter and the later events of its key (G6).
 --
 -- KEYS[1] lane    hash: `epoch` and `run` are checked; `parked` counts the events put aside.
 -- KEYS[2] parked  hash: order key -> last entry put aside, and how many of the key's wait; the key
@@ -7,9 +7,9 @@
 --                 event itself stays in the log.
 --
 -- ARGV: epoch, then for each event: entry, order key, record.
--- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it. An event at
--- or below the key's last entry was put aside before (by an owner that died before its commit): it is
--- skipped.
+-- Returns 1, or 0 if the epoch is not the lane's, or if another server, or this one before a
+-- restart, gave it. An event at or below the key's last entry was put aside before (by an owner
+-- that died before its commit): it is skipped.
 
 -- Say whether an entry is behind the last one put aside under its key, as the key's field names it.
 local function is_new(entry, said)
@@ -17,7 +17,7 @@ local function is_new(entry, said)
   return not last or is_behind(entry, last)
 end
 
--- Return what the key's field says with one entry more.
+-- Return the value of the key's field after one more entry was put aside.
 local function place(entry, said)
   if not said then
     return entry .. ' 1'

@@ -1,7 +1,7 @@
--- Free the lane of a worker whose process is known to have ended, before its lease does (G5).
+-- Free the lane of a worker whose process is known to have ended, before its lease expires (G5).
 --
 -- KEYS[1] lease  string `epoch:worker`; deleted only if it is that worker's.
--- KEYS[2] lane   hash: left alone unless `owner` is that worker. `owner` is deleted, so that no
+-- KEYS[2] lane   hash: not changed unless `owner` is that worker. `owner` is deleted, so that no
 --                worker waits for the lease's end by its own clock, and the death is counted in
 --                `deaths`, as the next owner would do otherwise (see acquire.lua); `tries` stays.
 -- ARGV: worker.

@@ -2,12 +2,14 @@
 --
 -- KEYS: of each lane two, all in one slot:
 --   lease  string `epoch:worker`, with a time to live.
---   lane   hash: `epoch`, `owner` and `run`. A lease that has gone while they still say that it is
---          the owner's (the server's clock was set forward) is made again: nobody had it since.
+--   lane   hash: `epoch`, `owner` and `run`. If a lease has expired while these still name its
+--          owner (the server's clock was set forward), it is made again: nobody else had it
+--          meanwhile.
 -- ARGV: of each lane three: how long the lease lasts (ms), epoch, worker.
--- Returns for each lane 1 if its lease was prolonged, 0 if it is lost: another's, or given by a server
--- that is not this one, where nothing of it can be committed. Such a lease runs out by itself: a call
--- may be under way. An error stands for its own lane alone.
+-- Returns for each lane 1 if its lease was prolonged, and 0 if it is lost: it is another worker's,
+-- or another server gave it, or this one before a restart, so that nothing can be committed under
+-- it. Such a lease is left to expire, because a call may be under way. An error concerns its own
+-- lane only.
 local function renewed(lease, lane, ms, epoch, worker)
   local known = redis.pcall('HMGET', lane, 'epoch', 'owner', 'run')
   if known.err then

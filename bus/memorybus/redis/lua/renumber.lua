@@ -1,14 +1,16 @@
--- Give what the archive does not have new numbers behind the archive's end: numbers were given twice
--- (G7). The entries go to the end of the stream in their order, marked as come again; nothing else may
--- come between, hence one script. What was missing among them stays missing.
+-- Give the entries that the archive lacks new numbers behind the archive's end, because numbers
+-- were given twice (G7). The entries move to the end of the stream in their order, marked as
+-- resent. This is one script, because no other entry may come between them. Numbers that are
+-- missing among them stay missing.
 --
 -- KEYS[1] log    stream: every event behind ARGV[1] is added again, at a place behind the archive's
 --                end and with its next number, and deleted; its event's field is `r` from then on.
 --                Entries of others stay where they are.
--- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[4].
--- KEYS[3…] lanes hashes, those that are there: what names events by number goes (`done`, `tries`).
---                Their owners, who know such numbers too, are refused from now on, by a new `epoch`
---                and by a `run` that is no server's: who takes the lane doubts all (see acquire.lua).
+-- KEYS[2] state  hash: `n` becomes the last number given; `sealed` must be ARGV[4].
+-- KEYS[3…] lanes hashes, if they exist: the fields that name events by number are deleted (`done`,
+--                `tries`). The owners know such numbers, too, so they are refused from now on, by a
+--                new `epoch` and by a `run` that no server has: the next owner then treats all
+--                events as sent (see acquire.lua).
 --
 -- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
 --       it has nothing), what `sealed` is.
@@ -30,7 +32,7 @@ end
 
 local sealed, n, before, moved, from = tonumber(ARGV[3]), tonumber(ARGV[3]), nil, 0, ARGV[1]
 
--- How many numbers there are up to `number` since `before`: those that the archive has are not missing.
+-- How many numbers come after `before`, up to `number`; numbers of the archive do not count.
 local function step(number)
   local base = before or number - 1
   if number > sealed then

@@ -1,19 +1,19 @@
 -- Note what the archive has sealed, and trim the log below it, if the caller is the lane's present
 -- owner (G5, G7).
 --
--- KEYS[1] lane   hash of the lane `@archive`: `epoch` is checked; `entry` and `n` are set to what is
---                sealed, `at` to now (ms); `deaths` goes.
--- KEYS[2] log    stream: entries that are sealed and older than the hot window go, never the last
---                one; the consumer group `@archive` is set to what is sealed. New entries come behind
---                what is sealed, also if the server's clock is behind that.
+-- KEYS[1] lane   hash of the lane `@archive`: `epoch` is checked; `entry` and `n` are set to what
+--                is sealed, `at` to now (ms); `deaths` is deleted.
+-- KEYS[2] log    stream: entries that are sealed and older than the hot window are removed, but
+--                never the last one; the consumer group `@archive` is set to what is sealed. New
+--                entries get ids behind what is sealed, even if the server's clock is behind that.
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
 --                lowered; `sealed_entry`, the entry of that number.
 --
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), and the log's
---       last entry up to the archive's end that the caller knows to be in the archive, with all
---       before it.
--- Returns 1; 0 if the epoch is not the lane's, -1 if the log has an entry up to the archive's end that
--- the caller does not know: nothing was written.
+--       last entry up to the archive's end that the caller knows to be in the archive, together
+--       with all before it.
+-- Returns 1; 0 if the epoch is not the lane's, -1 if the log has an entry up to the archive's end
+-- that the caller does not know. In both of these cases nothing was written.
 local lane, log, state = KEYS[1], KEYS[2], KEYS[3]
 local entry, n = ARGV[2], tonumber(ARGV[3])
 if redis.call('HGET', lane, 'epoch') ~= ARGV[1] then
@@ -50,7 +50,7 @@ if not last or is_behind(entry, last[1]) then
   end
 end
 
--- The first id that stays: behind what is sealed, or still hot, whichever comes first.
+-- The first id that stays is the first one that is not sealed or is still hot.
 local ms, sequence = string.match(entry, '^(%d+)-(%d+)$')
 local hot = now - tonumber(ARGV[4])
 local from = string.format('%d-0', hot)

@@ -2,19 +2,19 @@
 --
 -- KEYS[1] lane     hash: `epoch` and `run` are checked; `parked` and `discarded` count events.
 -- KEYS[2] parked   hash: order key -> last entry put aside, and how many wait; the key is freed
---                  with its last letter. If somebody else wrote another value there, the key's
---                  letters are counted, so that it neither waits forever nor is freed too early.
--- KEYS[3] dead     stream: the letter goes, unless it is amended.
--- KEYS[4] amended  hash: entry -> JSON, what became of a letter since it was put aside.
+--                  with its last letter. If another program wrote a value there, the key's letters
+--                  are counted, so that it neither waits forever nor is freed too early.
+-- KEYS[3] dead     stream: the letter is removed, unless it is amended.
+-- KEYS[4] amended  hash: entry -> JSON, the changes of a letter since it was put aside.
 -- KEYS[5] log      stream: takes the record of what an operator decided.
 -- KEYS[6] state    hash: `n`, the log's last dense number; `sealed`, which is never given again.
 --
--- ARGV: epoch, the letter's id in `dead`, its entry in the log, its order key, what became of it
---       (empty: it is settled and goes), an event to append to the log (empty: none; with a letter
---       that goes: it is discarded).
--- Returns -1 if the epoch is not the lane's, or the server not the one that gave it, 0 if the letter
--- was gone (nothing is written in both cases), 1 if it is done, 2 if the key is freed. A record that
--- is not ours was never counted: it goes, and frees nothing.
+-- ARGV: epoch, the letter's id in `dead`, its entry in the log, its order key, its amendment
+--       (empty: it is settled and removed), an event to append to the log (empty: none; a letter
+--       that is removed with an event counts as discarded).
+-- Returns -1 if the epoch is not the lane's, or if another server, or this one before a restart,
+-- gave it; 0 if the letter was gone (nothing is written in both cases); 1 if it is done; 2 if the
+-- key is freed. A record that is not ours was never counted: it is removed, and frees no key.
 local lane, parked, dead, amended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, entry, key, amendment, event = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
@@ -52,7 +52,8 @@ local letter = redis.call('XRANGE', dead, id, id)[1]
 if not letter then
   return 0
 end
--- All that may fail comes before the first write: a script that fails after it is not undone.
+-- Everything that may fail comes before the first write, because Redis does not undo a failed
+-- script.
 local ours = key ~= 'stray:' .. id or entry_of(letter)
 local last, left
 if amendment == '' and ours then

@@ -1,14 +1,14 @@
--- Take one call out of what a provider instance may make, over all workers: a bucket that fills with
--- time, and a number of calls a day (UTC).
+-- Take one call from the budget of a provider instance, which all workers share: a bucket that
+-- fills with time, and a number of calls per day (UTC).
 --
 -- KEYS[1] budget  hash: `left` calls in the bucket and `at` when that was so (microseconds); `day`
 --                 (since 1970) and the calls `spent` on it. Expires after two days without a call.
 --
--- ARGV: calls a second (0: any number; the bucket holds a second's worth, one at least), calls a day
---       (0: any number).
+-- ARGV: calls per second (0: any number; the bucket holds the calls of one second, at least one),
+--       calls per day (0: any number).
 --
--- Returns 0 if the call may be made, which is noted; else in how many milliseconds to ask again, and
--- nothing is written: negative if the day's calls are spent.
+-- Returns 0 if the call may be made, and counts it. Otherwise it writes nothing, and returns in how
+-- many milliseconds to ask again, as a negative number if the calls of the day are spent.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local day = math.floor(time[1] / 86400)

@@ -1,4 +1,4 @@
--- Store a provider's result, unless a newer request or result is there.
+-- Store a provider's result, unless there is a newer request or result.
 --
 -- KEYS[1] want  hash: `g`, the newest generation asked for; gone after a reset of the session.
 -- KEYS[2] warm  hash: `<provider>` result, `g:<provider>` the generation it answers.

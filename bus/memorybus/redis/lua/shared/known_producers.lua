@@ -1,12 +1,12 @@
--- What the log remembers of its producers: `scripts.py` puts this before the scripts that write it.
+-- What the log remembers of its producers; `scripts.py` puts this before the scripts that write it.
 --
--- A producer has two fields. Under its id: the last sequence taken from it. Under `<id>:heard`: when
--- that was (ms, this server's clock), followed by ` rests` once the producer has deleted everything
--- up to there, so that it sends none of it again. A producer without the second field stays.
--- A producer that rests is forgotten after one window of event ids in silence: if it comes back,
--- nothing is lost or doubled. One that does not rest may be dead or away, with rows that only its
--- field tells from new ones: it is forgotten after thirty windows. If it comes back, what its spool
--- holds is sent once more, marked `r`.
+-- A producer has two fields. Under its id: the last sequence taken from it. Under `<id>:heard`:
+-- when that was (ms, this server's clock), followed by ` rests` once the producer has deleted
+-- everything up to there, so that it sends none of it again. A producer without the second field
+-- stays. A producer that rests is forgotten after `dedupe_window` of silence (two windows of event
+-- ids): if it comes back, nothing is lost or doubled. One that does not rest may be dead or away,
+-- and its spool may have rows that only this field distinguishes from new ones: so it is forgotten
+-- after thirty times that. If it comes back, the rows of its spool are sent again, marked `r`.
 local WINDOWS, LOOK, HEARD = 30, 40, ':heard'
 
 -- Return the last sequence taken from a producer, and whether it is known.
@@ -25,8 +25,8 @@ local function forget(producers, producer)
   redis.call('HDEL', producers, producer, producer .. HEARD)
 end
 
--- Forget the silent ones among some producers, from where the last call ended; the work is bounded.
--- Each new producer and each that rests calls it, and it looks at more producers than were added.
+-- Forget the silent ones among some producers, beginning where the last call ended. The work is
+-- bounded. It runs for each new and for each resting producer, and checks more than were added.
 local function forget_silent(producers, state, now, window)
   local found = redis.call('HSCAN', producers, redis.call('HGET', state, 'swept') or '0', 'COUNT', LOOK)
   for i = 1, #found[2], 2 do

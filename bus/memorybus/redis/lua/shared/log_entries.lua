@@ -1,9 +1,10 @@
--- The entries of a log's stream: `scripts.py` puts this before the scripts that read or compare them.
+-- The entries of a log's stream; `scripts.py` puts this before the scripts that read or compare
+-- them.
 --
--- An entry of ours has `n`, a number from 1, then `e` or `r` and a body, as `memorybus.log.entry`
--- reads it too. Anybody can write others into the stream.
+-- An entry of ours has `n`, a number from 1, then `e` or `r` and a body; `memorybus.log.entry`
+-- reads the same form. Other programs may have written other entries into the stream.
 
--- Return the number that an entry of ours carries, else nothing.
+-- Return the number of an entry of ours; nothing if another program wrote the entry.
 local function number_of(fields)
   local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
   if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') and tonumber(fields[2]) > 0 then

@@ -1,7 +1,8 @@
--- Whether the server was restarted or replaced: `scripts.py` puts this before the scripts that ask.
+-- Finds out whether the server was restarted or replaced; `scripts.py` puts this before the scripts
+-- that use it.
 --
 -- The run id changes with a restart, and when a replica takes a master's place: the server may then
--- lack what was done last. It is '' if the user may not ask for it; then no change is noticed.
+-- lack the last writes. It is '' if the user may not ask for it; then no change is noticed.
 local asked
 local function run_id()
   if not asked then
@@ -11,7 +12,8 @@ local function run_id()
   return asked
 end
 
--- Return whether the server was restarted or replaced since it gave a lane out, with whose `run` id.
+-- Say whether the server was restarted or replaced since it gave a lane to its owner; `run` is the
+-- run id that is stored with the lane.
 local function restarted(run)
   local now = run and run ~= '' and run_id() or ''
   return now ~= '' and now ~= run
