@@ -16,7 +16,7 @@ class StaticEmbedder:
 
     Args:
         directory: where the model is; nothing is ever downloaded.
-        model: its name; the directory's own if empty.
+        model: its name; if it is empty, the name of the directory is used.
     """
 
     def __init__(self, directory: str, model: str) -> None:
