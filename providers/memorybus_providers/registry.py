@@ -1,8 +1,8 @@
 """Finds providers by name: entry points of the group ``memorybus.providers``, loaded when needed.
 
 A kind is a registered name (``builtin``), ``module:Class``, which names any importable provider
-without packaging it, or ``scheme:target``: a provider written for another contract, behind an
-adapter (``ethos:module:Class``). A module of a scheme's name cannot be named as a kind itself.
+without packaging it, or ``scheme:target``: a provider written for another contract, with an
+adapter (``ethos:module:Class``). A module with the name of a scheme cannot be used in a kind.
 """
 
 import difflib

@@ -18,7 +18,7 @@ which writes a provider for Postgres. Its terms:
   vector, honcho, custom), and whether it was cut (``truncated``);
 - an empty list of updates writes nothing.
 
-``kind = "ethos:module:Class"`` makes such a provider one of the bus. `Class` (or any callable) is
+``kind = "ethos:module:Class"`` adapts such a provider to the bus. `Class` (or any callable) is
 called once, with the instance's options as keywords; each context names the owner of the memory.
 Each agent of the bus is a personality here, with its own notes. Ids in a context are safe as
 directory names.
@@ -121,7 +121,7 @@ class TwoMethods(Protocol):
 
 
 class EthosProvider(MemoryProvider):
-    """Makes a provider of the two-method contract one of the bus.
+    """Adapts a provider of the two-method contract to the bus.
 
     Its delivery is ``blind``, since the contract has no event ids (G4). Its state may be files, so
     it stays on one host, and writes come from one thread.

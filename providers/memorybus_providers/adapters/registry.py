@@ -1,4 +1,4 @@
-"""Makes providers of the nine-member contract ones of the bus: ``kind = "registry:module:Class"``.
+"""Adapts providers of the nine-member contract to the bus: ``kind = "registry:module:Class"``.
 
 `Class` (or any callable) is called without arguments and returns a provider of the contract in
 `registry_members`, or several. Each owner (agent, person and workspace) has its own instances,
@@ -64,7 +64,7 @@ Factory = Callable[[], RegisteredProvider | Iterable[RegisteredProvider]]
 
 
 class RegistryProvider(MemoryProvider):
-    """Makes providers of the nine-member contract one provider of the bus.
+    """Adapts providers of the nine-member contract, which become one provider of the bus.
 
     Its delivery is ``blind``, since the contract has no event ids (G4). The state may be files, so
     it stays on one host, and writes come from one thread.

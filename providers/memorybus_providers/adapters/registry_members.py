@@ -9,10 +9,10 @@ ignored. It is reported to the bus, and the next try calls only the providers th
 the write.
 
 That protocol says of ``capabilities``: ``tool_names`` are the tools that a provider adds to those
-the model sees, all of which stand in the agent's own registry of tools;
+the model sees, all of which are in the agent's own registry of tools;
 ``suppresses_local_writes`` leaves out the writes to MEMORY.md and USER.md, while
 ``on_memory_write`` is called all the same. The contract has no member that describes or runs a
-tool. For a provider that has Hermes's own two methods beside the nine (``get_tool_schemas``,
+tool. For a provider that also has Hermes's own two methods for this (``get_tool_schemas``,
 ``handle_tool_call``), these are used.
 """
 

@@ -65,7 +65,7 @@ def reporting_errors(home: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into provider errors.
 
     Raises:
-        Transient: another process holds the database.
+        Transient: another process has locked the database.
         Unavailable: the disk is full, the database is damaged, or input or output fails.
         OSError: one of `LOCAL_ERRORS`, which concern one person's file.
     """

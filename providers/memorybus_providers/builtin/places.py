@@ -4,7 +4,7 @@
 
     <home>/state.db                    lanes, ledger, pending writes (see `store`)
     <home>/memory/<agent>/MEMORY.md    the agent's notes: one per agent profile, whoever speaks
-    <home>/user/<user>/USER.md         what is known of a person: one per person, whatever agent
+    <home>/user/<user>/USER.md         what is known of a person: one per person, for all agents
 
 Each directory is named by `folder_names`.
 """

@@ -154,7 +154,7 @@ class BuiltinProvider(TransactionalProvider):
         """Erase a scope's files, and what its sessions wrote into the files of others.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: a file or the database cannot be written.
         """
         return self._store.erase(scope)

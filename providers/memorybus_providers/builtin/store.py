@@ -101,7 +101,7 @@ class BuiltinStore:
         """Open the database, create what is missing, and repair what a crash left.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: the directory or the database cannot be used; the message says why.
         """
         with reporting_errors(self._home):
@@ -211,7 +211,7 @@ class BuiltinStore:
         """Take all of a scope out of the files and the database, so that no byte of it is left.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: a file or the database cannot be written.
         """
         self.settle()

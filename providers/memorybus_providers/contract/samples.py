@@ -97,7 +97,7 @@ def steps(*events: AnyEvent, scope: Scope = HERE, first: int = 1) -> tuple[Sampl
 
 
 def every_event(text: str) -> tuple[AnyEvent, ...]:
-    """Return events of all types that a provider can handle without tools, all with `text`."""
+    """Return events of all types that need no tools, with `text` wherever they have a text."""
     message = {"role": "user", "content": text}
     return (
         SessionStarted(title=text),

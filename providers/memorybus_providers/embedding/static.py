@@ -46,5 +46,5 @@ class StaticEmbedder:
 
         try:
             return StaticModel.from_pretrained(str(self._directory))
-        except Exception as error:  # whatever is wrong with the files
+        except Exception as error:  # damaged files may raise any error
             raise Unavailable(f"embedder: {self._directory} cannot be read: {error}") from error

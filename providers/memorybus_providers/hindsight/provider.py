@@ -41,8 +41,8 @@ _QUERY = 2_000
 """The most characters of a question that are sent: Hindsight reads only 500 tokens of it."""
 
 _BANKS = 32
-"""The most banks that one recall searches, those last written; only an operator's recall for
-several owners needs more than one."""
+"""The most banks that one recall searches, those last written; only a recall for several owners
+needs more than one."""
 
 _CHARACTERS = 4
 """About how many characters a token has."""

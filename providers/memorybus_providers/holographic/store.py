@@ -92,7 +92,7 @@ class HolographicStore:
         """Erase all that is stored of a scope; see `holographic.erasure`.
 
         Raises:
-            Transient: another process holds the database for too long.
+            Transient: another process locks the database for too long.
             Unavailable: the disk is full, or the file is damaged.
         """
         with self.translating_errors():
@@ -140,7 +140,7 @@ class HolographicStore:
             in_order: write pending utterances first, so that rows keep the order of events.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
         """
         with self._writing():
             if in_order:

@@ -90,8 +90,7 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         for group in (*_IRREGULAR.split(";"), *_ALIKE.split(";"))
     }
 )
-"""Each base form with all of its forms, which are irregular forms and other names; it comes first
-itself."""
+"""Each base form with all of its forms: first itself, then irregular forms and other names."""
 
 BASE_FORM: Final[Mapping[str, str]] = MappingProxyType(
     {form: base for base, forms in FORMS.items() for form in forms}

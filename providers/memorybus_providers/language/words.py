@@ -9,11 +9,11 @@ that a stemmer needs is lost. There are further tokens for
 - scripts without spaces: each pair of characters, and each Chinese character; in Thai and related
   scripts also each three characters;
 - Korean: each pair of syllables, and the first syllable of each word;
-- Hebrew words: each also without letters that may be a prefix. Arabic words have only one token,
-  without their article.
+- Hebrew words: each also without letters that may be a prefix.
 
-In texts that are not English, long words also have tokens for their beginnings and ends, each after
-a `MARK`, so that parts of compounds are found. A token contains only letters, digits, marks of
+The token of an Arabic word begins without its article and what is written together with it. In
+texts that are not English, long words also have tokens for their beginnings and ends, each after a
+`MARK`, so that parts of compounds are found. A token contains only letters, digits, marks of
 scripts, `MARK` and ``_./``.
 """
 

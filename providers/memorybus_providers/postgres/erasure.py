@@ -21,7 +21,7 @@ _SLICE = 1_000
 """Facts that are erased in one transaction."""
 
 _PAGE = 500
-"""Memories that are fetched at once."""
+"""How many memories are fetched at a time."""
 
 _SOME = "select id from facts where scope = %s limit %s"
 _RESULTS = """

@@ -156,7 +156,7 @@ def _may_read(db: Connection, where: Where) -> bool:
 
 
 def _grant(db: Connection, where: Where) -> None:
-    """Let the readers' role read the tables; their policies show it only the scopes of a recall."""
+    """Let the readers' role read the tables; policies show it only the scopes of a transaction."""
     schema, role = sql.Identifier(where.schema), sql.Identifier(where.reader)
     db.execute(sql.SQL("grant usage on schema {} to {}").format(schema, role))
     for table in _BY_SCOPE:

@@ -26,7 +26,7 @@ class PrivateLoop:
 
         Raises:
             TimeoutError: it took longer.
-            Exception: whatever the awaitable raises.
+            Exception: any error that the awaitable raises.
         """
         future = asyncio.run_coroutine_threadsafe(_await(waiting), self._started_loop())
         try:

@@ -157,6 +157,6 @@ def _describe_owner(owner: Owner) -> str:
 def _home_of(config: ProviderConfig) -> Path:
     """Return the HERMES_HOME of an instance if its options name none.
 
-    A replay has the configuration of the instance that it stands for, but its own memories.
+    A replay has the configuration of the instance that it replays, but its own memories.
     """
     return config.home.with_name(config.stands_for or config.home.name) / "hermes"

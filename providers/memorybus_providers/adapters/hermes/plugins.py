@@ -11,7 +11,7 @@ Apart = Literal["plugin", "profile", "home", "no"]
 
 ``plugin``: the plugin does it, by ``user_id``. ``profile``: the plugin keeps persons apart by
 ``user_id``, and each agent and workspace has a HERMES_HOME, since the plugin uses the profile's
-name. ``home``: each agent, person and workspace has a HERMES_HOME, which holds the memories.
+name. ``home``: each agent, person and workspace has a HERMES_HOME with its memories.
 ``no``: owners cannot be kept apart, since all share the account of a service. The child's `apart`
 makes sure that a plugin's own configuration does not undo this.
 """

@@ -154,7 +154,7 @@ def _adapt_honcho_config(plugin: Any, config: Any, whose: Whose) -> None:
     taken = {"", _NOT_PLAIN.sub("-", config.peer_name or ""), _NOT_PLAIN.sub("-", config.ai_peer)}
     if user_id not in config.user_peer_aliases and (user_id in taken or _NOT_PLAIN.search(user_id)):
         given["user_id"] = (
-            f"{user_id or 'nobody'}-{whose['mark']}"  # Honcho's names would make two one
+            f"{user_id or 'nobody'}-{whose['mark']}"  # else two persons could get the same peer
         )
 
 

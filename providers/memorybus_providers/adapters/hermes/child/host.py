@@ -97,7 +97,7 @@ class Host:
                 else self._instances.instance_for(session)
             )
         if instance is None or name == "initialize":
-            return None  # a new instance has been told all of this by `initialize`, as in Hermes
+            return None  # a new instance got all of this by `initialize`, as in Hermes
         with instance.lock:
             value = self._run_write(instance, request, _with_transcript(instance, name, args))
         if switches:
