@@ -1,8 +1,8 @@
-"""Providers by name: entry points of the group ``memorybus.providers``, loaded when asked for.
+"""Finds providers by name: entry points of the group ``memorybus.providers``, loaded when needed.
 
 A kind is a registered name (``builtin``), ``module:Class``, which names any importable provider
-without packaging it, or ``scheme:target``: a provider written for another contract, behind an
-adapter (``ethos:module:Class``). A module of a scheme's name cannot be named as a kind itself.
+without packaging it, or ``scheme:target``: a provider written for another contract, with an
+adapter (``ethos:module:Class``). A module with the name of a scheme cannot be used in a kind.
 """
 
 import difflib
@@ -20,7 +20,7 @@ from memorybus_providers.base import MemoryProvider, ProviderConfig
 GROUP = "memorybus.providers"
 
 _SHOWN = 100
-"""Characters of an option's name in a message: a name from Redis may be of any length."""
+"""The most characters of an option's name in a message: a name from Redis may have any length."""
 
 SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -29,7 +29,7 @@ SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
         "registry": "memorybus_providers.adapters.registry:host",
     }
 )
-"""Other contracts: the function that returns the provider class of a ``scheme:target``."""
+"""The schemes of other contracts, each with a function that returns the class for a target."""
 
 _KEEPING_SCHEME = "registry"
 """The scheme of the contract whose providers may keep a store alone."""
@@ -42,10 +42,10 @@ def registered_kinds() -> dict[str, EntryPoint]:
 
 
 def load(kind: str) -> type[MemoryProvider]:
-    """Return the class behind a kind.
+    """Return the class of a kind.
 
     Raises:
-        MissingProvider: nobody registers that name, or the module or one of its dependencies
+        MissingProvider: no package registers that name, or the module or one of its dependencies
             cannot be imported; the message names the remedy.
         ConfigError: what was found is not a provider class, or two packages offer the name.
     """
@@ -61,11 +61,11 @@ def load(kind: str) -> type[MemoryProvider]:
 
 
 def import_named(path: str) -> Any:
-    """Return what ``module:name`` names.
+    """Import the object that ``module:name`` names, and return it.
 
     Raises:
-        MissingProvider: the module, one of its dependencies or the name is not there.
-        ConfigError: `path` does not read ``module:name``.
+        MissingProvider: the module, one of its dependencies or the name is missing.
+        ConfigError: `path` is not of the form ``module:name``.
     """
     return _import(_named_point(path))
 
@@ -74,14 +74,14 @@ def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) ->
     """Return an unopened instance.
 
     Args:
-        kind: what it is.
-        config: what it is made with.
-        recorded: the names of those options that come out of Redis.
+        kind: the kind of the provider.
+        config: the configuration of the instance.
+        recorded: the names of the options that were read from Redis.
 
     Raises:
         MissingProvider: see `load`.
-        UnknownSetting: an option the provider does not know; the message names the nearest one.
-        ConfigError: a required option is missing, or one may not come out of Redis.
+        UnknownSetting: the provider does not know an option; the message names the nearest one.
+        ConfigError: a required option is missing, or an option must not be read from Redis.
     """
     provider = load(kind)
     check_options(provider.get_config_schema(), config)
@@ -92,7 +92,7 @@ def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) ->
 def kept_alone(kind: str, config: ProviderConfig) -> frozenset[StoreName]:
     """Return the stores that a provider keeps instead of the agent's own files.
 
-    Only providers of one contract can do this; providers of other kinds are not even imported.
+    Only providers of one contract can do this, so providers of other kinds are not even imported.
 
     Raises:
         MissingProvider, ConfigError: see `create`.
@@ -108,7 +108,7 @@ def kept_alone(kind: str, config: ProviderConfig) -> frozenset[StoreName]:
 def _check_recorded(provider: type[MemoryProvider], name: str, options: Collection[str]) -> None:
     """Refuse options that only a worker's own settings may set.
 
-    Someone who can write to Redis must not be able to run anything.
+    Somebody who can write to Redis must not be able to run code on a worker.
     """
     strange = sorted(set(options) - provider.tunable)
     if strange:
@@ -190,7 +190,7 @@ def _named_point(kind: str) -> EntryPoint:
 
 @cache
 def _registered() -> EntryPoints:
-    """Read once what is installed: to find it takes 4 ms, and more on a slow disk."""
+    """Return the installed entry points; cached, since a search takes 4 ms or more."""
     return entry_points(group=GROUP)
 
 

@@ -1,1 +1,1 @@
-"""Providers written for other contracts, behind the bus unchanged: one module or package each."""
+"""Adapters for unchanged providers of other contracts: one module or package for each contract."""

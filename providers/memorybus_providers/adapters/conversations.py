@@ -1,7 +1,8 @@
-"""The latest turns of a conversation, for contracts whose recall needs them.
+"""Keeps the latest turns of conversations, for contracts that need them in a recall.
 
-The bus passes only a prompt to a recall, and the recall runs in another process than the one that
-applies turns. So an adapter keeps the latest turns of each owner in a file of its home, bounded.
+The bus passes only a prompt to a recall, and a recall may run in another process than the one that
+applies turns. So an adapter keeps a bounded number of each owner's latest turns in a file of its
+home.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +16,11 @@ from memorybus.msgspec_types import prepared
 from memorybus_providers.owners import Owner, session_key
 
 TURNS = 50
-"""Turns of one owner that are kept at most, over all sessions; the newest are kept (G10)."""
+"""The most turns of one owner that are kept, the newest of all sessions (G10)."""
 
 BYTES = 262_144
-"""Bytes of an owner's turns that are kept: the newest turn always, older ones that fit (G10)."""
+"""The most bytes of an owner's turns; the newest turn is always kept, older ones if they fit
+(G10)."""
 
 _FOLDER = "conversations"
 
@@ -33,16 +35,17 @@ class SpokenTurn(msgspec.Struct, frozen=True):
 
 
 class Conversations:
-    """The files. Written by one thread, read by any process."""
+    """The files with the turns. One thread writes them, and any process reads them."""
 
     def __init__(self, home: Path) -> None:
-        """Read nothing before the first use."""
+        """Prepare; nothing is read before the first use."""
         self._folder = home / _FOLDER
 
     def note(self, owner: Owner, session: SessionRef, event_id: str, event: TurnCompleted) -> None:
         """Keep a turn; a turn that is kept already changes nothing.
 
-        Turns of the session's earlier epochs are dropped: they were undone or have left the window.
+        Turns of the session's earlier epochs are dropped: they were undone, or are no longer in the
+        model's context.
         """
         known = self._read(owner)
         if any(turn.event_id == event_id for turn in known):
@@ -64,7 +67,7 @@ class Conversations:
             return msgspec.json.decode(
                 self._file(owner).read_bytes(), type=prepared(list[SpokenTurn])
             )
-        except (FileNotFoundError, msgspec.DecodeError):  # it helps recalls, and is no memory
+        except (FileNotFoundError, msgspec.DecodeError):  # the file only helps recalls
             return []
 
     def _write(self, owner: Owner, turns: Sequence[SpokenTurn]) -> None:
@@ -79,7 +82,7 @@ class Conversations:
 
 
 def _messages(event: TurnCompleted) -> tuple[Message, ...]:
-    """Return a turn's messages; if the host gave none, two that hold the texts."""
+    """Return a turn's messages; if the host gave none, make two of the texts."""
     said = (("user", event.user), ("assistant", event.assistant))
     return event.messages or tuple({"role": role, "content": text} for role, text in said)
 
@@ -89,7 +92,7 @@ def _is_over(turn: SpokenTurn, session: SessionRef) -> bool:
 
 
 def _newest(turns: Sequence[SpokenTurn]) -> list[SpokenTurn]:
-    """Return the last turns that fit; the very last one in any case."""
+    """Return the last turns that fit, and the very last one in any case."""
     return list(_take_fitting(turns[: -TURNS - 1 : -1]))[::-1]
 
 

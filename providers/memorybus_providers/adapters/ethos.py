@@ -6,26 +6,26 @@ at 78b1172 (later ``ethosagent/ethos``), the version of that file which adds ``m
 ``query`` to the context, and ``docs/content/building/how-to/add-a-memory-provider.md`` of May 2026,
 which writes a provider for Postgres. Its terms:
 
-- two stores. ``memory`` is kept by ``sessionKey``, with ``personalityId`` where ``memoryScope`` is
-  ``per-personality`` (the other value is ``global``); ``user`` by ``userId``, else ``sessionKey``,
-  whatever the personality;
-- ``sessionKey`` is no session: it names a chat that outlives sessions (``cli:PROJECT``, a channel,
-  a person);
-- updates: ``add`` appends ``content``, ``replace`` puts it in the place of the *whole* store,
-  ``remove`` takes away the lines that contain ``substring_match``;
-- ``query`` is the present message, for providers that find by meaning;
-- ``prefetch`` returns None when both stores are empty; else ``content``, where it is from
-  (``source``: markdown, vector, honcho, custom), and whether it was cut (``truncated``);
+- there are two stores. The key of ``memory`` is ``sessionKey``, together with ``personalityId`` if
+  ``memoryScope`` is ``per-personality`` (the other value is ``global``). The key of ``user`` is
+  ``userId``, or ``sessionKey`` without one, for every personality;
+- ``sessionKey`` is not a session: it names a chat that outlives sessions (``cli:PROJECT``, a
+  channel, a person);
+- of the updates, ``add`` appends ``content``, ``replace`` replaces the *whole* store by it, and
+  ``remove`` removes the lines that contain ``substring_match``;
+- ``query`` is the present message, for providers that search by meaning;
+- ``prefetch`` returns None if both stores are empty; else ``content``, its ``source`` (markdown,
+  vector, honcho, custom), and whether it was cut (``truncated``);
 - an empty list of updates writes nothing.
 
-``kind = "ethos:module:Class"`` puts such a provider behind the bus. `Class` (or any callable) is
-called once, with the instance's options as keywords; each context names the owner of the memory. An
-agent of the bus is a personality here, and its notes are its own. Ids in a context are safe as
+``kind = "ethos:module:Class"`` adapts such a provider to the bus. `Class` (or any callable) is
+called once, with the instance's options as keywords; each context names the owner of the memory.
+Each agent of the bus is a personality here, with its own notes. Ids in a context are safe as
 directory names.
 
-``ethosagent/ethos`` at 10027db has another contract under these names: five methods (``read``,
-``search`` and ``list`` beside the two), ``sync(updates, ctx)`` the other way round, a context with
-a ``scopeId``. A provider of that form is refused by name before it gets any event.
+``ethosagent/ethos`` at 10027db has another contract with these names: it has five methods (also
+``read``, ``search`` and ``list``), ``sync(updates, ctx)`` has the arguments in the other order, and
+a context has a ``scopeId``. A provider of that form is refused before it gets any event.
 """
 
 import inspect
@@ -54,10 +54,10 @@ from memorybus_providers.folder_names import folder_of
 from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
 _CHOSEN: Final = frozenset({"vector", "honcho"})
-"""Sources that have searched by the query themselves: their answers need not share its words."""
+"""Sources that search by the query themselves, so that answers need not share its words."""
 
 _FURTHER_METHODS: Final = ("read", "search", "list")
-"""What the contract with five methods has beside `prefetch` and `sync`."""
+"""The methods of the contract with five methods, in addition to `prefetch` and `sync`."""
 
 
 class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
         platform: where the conversation happens; "" in a recall.
         working_dir: the workspace, if the agent has one.
         personality_id: the agent's identity.
-        memory_scope: always ``per-personality``: an agent's notes are its own.
+        memory_scope: always ``per-personality``, since each agent has its own notes.
         query: the question; None if there is none.
     """
 
@@ -98,9 +98,9 @@ class MemoryContext(msgspec.Struct, frozen=True):
     """What a prefetch returns. Any object or mapping with a text ``content`` is accepted, too.
 
     Attributes:
-        content: what is remembered.
+        content: the text that is remembered.
         source: where it comes from.
-        truncated: whether there is more than that.
+        truncated: whether the text was cut.
     """
 
     content: str
@@ -112,7 +112,7 @@ class TwoMethods(Protocol):
     """The contract; either method may be a coroutine."""
 
     def prefetch(self, ctx: LoadContext) -> Any:
-        """Return what is remembered for a context, or None if that is nothing."""
+        """Return what is remembered for a context, or None if nothing is."""
         ...
 
     def sync(self, ctx: LoadContext, updates: Sequence[MemoryUpdate]) -> Any:
@@ -121,9 +121,10 @@ class TwoMethods(Protocol):
 
 
 class EthosProvider(MemoryProvider):
-    """A provider of the two-method contract behind the bus. Blind: it takes no event id (G4).
+    """Adapts a provider of the two-method contract to the bus.
 
-    Its state may be files, so it stays on one host, and writes come from one thread.
+    Its delivery is ``blind``, since the contract has no event ids (G4). Its state may be files, so
+    it stays on one host, and writes come from one thread.
     """
 
     placement = "local"
@@ -134,7 +135,7 @@ class EthosProvider(MemoryProvider):
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
-        """Return the keywords of the hosted class; None if it takes any, or does not say."""
+        """Return the keywords of the hosted class; None if it takes any, or cannot be inspected."""
         try:
             found = inspect.signature(cls.factory).parameters.values()
         except (TypeError, ValueError):
@@ -155,7 +156,7 @@ class EthosProvider(MemoryProvider):
         """Make the hosted provider.
 
         Raises:
-            ConfigError: what was made is no provider of this contract.
+            ConfigError: the object that was made is not a provider of this contract.
         """
         private.directory(self.config.home)
         self._owners = Owners(self.config.home)
@@ -172,11 +173,11 @@ class EthosProvider(MemoryProvider):
             self._caller.close()
 
     def backup_paths(self) -> Sequence[Path]:
-        """Return the home; where else the hosted provider keeps something is not known."""
+        """Return the home; other places of the hosted provider are not known."""
         return [self.config.home]
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Sync the updates that a write stands for; nothing if there are none."""
+        """Call ``sync`` with the updates for a write, unless there are none."""
         updates = updates_of(event)
         if not updates:
             return
@@ -186,9 +187,9 @@ class EthosProvider(MemoryProvider):
         self._call("sync", context, updates, deadline=ctx.deadline)
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the parts of what is remembered that answer a query, best first.
+        """Return the passages of what is remembered that answer a query, best first.
 
-        Answers of a source that has searched by the query itself come first, in their own order.
+        Answers of a source that searches by the query itself come first, in their own order.
         """
         found: dict[str, MemoryContext] = {}
         for owner in self._owners.owners_in(ctx.scope):
@@ -211,11 +212,11 @@ class EthosProvider(MemoryProvider):
 
 
 def host(target: str) -> type[MemoryProvider]:
-    """Return the provider class of ``ethos:<target>``; `target` reads ``module:Class``.
+    """Return the provider class of ``ethos:<target>``; `target` has the form ``module:Class``.
 
     Raises:
         MissingProvider: see `registry.import_named`.
-        ConfigError: likewise; or it is a class of another contract.
+        ConfigError: likewise; or the class is of another contract.
     """
     factory = registry.import_named(target)
     kind = f"ethos:{target}"
@@ -226,10 +227,10 @@ def host(target: str) -> type[MemoryProvider]:
 
 
 def _check(kind: str, made: Any) -> None:
-    """Make sure that a provider, or its class, is of the two-method contract.
+    """Check that a provider, or its class, is of the two-method contract.
 
     Raises:
-        ConfigError: it is of the form with five methods, or lacks one of the two.
+        ConfigError: it has the form with five methods, or lacks one of the two methods.
     """
     missing = [name for name in ("prefetch", "sync") if not callable(getattr(made, name, None))]
     if missing:
@@ -243,7 +244,9 @@ def _check(kind: str, made: Any) -> None:
 
 
 def _has_five_methods(made: Any) -> bool:
-    """Say whether `sync` takes the updates first; if the names do not show it, by its methods."""
+    """Say whether `sync` takes the updates first; if its parameters' names do not show this, say
+    whether all further methods exist.
+    """
     try:
         names = [name for name in inspect.signature(made.sync).parameters if name != "self"]
     except (TypeError, ValueError):
@@ -256,10 +259,10 @@ def _has_five_methods(made: Any) -> bool:
 
 
 def updates_of(event: MemoryWritten) -> list[MemoryUpdate]:
-    """Return the updates that a write of the bus stands for, in their order.
+    """Return the updates for a write of the bus, in their order.
 
-    A ``replace`` of the bus replaces one entry, a ``replace`` of the contract the whole store. So
-    the former becomes a removal and an addition.
+    A ``replace`` of the bus replaces one entry, but that of the contract replaces the whole store.
+    So it becomes a ``remove`` and an ``add``.
     """
     updates = []
     if event.action != "add" and event.old_text.strip():
@@ -273,7 +276,7 @@ def answer_of(context: Any) -> MemoryContext:
     """Return what a prefetch returned, with an empty content for None.
 
     Raises:
-        Permanent: it is neither None nor something with a text ``content``.
+        Permanent: it is neither None nor an object with a text ``content``.
     """
     if context is None:
         return MemoryContext("")

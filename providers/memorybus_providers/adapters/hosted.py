@@ -1,4 +1,4 @@
-"""How an adapter calls the provider that it hosts: options, coroutines, deadlines, errors."""
+"""Calls hosted providers for adapters: options, coroutines, deadlines and errors."""
 
 import inspect
 import queue
@@ -14,13 +14,13 @@ from memorybus_providers.errors import Permanent, ProviderError, Transient, Unav
 from memorybus_providers.remote.loop import PrivateLoop
 
 _PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
-"""Words in the names of HTTP libraries' errors that may not come again; some are no `OSError`."""
+"""Words in the names of temporary errors of HTTP libraries, some of which are not an `OSError`."""
 
 _STATUSES = (408, 425, 429)
 
 
 def options(config: ProviderConfig) -> dict[str, Any]:
-    """Return an instance's options; ``{home}`` in a text stands for its own directory."""
+    """Return an instance's options; ``{home}`` in a text is replaced by its own directory."""
     return {key: _fill_in_home(value, config.home) for key, value in config.options.items()}
 
 
@@ -33,10 +33,10 @@ def _fill_in_home(value: Any, home: Path) -> Any:
 
 
 def classify_error(error: Exception, what: str) -> ProviderError:
-    """Return the error of the contract that a foreign error stands for (see `errors`).
+    """Return the provider's error for an error of a hosted provider (see `errors`).
 
-    An error that may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx)
-    is `Transient`, a refused connection `Unavailable`, any other `Permanent`.
+    A temporary error (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx) is
+    `Transient`, a refused connection is `Unavailable`, and any other is `Permanent`.
     """
     if isinstance(error, ProviderError):
         return error
@@ -65,9 +65,9 @@ def _status(error: Exception) -> int | None:
 
 
 class Caller:
-    """Calls methods that may be coroutines, which run on one private loop in one thread.
+    """Calls methods; those that are coroutines run on one private loop in one thread.
 
-    Safe from any thread. The loop starts with the first coroutine.
+    May be used from any thread. The loop starts with the first coroutine.
     """
 
     def __init__(self, name: str) -> None:
@@ -77,7 +77,7 @@ class Caller:
     def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:
         """Return the result of a method; await it for `deadline` seconds if it is awaitable.
 
-        The deadline of any other method is watched by the caller.
+        For any other method, the caller must watch the deadline.
 
         Raises:
             ProviderError: the method's error, classified; `Transient` after the deadline.
@@ -89,18 +89,18 @@ class Caller:
             raise classify_error(error, what) from error
 
     def close(self) -> None:
-        """Stop the loop, cancelling what still runs; safe to call twice."""
+        """Stop the loop and cancel what still runs; safe to call twice."""
         self._loop.close()
 
 
 def call_in_parallel(
     calls: Mapping[str, Callable[[], Any]], deadline: float, clock: Clock
 ) -> dict[str, Any]:
-    """Make each call in a thread of its own and return the answers within `deadline` seconds.
+    """Make each call in its own thread and return the answers within `deadline` seconds.
 
     Returns:
-        By name: the result, the exception, or a `TimeoutError`. A late call goes on in its thread,
-        and its result is thrown away.
+        The result, the exception or a `TimeoutError` of each call, by name. A late call continues
+        in its thread, and its result is dropped.
     """
     answers: queue.Queue[tuple[str, Any]] = queue.Queue()
     for name, call in calls.items():

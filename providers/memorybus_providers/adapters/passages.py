@@ -1,4 +1,4 @@
-"""Splitting a provider's text into recollections: paragraphs and items; pure."""
+"""Splits a provider's text into paragraphs and list items, which become recollections; pure."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _HEADING = re.compile(r"#{1,6}\s[^\n]*")
 def split_passages(text: str) -> list[str]:
     """Return the paragraphs and list items of a text, without headings.
 
-    A memory block takes a recollection whole or not at all, and a long text would never fit.
+    A memory block takes a recollection as a whole or not at all, so a long text would never fit.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return [

@@ -1,14 +1,14 @@
-"""The nine-member contract behind the bus: ``kind = "registry:module:Class"``.
+"""Adapts providers of the nine-member contract to the bus: ``kind = "registry:module:Class"``.
 
 `Class` (or any callable) is called without arguments and returns a provider of the contract in
-`registry_members`, or several. Each owner (agent, person and workspace) has instances of its own,
+`registry_members`, or several. Each owner (agent, person and workspace) has its own instances,
 since the contract ties an instance to a ``session_key``. The key is made of the owner and not of
 the session, so that a later session recalls what an earlier one remembered. A single provider gets
-all of the options as its configuration; if there are several, each gets the options under its name.
+all options as its configuration; if there are several, each gets the options under its name.
 One option is the adapter's own: ``compress_timeout``, the seconds that `on_compress` may take.
 
-Prefer several instances of the bus to several providers in one instance: each instance has lanes of
-its own, so that one that fails does not hold up the others.
+Several instances of the bus are better than several providers in one instance: each instance has
+its own lanes, so one that fails does not delay the others.
 """
 
 import logging
@@ -48,15 +48,15 @@ from memorybus_providers.errors import Permanent
 from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
 INSTANCES = 64
-"""Owners that are served at once; the one unused for the longest time is shut down (G10)."""
+"""The most owners with open instances; those of the least recently used are shut down (G10)."""
 
 _EVICTION = 2.0
-"""Seconds that a call waits until the instances of another owner have made room."""
+"""Seconds that a call waits until the instances of another owner are shut down."""
 
 _COMPRESS_TIMEOUT = "compress_timeout"
 
 _FOREVER = 3_600
-"""Seconds that `compress_timeout` must stay below: a lane's lease lasts as long as the call."""
+"""`compress_timeout` must be fewer seconds than this: a lane's lease lasts as long as the call."""
 
 _log = logging.getLogger("memorybus")
 
@@ -64,9 +64,10 @@ Factory = Callable[[], RegisteredProvider | Iterable[RegisteredProvider]]
 
 
 class RegistryProvider(MemoryProvider):
-    """Providers of the nine-member contract behind the bus. Blind: it takes no event id (G4).
+    """Adapts providers of the nine-member contract, which become one provider of the bus.
 
-    Their state may be files, so they stay on one host, and writes come from one thread.
+    Its delivery is ``blind``, since the contract has no event ids (G4). The state may be files, so
+    it stays on one host, and writes come from one thread.
     """
 
     placement = "local"
@@ -80,14 +81,14 @@ class RegistryProvider(MemoryProvider):
         """Read the adapter's own option.
 
         Raises:
-            ConfigError: its value is no number of seconds.
+            ConfigError: its value is not a valid number of seconds.
         """
         super().__init__(config)
         self.time_limits = {ContextCompressing: _compress_timeout(config)}
 
     @property
     def kept_alone(self) -> frozenset[StoreName]:
-        """The stores that the providers keep instead of the agent's own files.
+        """The stores that the providers keep in the place of the agent's own files.
 
         Raises:
             ProviderError: a provider cannot tell its capabilities before it is initialised.
@@ -96,11 +97,11 @@ class RegistryProvider(MemoryProvider):
         return frozenset[StoreName]().union(*stores)
 
     def open(self) -> None:
-        """Make what the instances share; an owner's instances are made when they are first needed.
+        """Make what all owners share; an owner's instances are made when they are first needed.
 
         Raises:
-            ConfigError: what the factory makes is no provider of the contract, or two have one
-                name.
+            ConfigError: the factory makes something that is not a provider of the contract, or two
+                with the same name.
         """
         private.directory(self.config.home)
         _check(self.kind, self._make_members())
@@ -121,7 +122,7 @@ class RegistryProvider(MemoryProvider):
         self._caller.close()
 
     def backup_paths(self) -> Sequence[Path]:
-        """Return the home; where else the hosted providers keep something is not known."""
+        """Return the home; other places of the hosted providers are not known."""
         return [self.config.home]
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
@@ -142,7 +143,7 @@ class RegistryProvider(MemoryProvider):
         return ""
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the passages of what the providers add to a turn, in their order.
+        """Return the passages of what the providers add to a turn, in the order of providers.
 
         They get the prompt, and the session's latest turns followed by the prompt.
         """
@@ -194,10 +195,10 @@ class RegistryProvider(MemoryProvider):
         return found
 
     def _capabilities_before_start(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
-        """Return the providers, none of them initialised, and the capabilities of each.
+        """Return new providers that are not initialised, each with its capabilities.
 
         Raises:
-            ProviderError: one cannot tell its capabilities, or cannot be made.
+            ProviderError: a provider cannot tell its capabilities, or cannot be made.
         """
         caller = Caller(self.kind)
         try:
@@ -238,7 +239,7 @@ def _check(kind: str, made: Sequence[RegisteredProvider]) -> None:
 
 
 class RegistryToolsProvider(RegistryProvider):
-    """One provider that brings tools. The model sees those that ``tool_names`` names."""
+    """A single provider that brings tools. The model sees those in its ``tool_names``."""
 
     capabilities = msgspec.structs.replace(RegistryProvider.capabilities, tools=True)
 
@@ -259,13 +260,13 @@ class RegistryToolsProvider(RegistryProvider):
         try:
             registry = self._registry(owner_of(ctx.scope))
             result = registry.call_tool(tool, arguments, ctx.deadline)
-        except Permanent as error:  # the model's mistake, or its tool's: no dead letter
+        except Permanent as error:  # the model must see the mistake; the event is not parked
             return {"error": str(error)}
         return _as_object(result)
 
 
 def host(target: str) -> type[MemoryProvider]:
-    """Return the provider class of ``registry:<target>``; `target` reads ``module:Class``.
+    """Return the provider class of ``registry:<target>``; `target` has the form ``module:Class``.
 
     Raises:
         MissingProvider, ConfigError: see `registry.import_named`.
@@ -293,7 +294,7 @@ def _tool_name(schema: Mapping[str, Any]) -> Any:
 
 
 def _as_object(result: Any) -> Mapping[str, Any]:
-    """Return a tool's result as an object; Hermes's tools answer with the JSON of one."""
+    """Return a tool's result as an object; Hermes's tools return the JSON text of one."""
     if isinstance(result, str):
         try:
             result = msgspec.json.decode(result)
@@ -303,7 +304,7 @@ def _as_object(result: Any) -> Mapping[str, Any]:
 
 
 def plain_message(message: Message) -> dict[str, str]:
-    """Return a message as the contract has it: role and text, without parts."""
+    """Return a message in the contract's form: role and text, with the parts of the text joined."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]

@@ -1,17 +1,18 @@
-"""The nine-member contract, and a registry of providers that keep it.
+"""Defines the nine-member contract, and a registry of providers that keep it.
 
 The contract is the ``MemoryProvider`` protocol of a fork of Hermes Agent (``agent/memory/`` of
 ``souhailbouardi-prog/De`` at 4ce1a79; proposed to Hermes as NousResearch/hermes-agent#3958). The
 registry here follows the rules of the fork's registry: it refuses duplicate names, drops a provider
 that is unavailable or fails at the start, asks all providers in parallel within five seconds, and
-leaves out of an answer what failed or is late. One thing differs: a failed write is not swallowed.
-The bus learns of it, and the next try calls only the providers that have not taken the write.
+leaves out of an answer what failed or is late. There is one difference: a failed write is not
+ignored. It is reported to the bus, and the next try calls only the providers that have not taken
+the write.
 
 That protocol says of ``capabilities``: ``tool_names`` are the tools that a provider adds to those
-the model sees, all of which stand in the agent's own registry of tools;
+the model sees, all of which are in the agent's own registry of tools;
 ``suppresses_local_writes`` leaves out the writes to MEMORY.md and USER.md, while
 ``on_memory_write`` is called all the same. The contract has no member that describes or runs a
-tool. For a provider that has Hermes's own two methods beside the nine (``get_tool_schemas``,
+tool. For a provider that also has Hermes's own two methods for this (``get_tool_schemas``,
 ``handle_tool_call``), these are used.
 """
 
@@ -28,16 +29,17 @@ from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classi
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 ENRICH_DEADLINE: Final = 5.0
-"""Seconds within which all providers together must have answered."""
+"""Seconds in which all providers together must answer."""
 
 COMPRESS_DEADLINE: Final = 120.0
-"""Default of the seconds that a provider may take to save what is about to be compressed."""
+"""The default of the seconds that a provider may take to save what is about to be compressed."""
 
 SHUTDOWN_DEADLINE: Final = 15.0
-"""Seconds within which all providers together must have shut down."""
+"""Seconds in which all providers together must shut down."""
 
 _REMEMBERED = 1_000
-"""Events that only some providers have taken, of which it is remembered which ones (G10)."""
+"""The most events for which it is remembered which providers have taken them, if not all have
+(G10)."""
 
 _STORES: Final[tuple[StoreName, ...]] = get_args(StoreName)
 
@@ -76,7 +78,7 @@ class RegisteredProvider(Protocol):
     def on_memory_write(
         self, action: str, target: str, content: str | None, old_text: str | None = None
     ) -> Any:
-        """Follow a write to the ``memory`` or the ``user`` store."""
+        """Apply a write to the ``memory`` or the ``user`` store."""
         ...
 
     def on_turn_complete(self, user_message: str, assistant_response: str) -> Any:
@@ -84,13 +86,13 @@ class RegisteredProvider(Protocol):
         ...
 
     def on_compress(self, messages: Sequence[Message], compression_count: int) -> Any:
-        """Save what is about to leave the window."""
+        """Save the messages that are about to leave the model's context."""
         ...
 
 
 @runtime_checkable
 class ToolProvider(Protocol):
-    """A provider that brings tools, by Hermes's two methods beside the contract."""
+    """A provider that brings tools, with Hermes's two methods in addition to the contract."""
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return OpenAI function schemas of all its tools."""
@@ -115,10 +117,10 @@ def kept_alone(capabilities: Mapping[str, Any]) -> frozenset[StoreName]:
 
 
 class Registry:
-    """The providers of one session key. Used by one thread, apart from those of `enrich_turn`.
+    """The providers of one session key. One thread uses it, and `enrich_turn` starts others.
 
     Attributes:
-        foreign_tools: tools that the providers name but do not bring.
+        foreign_tools: tools that the providers name, but do not bring.
     """
 
     def __init__(self, caller: Caller, clock: Clock = SYSTEM) -> None:
@@ -136,7 +138,7 @@ class Registry:
         """Add a provider.
 
         Raises:
-            ValueError: there is one of that name already.
+            ValueError: another provider has this name already.
             RuntimeError: `initialize_all` was called already.
         """
         if self._started:
@@ -185,13 +187,13 @@ class Registry:
     def enrich_turn(
         self, user_message: str, messages: Sequence[Message], deadline: float = ENRICH_DEADLINE
     ) -> list[tuple[str, str]]:
-        """Ask all providers in parallel and return (label, text) of those that have an answer.
+        """Ask all providers in parallel; return a label and a text for each that has an answer.
 
-        A provider that fails, is late, or still works on an earlier question is left out: none
-        holds more than one thread (G10).
+        A provider that fails, is late, or still works on an earlier question is left out, so that
+        none ever uses more than one thread (G10).
 
         Raises:
-            ProviderError: all of them failed, so that an error is not taken for "no memories".
+            ProviderError: all providers failed, which must not look like "no memories".
         """
         within = min(deadline, ENRICH_DEADLINE)
         calls = {
@@ -227,8 +229,8 @@ class Registry:
         """Call a write hook of every provider that has not taken this event yet.
 
         Raises:
-            ProviderError: the error of one that failed, after all were called; preferably a
-                `Transient` one, since another try may succeed.
+            ProviderError: at least one provider failed. It is raised after all were called; a
+                `Transient` error is preferred, since another try may succeed.
         """
         taken = self._taken.get(event_id, set())
         failed = []
@@ -255,7 +257,7 @@ class Registry:
         """Run a tool that a provider shows.
 
         Raises:
-            ProviderError: what the tool raises; `Permanent` if no provider shows such a tool.
+            ProviderError: the error of the tool; `Permanent` if no provider shows this tool.
         """
         member = self._tools.get(tool)
         if member is None:
@@ -263,7 +265,7 @@ class Registry:
         return self._call(tool, member.handle_tool_call, tool, arguments, deadline=deadline)
 
     def shutdown_all(self, deadline: float = SHUTDOWN_DEADLINE) -> None:
-        """Shut all providers down in parallel; those that take over `deadline` are not awaited."""
+        """Shut all providers down in parallel, and wait for them at most `deadline` seconds."""
         members, self._members = self._members, {}
         calls = {name: partial(self._call, name, m.shutdown) for name, m in members.items()}
         for name, answer in call_in_parallel(calls, deadline, self._clock).items():

@@ -13,7 +13,7 @@ LOCK_WAIT_MS = 5_000
 """How long a write waits for another process's transaction before it is `Transient` (G10)."""
 
 LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
-"""A memory file, or its folder, that cannot be used: its owner waits, the others go on."""
+"""Errors of a memory file or folder that cannot be used: only the writes of its owner wait."""
 
 _SCHEMA = """
 create table if not exists pending(
@@ -48,10 +48,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, unless another process is just doing so.
+    """Switch to write-ahead logging, unless another process is doing so at the moment.
 
-    SQLite does not wait for the lock that the switch needs. It is needed once, when the file is
-    new, and who holds it then is another instance that switches as well.
+    SQLite does not wait for the lock that the switch needs. The switch is needed only once, when
+    the file is new, and then only another instance that is switching can have the lock.
     """
     try:
         db.execute("pragma journal_mode = wal")
@@ -65,8 +65,8 @@ def reporting_errors(home: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into provider errors.
 
     Raises:
-        Transient: another process holds the database.
-        Unavailable: disk full, input or output error, database damaged.
+        Transient: another process has locked the database.
+        Unavailable: the disk is full, the database is damaged, or input or output fails.
         OSError: one of `LOCAL_ERRORS`, which concern one person's file.
     """
     try:

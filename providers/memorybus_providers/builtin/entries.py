@@ -1,21 +1,21 @@
-"""MEMORY.md and USER.md as text: entries, writes, what is shown. Pure functions.
+"""Reads and changes the texts of MEMORY.md and USER.md as entries, and shows them; pure.
 
 The format is that of Hermes Agent (its ``tools/memory_tool.py``): entries, which may have several
-lines, parted by a line that holds nothing but ``§``. Ours reads a little more than Hermes writes:
-blanks around the ``§``, a separator at the very start or end and CRLF line ends are understood,
-since people edit these files. What is written is always ``\\n§\\n`` between entries.
+lines, are separated by a line that contains only ``§``. Since people edit these files, more is
+accepted than Hermes writes: blanks around the ``§``, a separator at the very start or end, and CRLF
+line ends. The separator is always written as ``\\n§\\n``.
 
-Outcomes of a write, and why nothing here is an error. An event says what the agent *has* written
-to its own store; the mirror may differ from it, because a person edited it or because it began
-later. So a write that does not fit is counted, never refused, and never destroys what it does not
-surely mean:
+No outcome of a write is an error. An event says what the agent *has* written to its own store. The
+mirror may differ from that store, because a person edited it or because it was begun later. So a
+write that does not fit is counted but not refused, and removes no entry unless it clearly means it.
+The outcomes are:
 
 - ``done``: the entry was added, replaced or removed.
-- ``duplicate``: the very text is already an entry; nothing changes (Hermes does the same).
+- ``duplicate``: the same text is already an entry; nothing changes (Hermes does the same).
 - ``unmatched``: no entry contains the old text. A removal has nothing to do; a replacement's new
-  text is added, for the agent believes it remembered.
-- ``ambiguous``: different entries contain the old text and none equals it. None is touched; a
-  replacement's new text is added.
+  text is added, since the agent believes that it is remembered.
+- ``ambiguous``: different entries contain the old text, and none is equal to it. None of them is
+  changed; a replacement's new text is added.
 - ``empty``: an add or a replacement without text, which Hermes refuses; nothing changes.
 """
 
@@ -40,10 +40,10 @@ class EntryWrite(msgspec.Struct, frozen=True):
     """One write of the agent: the parts of a `MemoryWritten` that change a file.
 
     Attributes:
-        event_id: the envelope's id, named in logs instead of the text, which is private.
-        session: the session it was written in.
-        at: wall time of the event, milliseconds.
-        scope: whose session it was.
+        event_id: the envelope's id, which logs name instead of the text, since that is private.
+        session: the session in which it was written.
+        at: the wall time of the event, milliseconds.
+        scope: the owner of the session.
     """
 
     action: WriteAction
@@ -56,7 +56,7 @@ class EntryWrite(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> Entries:
-    """Return the entries of a file's text: stripped, without empty ones, in order.
+    """Return the entries of a file's text in order, stripped and without empty ones.
 
     Exact duplicates are kept: a person may have put them there.
     """
@@ -73,8 +73,8 @@ def render(entries: Iterable[str]) -> str:
 def apply_write(entries: Entries, write: EntryWrite) -> tuple[Entries, WriteOutcome]:
     """Return the entries after one write, and its outcome.
 
-    A content that itself holds a separator line becomes several entries, as it would when the
-    file is next read.
+    A content that contains a separator line becomes several entries, as it would when the file is
+    read again.
     """
     new = parse(write.content)
     if write.action == "remove":
@@ -110,7 +110,7 @@ def _replace(entries: Entries, old_text: str, new: Entries) -> tuple[Entries, Wr
 
 
 def _find(entries: Entries, old_text: str) -> tuple[int | None, WriteOutcome]:
-    """Return the index of the one entry that is meant, by Hermes's rule of unique substrings."""
+    """Return the index of the entry that is meant, by Hermes's rule of unique substrings."""
     old = old_text.replace("\r\n", "\n").replace("\r", "\n").strip()
     matches = [i for i, entry in enumerate(entries) if old and old in entry]
     if not matches:
@@ -123,7 +123,7 @@ def _find(entries: Entries, old_text: str) -> tuple[int | None, WriteOutcome]:
 
 
 def newest_within(entries: Sequence[str], limit: int) -> Entries:
-    """Return the last entries whose text fits in `limit` characters, in the file's order."""
+    """Return the last entries that together fit in `limit` characters, in the file's order."""
     kept: list[str] = []
     room = limit
     for entry in reversed(entries):
@@ -135,11 +135,11 @@ def newest_within(entries: Sequence[str], limit: int) -> Entries:
 
 
 def render_block(store: StoreName, entries: Entries, limit: int) -> str:
-    """Return a store as Hermes shows it in a system prompt; empty without entries.
+    """Return a store as Hermes shows it in a system prompt; "" if it has no entries.
 
-    The limit is enforced here and not when writing: Hermes refuses an add that would exceed it,
-    so an event over the limit has been accepted by an agent with another limit, and a mirror must
-    hold it. What does not fit is left out, oldest first, and the header says how many.
+    The limit applies here and not to writes. Hermes refuses an entry that would exceed its limit,
+    so an event over our limit was accepted by an agent with another limit, and the mirror must keep
+    it. The oldest entries that do not fit are left out, and the header says how many.
     """
     if not entries:
         return ""

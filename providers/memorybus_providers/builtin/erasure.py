@@ -1,8 +1,8 @@
-"""Which entries of the memory files are somebody's, and how they are taken out of a file.
+"""Decides which entries of the memory files belong to a scope, and takes them out of a file.
 
-A file is wholly its owner's: ``USER.md`` a person's, ``MEMORY.md`` an agent's. An entry in somebody
-else's file belongs to those whose session wrote it: what an agent noted while it spoke with a
-person belongs to both. For an entry written by hand, the writer is not known.
+All entries of a file belong to its owner: ``USER.md`` to a person, ``MEMORY.md`` to an agent. An
+entry also belongs to everybody whose session wrote it: what an agent noted while it spoke with a
+person belongs to both. If a person wrote an entry with an editor, the writer is not known.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,9 +19,9 @@ def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bo
     """Say whether an entry belongs to a scope; None if that is not known.
 
     Args:
-        place: its file, which is the scope's owner's.
-        origin: where it comes from.
-        scope: whose entries are meant.
+        place: the entry's file, whose owner is the agent or the person of the scope.
+        origin: the write that made the entry.
+        scope: the scope whose entries are erased or exported.
     """
     others = (scope.user if place.store == "memory" else scope.agent, scope.workspace)
     if others == (None, None):
@@ -35,15 +35,15 @@ def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bo
 
 
 def take_out(home: Path, place: MemoryFile, goes: Callable[[str], bool]) -> tuple[list[str], int]:
-    """Take entries out of a file; without any left, the file and its folder go.
+    """Take entries out of a file; if none is left, remove the file and its folder.
 
     Args:
-        home: the instance's.
+        home: the home of the instance.
         place: the file.
-        goes: says whether an entry goes.
+        goes: says whether an entry is taken out.
 
     Returns:
-        The entries that stay, and how many went.
+        The entries that stay, and how many were taken out.
 
     Raises:
         OSError: the file cannot be written.
@@ -59,11 +59,11 @@ def take_out(home: Path, place: MemoryFile, goes: Callable[[str], bool]) -> tupl
 
 
 def residue(unknown: int, folders: Iterable[Path]) -> tuple[str, ...]:
-    """Return what an erasure leaves, in words.
+    """Return sentences about what an erasure leaves.
 
     Args:
-        unknown: entries of which nobody knows who wrote them.
-        folders: of owners that are gone, with files in them which are not ours.
+        unknown: the number of entries whose writer is not known.
+        folders: folders of erased owners that contain other files than ours.
     """
     said = [f"{folder} holds files of somebody else's making" for folder in folders]
     if unknown:

@@ -1,9 +1,9 @@
-"""Memory files on disk: lossless reading, and a rename that happens once.
+"""Reads memory files without loss, and replaces them by a rename that happens exactly once.
 
-A pending write owns a *token*, a hidden file beside the memory file. The new text is written into
-the token and the token is renamed onto the memory file. So the token's presence says, at any crash,
-whether the write has reached the file: present, not yet; absent, already. Nothing needs to be
-guessed from the texts, which a person may have changed in between.
+A pending write owns a *token*, a hidden file next to the memory file. The new text is written into
+the token, and the token is renamed onto the memory file. So after a crash the token shows whether
+the write has reached the file: if the token exists, not yet; if not, it has. Nothing must be
+guessed from the texts, which a person may have changed meanwhile.
 """
 
 import os
@@ -21,7 +21,7 @@ _ALONE: Final = 0
 def read(file: Path) -> str:
     """Return a file's text, empty if there is none.
 
-    Bytes that are not UTF-8 (a person's editor) survive a read and a write unchanged.
+    Bytes that are not UTF-8 (from a person's editor) are the same after a read and a write.
     """
     try:
         return file.read_bytes().decode("utf-8", "surrogateescape")
@@ -35,7 +35,7 @@ def encodable(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Return `text` as `read` gave it with bytes that are not UTF-8 replaced, for display."""
+    """Return a text from `read` for display, with bytes that are not UTF-8 replaced."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -55,9 +55,9 @@ def place_token(home: Path, file: Path, seq: int) -> None:
 
 
 def consume_token(file: Path, seq: int, text: str | None) -> None:
-    """Rename the token, holding `text`, onto the file; only remove it if `text` is None.
+    """Write `text` into the token and rename it onto the file; if it is None, remove the token.
 
-    Durable when it returns. The file keeps its permissions.
+    The change is durable when this returns. The file keeps its permissions.
     """
     token = token_of(file, seq)
     if text is None:
@@ -78,7 +78,7 @@ def replace_text(home: Path, file: Path, text: str) -> None:
 
 
 def remove(file: Path) -> None:
-    """Remove a file, if it is there, and its folder, if nothing else is in it."""
+    """Remove a file if it exists, and its folder if nothing else is in it."""
     if file.parent.is_dir():
         file.unlink(missing_ok=True)
         with suppress(OSError):

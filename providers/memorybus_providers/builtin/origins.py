@@ -1,4 +1,4 @@
-"""Where entries come from: a row for each entry that an event brought."""
+"""Records where entries come from: one row for each entry that an event brought."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ class EntryOrigin(msgspec.Struct, frozen=True):
     """Where an entry comes from: the write that made it.
 
     Attributes:
-        session: the session.
-        at: when (ms).
-        agent: whose session it was; None if nobody knows, as for the next two.
-        user: with whom.
-        workspace: where.
-        event: its event's id; empty if nobody knows.
+        session: the session of the write.
+        at: its time, milliseconds.
+        agent: the agent of the session; None if it is not known, as for the next two.
+        user: the person of the session.
+        workspace: the workspace of the session.
+        event: the id of the write's event; empty if it is not known.
     """
 
     session: str = ""
@@ -38,14 +38,14 @@ class EntryOrigin(msgspec.Struct, frozen=True):
 
 
 class Origins:
-    """The rows; works inside the transaction its caller has open."""
+    """Reads and writes the rows, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read and write through `db`."""
         self._db = db
 
     def read(self, place: MemoryFile) -> dict[str, EntryOrigin]:
-        """Return where a file's entries come from, by `text_digest`."""
+        """Return the origins of a file's entries, by the `text_digest` of the entry."""
         rows = self._db.execute(
             "select entry, session, at, agent, user, workspace, event from origins "
             "where store = ? and folder = ?",
@@ -54,7 +54,7 @@ class Origins:
         return {entry: EntryOrigin(*origin) for entry, *origin in rows}
 
     def record(self, place: MemoryFile, before: Entries, writes: Iterable[EntryWrite]) -> None:
-        """Note which write made an entry: the one that it came with, however writes are batched."""
+        """Record which write made each entry; how writes are batched makes no difference."""
         for write in writes:
             for entry in parse(write.content):
                 how = "ignore" if entry in before else "replace"
@@ -83,6 +83,6 @@ def _key(place: MemoryFile) -> tuple[str, str]:
 
 
 def _columns_of(write: EntryWrite) -> tuple[str | int, ...]:
-    """Return a row's columns behind its entry."""
+    """Return the columns of a row that follow the entry."""
     owner = write.scope
     return write.session, write.at, owner.agent, owner.user, owner.workspace, write.event_id

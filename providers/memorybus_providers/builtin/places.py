@@ -1,10 +1,10 @@
-"""Where a scope's files lie. Ids are hostile data; the directory they name never is.
+"""Says where a scope's files are. Ids are hostile data; the directory names made of them are safe.
 
 ::
 
     <home>/state.db                    lanes, ledger, pending writes (see `store`)
     <home>/memory/<agent>/MEMORY.md    the agent's notes: one per agent profile, whoever speaks
-    <home>/user/<user>/USER.md         what is known of a person: one per person, whatever agent
+    <home>/user/<user>/USER.md         what is known of a person: one per person, for all agents
 
 Each directory is named by `folder_names`.
 """
@@ -30,18 +30,18 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return home / self.store / self.folder / FILES[self.store]
 
     def left_over(self, home: Path) -> Path | None:
-        """Return the folder if it is there without the file: somebody put other files into it."""
+        """Return the folder if it exists without the file: somebody put other files into it."""
         file = self.file(home)
         return file.parent if file.parent.is_dir() and not file.exists() else None
 
 
 def file_of(store: StoreName, scope: Scope) -> MemoryFile:
-    """Return where a write of `scope` goes: ``user`` follows the person, ``memory`` the agent."""
+    """Return the file for a write: ``user`` belongs to the person, ``memory`` to the agent."""
     return MemoryFile(store, folder_of(scope.user if store == "user" else scope.agent))
 
 
 def readable_files(home: Path, agent: str | None, user: str | None) -> tuple[MemoryFile, ...]:
-    """Return the files a recall may read; None stands for every owner that has one."""
+    """Return the files that a recall may read; None means every owner that has a file."""
     owners: tuple[tuple[StoreName, str | None], ...] = (("memory", agent), ("user", user))
     return tuple(
         MemoryFile(store, folder)

@@ -1,4 +1,4 @@
-"""The hooks that memorybus calls: MEMORY.md and USER.md as a provider."""
+"""The hooks that memorybus calls, with MEMORY.md and USER.md as the memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -39,7 +39,7 @@ from memorybus_providers.digests import key_of, paired
 
 
 class BuiltinOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The instance's table in ``memorybus.toml``; limits are characters, as in Hermes."""
+    """The options of an instance in ``memorybus.toml``; the limits are characters, as in Hermes."""
 
     memory_limit: int = 2_200
     user_limit: int = 1_375
@@ -52,7 +52,7 @@ _DESCRIPTIONS = {
 
 
 class BuiltinProvider(TransactionalProvider):
-    """MEMORY.md per agent profile and USER.md per person."""
+    """Keeps one MEMORY.md for each agent profile, and one USER.md for each person."""
 
     kind: ClassVar[str] = "builtin"
     placement: ClassVar[Placement] = "local"
@@ -95,8 +95,8 @@ class BuiltinProvider(TransactionalProvider):
     def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
         """Return a pair for each file: ``memory/<agent>`` and ``user/<person>``.
 
-        In it are the entries in their order, and where each comes from. What a person wrote into a
-        file by hand is of no event: a state with it differs from its rebuild (G8).
+        It covers the entries in their order, and the session and time of each. What a person wrote
+        into a file with an editor comes from no event, so that state differs from its rebuild (G8).
         """
         found = readable_files(self.config.home, None, None)
         return paired(
@@ -127,9 +127,9 @@ class BuiltinProvider(TransactionalProvider):
         return self._store.transaction(fence)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Collect the write; it is applied to the file as it stands when the batch commits.
+        """Collect the write; it is applied to what the file contains when the batch is committed.
 
-        One to a store that another provider keeps alone is not mirrored.
+        A write to a store that another provider keeps alone is not mirrored.
         """
         if event.store in self.config.kept_elsewhere:
             return
@@ -145,7 +145,7 @@ class BuiltinProvider(TransactionalProvider):
         self._store.write(file_of(event.store, ctx.scope), write)
 
     def outcomes(self) -> Mapping[WriteOutcome, int]:
-        """Return how many writes ended in which way (see `entries`)."""
+        """Return how many writes had each outcome (see `entries`)."""
         return self._store.outcomes()
 
     # -- what is kept of somebody -------------------------------------------------------------
@@ -154,7 +154,7 @@ class BuiltinProvider(TransactionalProvider):
         """Erase a scope's files, and what its sessions wrote into the files of others.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: a file or the database cannot be written.
         """
         return self._store.erase(scope)
@@ -167,7 +167,7 @@ class BuiltinProvider(TransactionalProvider):
                     yield _stored_memory(place, text, origin)
 
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
-        """Yield whose sessions wrote entries; what was written by hand is nobody's here."""
+        """Yield the owners whose sessions wrote entries; entries from an editor have no owner."""
         return self._store.owners(after or ("", "", ""))
 
     # -- recall -------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ class BuiltinProvider(TransactionalProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the entries that share a word with the query, best first.
 
-        Reads without a lock and sees what is committed, also before it has reached its file. The
-        workspace is not looked at: neither store is split by it.
+        It reads without a lock, and sees writes that are committed but have not reached their file.
+        The workspace does not matter, since neither store is split by it.
         """
         found = [
             pair
@@ -189,9 +189,9 @@ class BuiltinProvider(TransactionalProvider):
         ]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return the stores of this agent and this person, as Hermes does.
+        """Return the stores of this agent and this person, as Hermes shows them.
 
-        A scope of everyone's names nobody, so it has no block.
+        A scope without an agent or a person has no block for it.
         """
         options = self._options
         shown: tuple[tuple[StoreName, str, int], ...] = (
@@ -215,13 +215,13 @@ class BuiltinProvider(TransactionalProvider):
 
 
 def _encodable(scope: Scope) -> Scope:
-    """Return a scope that can be stored, whatever it holds."""
+    """Return a scope whose names can be stored, whatever characters they have."""
     agent, user, workspace = map(encodable, (scope.agent, scope.user, scope.workspace))
     return Scope(agent=agent, user=user, workspace=workspace)
 
 
 def _stored_memory(place: MemoryFile, text: str, origin: EntryOrigin) -> StoredMemory:
-    """Return an entry as it is exported; whose file it is in, if its writer is not known."""
+    """Return an entry for an export; if its writer is not known, it names the file's owner."""
     owner = {"memory": "agent", "user": "user"}[place.store]
     agent, user = (
         held if held is not None else place.folder if owner == part else ""
@@ -234,6 +234,6 @@ def _stored_memory(place: MemoryFile, text: str, origin: EntryOrigin) -> StoredM
 
 
 def _recollection(text: str, origin: EntryOrigin, score: float, query: str | None) -> Recollection:
-    """Return an entry as it is recalled; with why, if the query is given."""
+    """Return an entry as a recollection, with an explanation if `query` is given."""
     why = None if query is None else Why(matched_words(text, query), parts={"words": score})
     return Recollection(text, origin.session, origin.at, score=score, event=origin.event, why=why)

@@ -1,7 +1,7 @@
-"""Which entries answer a query: terms they share, rare ones counting more. Pure functions.
+"""Ranks the entries that share terms with a query; rare terms count more; pure.
 
-A query is read as the stores of facts read it (`language.query`): without the stop words of its
-language, and with the forms of its words.
+A query is read in the same way as for the stores of facts (`language.query`): without the stop
+words of its language, and with the forms of its words.
 """
 
 import math
@@ -20,9 +20,9 @@ _WORD = re.compile(r"\w+")
 def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
     """Return (score, index) of the entries that share a term with the query, best first.
 
-    An entry without a shared term is left out: the budget of a memory block is shared by all
-    providers. A query of stop words only ("what do you have?") asks for everything, newest first,
-    with score 0.
+    An entry without a shared term is left out, since all providers share the budget of a memory
+    block. A query of stop words only ("what do you have?") asks for everything: all entries are
+    returned with the score 0, the newest first.
     """
     question = parse_question(*split_prompt(query))
     if not question.terms:
@@ -39,13 +39,13 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
 
 
 def matched_words(entry: str, query: str) -> tuple[str, ...]:
-    """Return the words of an entry that a query asked for, as the entry spells them."""
+    """Return the words of an entry that a query asks for, as the entry spells them."""
     question = parse_question(*split_prompt(query))
     return tuple(filter(question.asks_for, dict.fromkeys(_WORD.findall(entry))))
 
 
 def _terms_held(entry: str, question: Question) -> frozenset[str]:
-    """Return the stems of the terms of which an entry holds a form.
+    """Return the stems of the terms of which an entry contains a form.
 
     Words are compared in the likeliest language of the question and in English: a store of twenty
     entries does not show which of many possible languages is meant.

@@ -1,22 +1,22 @@
-"""The redo log: checkpoint, ledger and pending writes in one SQLite transaction, then the files.
+"""Commits checkpoint, ledger and pending writes in one SQLite transaction, then writes the files.
 
-A batch goes through these steps, all but the last under the database's write lock:
+A batch has these steps:
 
-1. the lane's epoch is checked; hooks only collect their writes;
-2. a token is placed beside each file that will change (see `files`);
-3. one commit: ledger, checkpoint, and per file one row of pending writes;
-4. under the lock again: read the file *as it stands*, apply the row's writes, rename; then the row
-   is deleted.
+1. under the database's write lock, the lane's epoch is checked, and hooks only collect writes;
+2. a token is placed next to each file that will change (see `files`);
+3. one commit stores ledger, checkpoint, and for each file one row of pending writes;
+4. under the lock again, the *present* file is read, the row's writes are applied to it, and the
+   token with the new text is renamed onto it; then the row is deleted.
 
-What is pending is a list of writes and not the file's new text, so that whatever a person changed
-before step 4, also while the worker was down after step 3, is kept: the writes are applied to the
-person's text. A crash before 3 leaves nothing but a token no row knows of; a crash after it is
-repaired at the next `open` or transaction of any process: rows whose token is there are applied,
-rows whose token is gone are done. So a write is never doubled and never lost (G4), also at a power
-failure: the commit is synced before the rename, the rename before the row is deleted.
+A row contains writes and not the file's new text, so that nothing is lost of what a person changes
+before step 4, even while the worker is down after step 3: the writes are applied to the person's
+text. A crash before step 3 leaves only a token without a row. A crash after it is repaired at the
+next `open` or transaction of any process: rows whose token exists are applied, and the others are
+done. So a write is never doubled and never lost (G4), even at a power failure: the commit is synced
+before the rename, and the rename before the row is deleted.
 
-Known limits: what an editor saves in the instant between step 4's read and its rename is
-overwritten; a symbolic link in a memory file's place is replaced by a file.
+Known limits: what an editor saves between the read and the rename of step 4 is overwritten, and a
+symbolic link in the place of a memory file is replaced by a file.
 """
 
 import logging
@@ -67,7 +67,7 @@ _decode = msgspec.msgpack.Decoder(prepared(tuple[EntryWrite, ...])).decode
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """Committed writes to one file; ``seq`` is unique for ever."""
+    """Committed writes to one file; a ``seq`` is never used twice."""
 
     seq: int
     place: MemoryFile
@@ -78,7 +78,7 @@ class BuiltinStore:
     """The files of one home and their database. One thread at a time."""
 
     def __init__(self, home: Path, crash: CrashPoint) -> None:
-        """Remember where; nothing is touched before `open`."""
+        """Prepare; nothing is read or written before `open`."""
         self._home = home
         self._crash = crash
         self._connection: sqlite3.Connection | None = None
@@ -98,10 +98,10 @@ class BuiltinStore:
     # -- life ---------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Open the database, create what is missing, repair what a crash left.
+        """Open the database, create what is missing, and repair what a crash left.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: the directory or the database cannot be used; the message says why.
         """
         with reporting_errors(self._home):
@@ -122,13 +122,13 @@ class BuiltinStore:
 
     @contextmanager
     def transaction(self, fence: Fence) -> Iterator[Transaction]:
-        """Commit collected writes with ledger and checkpoint, then bring them to their files.
+        """Commit collected writes with ledger and checkpoint, then write them into their files.
 
         Raises:
             StaleEpoch: the store has seen a newer owner of the lane.
             Transient: the database is locked.
-            Unavailable: the disk is full or a file cannot be written. Raised after the commit, it
-                means that the ledger already holds the events; the next transaction goes on.
+            Unavailable: the disk is full or a file cannot be written. If the commit was made, the
+                ledger already contains the events, and the next transaction writes the files.
         """
         self.settle()
         self._collected = {}
@@ -150,7 +150,7 @@ class BuiltinStore:
         self._collected.setdefault(place, []).append(write)
 
     def settle(self) -> None:
-        """Bring every committed write to its file; the file is written once per transaction."""
+        """Write every committed write into its file, each file once per transaction."""
         with reporting_errors(self._home):
             if not self._pending():
                 return
@@ -160,7 +160,7 @@ class BuiltinStore:
                     self._settle_place(place, [row for row in rows if row.place == place])
 
     def _settle_place(self, place: MemoryFile, rows: list[Pending]) -> None:
-        """Write one file. One that cannot be written waits; other people's go on."""
+        """Write one file; if it cannot be written, its writes wait, and other files are written."""
         try:
             for row in rows:
                 self._write_file(row)
@@ -196,7 +196,7 @@ class BuiltinStore:
             return
         before = parse(files.read(file))
         after, _ = apply_writes(before, row.writes)
-        # An unchanged list leaves the file as the person formatted it.
+        # If the entries are the same, the file stays as the person formatted it.
         files.consume_token(file, row.seq, None if after == before else render(after))
         self._crash("builtin.after_file")
 
@@ -208,10 +208,10 @@ class BuiltinStore:
     # -- erasing ------------------------------------------------------------------------------
 
     def erase(self, scope: RecallScope) -> Residue:
-        """Take what is a scope's out of the files and the database, so that no byte is left.
+        """Take all of a scope out of the files and the database, so that no byte of it is left.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
             Unavailable: a file or the database cannot be written.
         """
         self.settle()
@@ -231,7 +231,7 @@ class BuiltinStore:
         return Residue(erased, erasure.residue(unknown, strange))
 
     def _erase_from(self, place: MemoryFile, scope: RecallScope) -> tuple[int, int]:
-        """Return how many entries of a file went, and of how many nobody knows whose they are."""
+        """Return how many entries of a file were erased, and how many have no known writer."""
         origins = self._origins.read(place)
 
         def is_theirs(entry: str) -> bool | None:
@@ -249,10 +249,10 @@ class BuiltinStore:
             return ledger.progress(self._db, lane)
 
     def entries(self, place: MemoryFile) -> Entries:
-        """Return the entries as they stand, committed but unwritten ones included.
+        """Return the present entries of a file, including committed ones that are not yet in it.
 
-        Takes no lock. A rename under way is noticed by its token, which vanishes; every try thus
-        sees fewer tokens, so the loop ends.
+        This takes no lock. If a write reaches the file meanwhile, its token disappears, and the
+        file is read again. Each try sees fewer tokens, so the loop ends.
         """
         file = place.file(self._home)
         with reporting_errors(self._home):
@@ -266,17 +266,17 @@ class BuiltinStore:
         return apply_writes(parse(text), (write for row in rows for write in row.writes))[0]
 
     def origins(self, place: MemoryFile) -> dict[str, EntryOrigin]:
-        """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
+        """Return the origins of a file's entries, by `text_digest`, without those of people."""
         with reporting_errors(self._home):
             return self._origins.read(place)
 
     def owners(self, after: tuple[str, str, str]) -> Iterator[MemoryOwner]:
-        """Yield whose sessions brought entries, behind one."""
+        """Yield the owners after `after` whose sessions brought entries."""
         with reporting_errors(self._home):
             yield from self._origins.owners(after)
 
     def outcomes(self) -> dict[WriteOutcome, int]:
-        """Return how many writes ended in which way, since the store began."""
+        """Return how many writes had each outcome since the store was made."""
         with reporting_errors(self._home):
             return dict(self._db.execute("select outcome, n from outcomes"))
 
@@ -307,7 +307,7 @@ class BuiltinStore:
         )
 
     def _repair_unless_busy(self) -> None:
-        # Whoever holds the lock settles for us, and a reader must not wait for a writer.
+        # A process that has the lock writes the files itself, and a reader must not wait for it.
         self._db.execute("pragma busy_timeout = 0")
         try:
             self.settle()

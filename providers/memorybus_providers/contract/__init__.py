@@ -1,4 +1,4 @@
-"""The contract of a provider as tests: subclass `ProviderContract` and let pytest run it.
+"""Tests whether a provider keeps its contract: subclass `ProviderContract` and run pytest.
 
 ::
 
@@ -9,20 +9,21 @@
         def make_provider(self, tmp_path):
             return NotesProvider(ProviderConfig(name="notes", home=tmp_path))
 
-A provider is tested for what it declares; rules about anything else are skipped, with the reason.
-The rules, each a test with one sentence, by module:
+A provider is tested for what it declares; tests of anything else are skipped, and pytest shows why.
+Each rule is a test, whose docstring states it in one sentence. The modules are:
 
 - ``declared``: kind, delivery class, capabilities, hooks, tools and options are well formed and
   agree with each other; a provider can be shut down at any time.
 - ``once``: an event's effect happens once; a stale owner changes nothing (G4, G5).
-- ``recalled``: a recall finds the asker's memories and no others, in time, whatever the text.
-- ``digested``: the digest stands for the state, in any order of keys (G8).
-- ``retracted``: what was retracted is gone, and nothing else.
-- ``forgotten``: an erasure takes all of a scope and no more; an export yields what it would take.
-- ``bulk``: several turns in one call are remembered as they would be one by one.
+- ``recalled``: for any text, a recall finds in time the asker's memories and no others.
+- ``digested``: the digest represents the state, in any order of keys (G8).
+- ``retracted``: what was retracted is gone, and nothing else is.
+- ``forgotten``: an erasure removes all of a scope and nothing else; an export yields what an
+  erasure would remove.
+- ``bulk``: several turns in one call are remembered as if each came in its own call.
 
-``rules`` has what an author supplies or overrides, ``samples`` the events that are applied.
-See ``docs/providers.md``.
+``rules`` has the methods that an author supplies or overrides, and ``samples`` the events that are
+applied. See ``docs/providers.md``.
 """
 
 try:
@@ -47,8 +48,8 @@ __all__ = ["ContractBroken", "ProviderContract"]
 class ProviderContract(
     DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules, ForgetRules, BulkRules
 ):
-    """All rules. Define `make_provider`; override `remember` or `state` if they do not fit.
+    """The tests of all rules. Define `make_provider`; override `remember` or `state` if needed.
 
-    Every test takes pytest's ``tmp_path`` alone and fails with `ContractBroken`, whose message
-    names what was declared and what was seen.
+    Every test takes only pytest's ``tmp_path``, and fails with `ContractBroken`, whose message says
+    what was declared and what was seen.
     """

@@ -1,4 +1,4 @@
-"""Rules of bulk calls: several turns at once are remembered as they would be one by one.
+"""Rules of bulk calls: several turns in one call are remembered as if each had its own call.
 
 They are skipped for a provider that does not define `sync_turns`, or whose memories are not found
 word for word.
@@ -26,7 +26,7 @@ _ELSEWHERE = SessionRef(id="another-session", root="another-session")
 
 
 class BulkRules(Rules):
-    """What `sync_turns` remembers is what `sync_turn` would."""
+    """A provider remembers the same with `sync_turns` as with `sync_turn` for each turn."""
 
     def test_turns_in_bulk_are_as_one_by_one(self, tmp_path: Path) -> None:
         """Turns of several sessions and people leave the same state in one call as in several."""
@@ -64,7 +64,7 @@ class BulkRules(Rules):
 
 
 def _turns() -> Sequence[SampleStep]:
-    """Return turns of two sessions, one of them another person's."""
+    """Return turns of two sessions, of which one belongs to another person."""
     turns = [
         TurnCompleted(user=f"I saw a {word}.", assistant="Noted.", ordinal=n)
         for n, word in enumerate(_WORDS)

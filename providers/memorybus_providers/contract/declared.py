@@ -1,4 +1,4 @@
-"""Rules of declaration: delivery class, capabilities, hooks, tools, options, shutdown."""
+"""Rules of what a provider declares: delivery class, capabilities, hooks, tools and options."""
 
 import inspect
 import re
@@ -56,7 +56,7 @@ class DeclaredRules(Rules):
         )
 
     def test_delivery_agrees_with_the_base_class(self, tmp_path: Path) -> None:
-        """Exactly the subclasses of TransactionalProvider call themselves transactional (G4)."""
+        """A provider is declared transactional exactly if it is a TransactionalProvider (G4)."""
         provider = self.make_provider(tmp_path)
         is_one = isinstance(provider, TransactionalProvider)
         says_so = provider.delivery == "transactional"
@@ -67,7 +67,7 @@ class DeclaredRules(Rules):
         )
 
     def test_capabilities_agree_with_the_overridden_hooks(self, tmp_path: Path) -> None:
-        """A declared event has its hook, an overridden hook is declared: none is never called."""
+        """A declared event has its hook, and an overridden hook is declared and so called."""
         provider = self.make_provider(tmp_path)
         can = provider.capabilities
         require(isinstance(can, Capabilities), f"capabilities must be Capabilities, not {can!r}")
@@ -98,20 +98,20 @@ class DeclaredRules(Rules):
                 require(False, f"{name}{signature} is called with {count} arguments: {error}")
 
     def test_tool_schemas_are_valid_before_open(self, tmp_path: Path) -> None:
-        """Tools have distinct names, descriptions and object parameters, known before open."""
+        """Tools have different names, descriptions and object parameters, already before open."""
         schemas = self.make_provider(tmp_path).get_tool_schemas()
         names = [_check_tool(schema) for schema in schemas]
         require(len(names) == len(set(names)), f"tool names repeat: {names}")
 
     def test_reading_tools_are_tools(self, tmp_path: Path) -> None:
-        """What is declared as only reading is among the tools: a misspelt name would write."""
+        """Names declared as reading tools are names of tools: a misspelt one would be a writer."""
         provider = self.make_provider(tmp_path)
         names = {_check_tool(schema) for schema in provider.get_tool_schemas()}
         strangers = provider.capabilities.reading_tools - names
         require(not strangers, f"reading_tools names what is no tool: {sorted(strangers)}")
 
     def test_config_schema_is_well_formed(self, tmp_path: Path) -> None:
-        """Every option has a distinct key and a description, and is plain data."""
+        """Every option has its own key and a description, and is plain data."""
         schema = self.make_provider(tmp_path).get_config_schema() or ()
         for field in schema:
             for part in ("key", "description"):
@@ -133,7 +133,7 @@ class DeclaredRules(Rules):
             pass
 
     def test_backup_paths_exist_after_a_write(self, tmp_path: Path) -> None:
-        """A local provider names the files that hold its state, and they are there."""
+        """A local provider names the files that contain its state, and they exist."""
         with self.opened(tmp_path) as provider:
             feed(provider, steps(self.remember(provider, "backup")))
             paths = provider.backup_paths()

@@ -1,4 +1,4 @@
-"""Rules of the digest: equal for the same events in any order of keys, another for other events.
+"""Rules of the digest: the same events in any order of keys give the same one, others another.
 
 They are skipped for a provider without a digest.
 """
@@ -23,13 +23,13 @@ from memorybus_providers.contract.samples import (
 
 _ELSEWHERE = SessionRef(id="another-session", root="another-session")
 _LATER = 100
-"""A number behind those of `every_event`."""
+"""A number that is higher than all that `every_event` uses."""
 
 Pairs = list[tuple[str, str]]
 
 
 class DigestRules(Rules):
-    """The digest stands for the whole state, and for nothing else (G8)."""
+    """The digest represents the whole state, and nothing else (G8)."""
 
     def test_the_same_events_give_the_same_digest(self, tmp_path: Path) -> None:
         """Two instances with the same events, differently batched, have the same digest (G8)."""
@@ -39,7 +39,7 @@ class DigestRules(Rules):
         require(one == two, f"the same events gave {_differing(one, two)}")
 
     def test_another_event_gives_another_digest(self, tmp_path: Path) -> None:
-        """What can be remembered changes the digest (G8)."""
+        """An event that is remembered changes the digest (G8)."""
         given = self._story(tmp_path, "the first")
         more = self._story(tmp_path, "one thing more", first=_LATER)[-1:]
         before = self._digest(tmp_path / "one", given)
@@ -47,7 +47,7 @@ class DigestRules(Rules):
         require(before != after, "one thing more was remembered, and the digest is the same")
 
     def test_the_order_of_unrelated_keys_does_not_matter(self, tmp_path: Path) -> None:
-        """Whichever of two unrelated keys came first, the digest is the same (G8)."""
+        """The digest is the same, whichever of two unrelated keys comes first (G8)."""
         here = self._story(tmp_path, "here")
         there = self._story(tmp_path, "there", OTHERS, _ELSEWHERE, _LATER)
         one = self._digest(tmp_path / "one", here, there)
@@ -55,7 +55,7 @@ class DigestRules(Rules):
         require(one == two, f"another order of unrelated keys gave {_differing(one, two)}")
 
     def test_a_digest_is_in_order_and_can_be_had_in_parts(self, tmp_path: Path) -> None:
-        """Keys rise, none comes twice, and what lies above a key is the rest of the list (G8)."""
+        """Keys ascend without repeats, and the digest after a key is the rest of the list (G8)."""
         here = self._story(tmp_path, "here")
         there = self._story(tmp_path, "there", OTHERS, _ELSEWHERE, _LATER)
         with self._opened_digesting(tmp_path) as provider:
@@ -76,7 +76,7 @@ class DigestRules(Rules):
         session: SessionRef = SESSION,
         first: int = 1,
     ) -> list[SampleStep]:
-        """Return one event of each type, and one that is certainly remembered."""
+        """Return one event of each type, and one that every provider remembers."""
         provider = self.make_provider(tmp_path)
         events = (*every_event(text), self.remember(provider, text + " and kept"))
         return [SampleStep(n, event, scope, session) for n, event in enumerate(events, first)]

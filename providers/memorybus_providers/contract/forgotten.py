@@ -1,7 +1,7 @@
 """Rules of erasure and export: all memories of an owner, and none of another's.
 
-They are skipped for a provider that does not declare `forgets` or `exports`. Those that look at
-recalls are also skipped for one that recalls nothing, or not word for word.
+They are skipped for a provider that does not declare `forgets` or `exports`. Those that recall are
+also skipped for a provider that does not recall, or not word for word.
 """
 
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ _ASKED: Final[tuple[tuple[RecallScope, tuple[Scope, ...], Scope], ...]] = (
     (RecallScope(HERE.agent, None, None), (HERE, OTHER_USER), OTHERS),
     (RecallScope.own(HERE), (HERE,), OTHER_USER),
 )
-"""For each erased scope: the owners whose memories it takes, and one whose memories stay."""
+"""Scopes to erase, each with the owners whose memories are erased, and one whose memories stay."""
 
 
 class ForgetRules(Rules):
-    """An erasure takes all of a scope and nothing else; an export shows what it would take."""
+    """An erasure removes all of a scope and nothing else; an export shows what it would remove."""
 
     def test_what_is_forgotten_is_not_recalled(self, tmp_path: Path) -> None:
         """A person's or an agent's memories are erased, also for a later instance; others' stay."""
@@ -54,7 +54,7 @@ class ForgetRules(Rules):
                 require(self._recalls(provider, _KEPT, stays), f"{asked} erased {stays}, too")
 
     def test_what_is_forgotten_leaves_no_byte(self, tmp_path: Path) -> None:
-        """No file of a local provider holds an erased text, unless the residue says so."""
+        """No file of a local provider contains an erased text, unless the residue says so."""
         with self._opened_forgetting(tmp_path) as lane:
             if lane.placement != "local":
                 pytest.skip("its state is no file here")
@@ -67,7 +67,7 @@ class ForgetRules(Rules):
         require(residue.remains or not found, f"an erased text is still in {found}")
 
     def test_a_forgotten_scope_is_as_if_it_had_never_been(self, tmp_path: Path) -> None:
-        """The state is that of a history without the scope's events (G8)."""
+        """After an erasure the state is as if the scope's events had never been applied (G8)."""
         states: list[object] = []
         for forgets in (True, False):
             with self._opened_forgetting(tmp_path / str(forgets)) as provider:
@@ -82,7 +82,7 @@ class ForgetRules(Rules):
         require(states[0] == states[1], f"an erasure left {states[0]}, not {states[1]}")
 
     def test_a_lane_goes_on_after_an_erasure(self, tmp_path: Path) -> None:
-        """What another instance erased stays away, and what is said afterwards is remembered."""
+        """A lane never restores what another instance erased, and remembers what is said later."""
         with self._opened_forgetting(tmp_path) as lane:
             feed(lane, [self._step_about(lane, 1, _GONE, HERE)])
             with self._opened_forgetting(tmp_path) as provider:
@@ -92,7 +92,7 @@ class ForgetRules(Rules):
             require(self._recalls(lane, _LATER, HERE), "after an erasure a lane remembers nothing")
 
     def test_an_erasure_may_come_twice(self, tmp_path: Path) -> None:
-        """To erase what is not there, or not there any more, is no error."""
+        """It is no error to erase a scope that is empty or was erased already."""
         with self._opened_forgetting(tmp_path) as provider:
             _forget(provider, _PERSON)
             feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
@@ -101,7 +101,7 @@ class ForgetRules(Rules):
             require(not residue.erased, f"there was nothing, and {residue.erased} were erased")
 
     def test_an_export_yields_what_is_kept_of_a_scope(self, tmp_path: Path) -> None:
-        """An export has each text of the scope with its owner, and none of anybody else's."""
+        """An export has each text of the scope with its owner, and no text of anybody else."""
         with self._opened_exporting(tmp_path) as provider:
             feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
             feed(provider, [self._step_about(provider, 2, _KEPT, OTHER_USER)])
@@ -122,7 +122,7 @@ class ForgetRules(Rules):
             require(not list(provider.export(_PERSON)), "an export still has what was erased")
 
     def test_owners_are_those_of_whom_something_is_kept(self, tmp_path: Path) -> None:
-        """Each owner is named once, in order, also from the middle; who was forgotten is not."""
+        """Owners are listed once, in order, from any point; a forgotten owner is not listed."""
         with self._opened_exporting(tmp_path) as provider:
             if provider.owners() is None:
                 pytest.skip("cannot tell whose memories it keeps")
@@ -155,7 +155,7 @@ class ForgetRules(Rules):
 
     @contextmanager
     def _opened_exporting(self, home: Path) -> Iterator[MemoryProvider]:
-        """Open an instance, or skip the test if it exports nothing that is known word for word."""
+        """Open an instance, or skip the test if it does not export texts word for word."""
         with self.opened(home) as provider:
             if not (provider.capabilities.exports and self.verbatim):
                 pytest.skip("no verbatim export")
@@ -186,5 +186,5 @@ def _files(home: Path) -> Iterator[Path]:
 
 
 def _holds(path: Path, word: str) -> bool:
-    """Say whether a file holds a word's stem, however it is spelled."""
+    """Say whether a file contains a word without its ending, in upper or lower case."""
     return word[:-2].encode() in path.read_bytes().lower()

@@ -1,4 +1,4 @@
-"""Rules of delivery: an effect happens once, for the current owner alone (G4, G5)."""
+"""Rules of delivery: an effect happens once, and only the current owner causes it (G4, G5)."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ class OnceRules(Rules):
     """Replays change nothing, stale owners change nothing, a rollback leaves nothing."""
 
     def test_the_same_events_again_change_nothing(self, tmp_path: Path) -> None:
-        """A lane that starts over applies nothing twice, also after a restart (G4)."""
+        """A lane that begins again applies nothing twice, even after a restart (G4)."""
         given = steps(*every_event(f"{_WORD} again"))
         with self.opened(tmp_path) as provider:
             if provider.delivery not in {"transactional", "keyed"}:
@@ -44,7 +44,7 @@ class OnceRules(Rules):
             require(self.state(provider, _WORD) == before, "after a restart they changed it")
 
     def test_a_lookup_knows_what_the_backend_holds(self, tmp_path: Path) -> None:
-        """A ``lookup`` provider tells an event it holds from one it does not (G4)."""
+        """A ``lookup`` provider distinguishes events that it stored from others (G4)."""
         with self.opened(tmp_path) as provider:
             if provider.delivery != "lookup":
                 pytest.skip(f"delivery is {provider.delivery!r}")
@@ -57,7 +57,7 @@ class OnceRules(Rules):
             _require_knows(provider, sent, unsent)
 
     def test_the_ledger_knows_what_was_applied(self, tmp_path: Path) -> None:
-        """Ids recorded in a transaction, and only they, are known to all later ones (G4)."""
+        """Later transactions know exactly the ids that were recorded in a transaction (G4)."""
         given = steps(*every_event(_WORD))
         ids = [step.event_id for step in given]
         with self.opened_transactional(tmp_path) as provider:
@@ -69,7 +69,7 @@ class OnceRules(Rules):
             )
 
     def test_an_event_at_a_new_position_is_known(self, tmp_path: Path) -> None:
-        """An event that comes again further on in the log is found by its id (G4)."""
+        """An event that comes again later in the log is found by its id (G4)."""
         with self.opened_transactional(tmp_path) as provider:
             given = steps(self.remember(provider, _WORD))
             feed(provider, given)
@@ -81,7 +81,7 @@ class OnceRules(Rules):
             require(self.state(provider, _WORD) == before, "recording it again changed the state")
 
     def test_progress_is_what_was_recorded_last(self, tmp_path: Path) -> None:
-        """A lane's progress is None at first, then grows with each commit, lane by lane (G4)."""
+        """A lane's progress is None at first, and then what its last commit recorded (G4)."""
         given = steps(*every_event(_WORD))
         with self.opened_transactional(tmp_path) as provider:
             require(provider.progress(LANE) is None, "a fresh store knows a lane's progress")
@@ -93,7 +93,7 @@ class OnceRules(Rules):
             _require_progress(provider, progress_at(given[4]))
 
     def test_a_rolled_back_transaction_leaves_nothing(self, tmp_path: Path) -> None:
-        """An exception inside takes back effects, ledger and checkpoint alike (G4)."""
+        """An exception in a transaction undoes its effects, ledger and checkpoint (G4)."""
         first, *rest = steps(*every_event(f"{_WORD} abandoned"))
         with self.opened_transactional(tmp_path) as provider:
             feed(provider, [first])

@@ -1,4 +1,4 @@
-"""Rules of recall: it finds only the asker's memories, in time, whatever the text."""
+"""Rules of recall: for any text, it finds only the asker's memories, and within its deadline."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class RecallRules(Rules):
     """Recall finds the asker's memories and no others, and any text is safe."""
 
     def test_recall_finds_what_was_remembered(self, tmp_path: Path) -> None:
-        """A question in natural words that shares words with a memory finds it."""
+        """A question that shares words with a memory finds it."""
         with self.opened_recalling(tmp_path) as provider:
             feed(provider, steps(self.remember(provider, _REMEMBERED)))
             require(self._finds(provider, HERE), "what was remembered is not recalled")
@@ -63,7 +63,7 @@ class RecallRules(Rules):
                 require(found is expected, f"as of {moment}, {AT} being when it was said: {found}")
 
     def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
-        """Nothing outside the asking scope is returned; None asks for everyone's."""
+        """Nothing outside the scope of a recall is returned; None means everyone's memories."""
         with self.opened_recalling(tmp_path) as provider:
             feed(provider, steps(self.remember(provider, _REMEMBERED)))
             for scope in (OTHER_USER, OTHERS):
@@ -71,7 +71,7 @@ class RecallRules(Rules):
             require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
 
     def test_recall_keeps_workspaces_apart(self, tmp_path: Path) -> None:
-        """A turn is recalled in its own workspace alone; the empty one is one like any other.
+        """A turn is recalled only in its own workspace; the empty name is a workspace like others.
 
         Writes to the two stores are not tested: they belong to the agent or to the person.
         """
@@ -85,7 +85,7 @@ class RecallRules(Rules):
                 _require_only(self._recall(provider, _in(where)), f"number{n}", repr(where))
 
     def test_recall_keeps_hostile_ids_apart_and_at_home(self, tmp_path: Path) -> None:
-        """Ids of any characters are scopes of their own and name no path outside the home."""
+        """Ids may have any characters; each is its own scope, and none leads out of the home."""
         home = tmp_path / "home"
         home.mkdir()
         with self.opened_recalling(home) as provider:
@@ -107,7 +107,7 @@ class RecallRules(Rules):
             _require_plain(self._recall(provider, HERE, "lone \ud800 surrogate"), "a surrogate")
 
     def test_prefetch_keeps_its_deadline(self, tmp_path: Path) -> None:
-        """A recall is answered within its deadline, also for a query of 100,000 characters."""
+        """A recall is answered within its deadline, even for a query of 100,000 characters."""
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.recall:
                 pytest.skip("no recall")
@@ -119,7 +119,7 @@ class RecallRules(Rules):
                 require(took <= self.deadline, f"prefetch took {took:.2f} s of {self.deadline} s")
 
     def test_an_unknown_tool_is_an_error(self, tmp_path: Path) -> None:
-        """A tool nobody has raises a provider error or answers with an ``error``."""
+        """An unknown tool raises a provider error or answers with an ``error``."""
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.tools:
                 pytest.skip("no tools")

@@ -1,6 +1,7 @@
-"""Rules of retraction: what was retracted is gone as if it had never been said; nothing else is.
+"""Rules of retraction: a retracted turn is gone as if never said, and nothing else is gone.
 
-They are skipped for a provider that does not declare `retracts`, or remembers no turns.
+They are skipped for a provider that does not declare `retracts`, that remembers no turns, or that
+does not recall word for word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,14 +27,14 @@ from memorybus_providers.contract.samples import (
 _KEPT, _UNDONE = "quince", "wolpertinger"
 _ELSEWHERE = SessionRef(id="another-session", root="another-session")
 _REWOUND = 50
-"""The number of the rewind, behind those of the turns."""
+"""The number of the rewind, higher than those of the turns."""
 
 
 class RetractRules(Rules):
     """Nobody recalls what an undone turn said, in the live state or in a rebuild."""
 
     def test_what_was_retracted_is_not_recalled(self, tmp_path: Path) -> None:
-        """A retracted turn is recalled no more, also after a restart; what was kept is."""
+        """A retracted turn is not recalled any more, even after a restart; other turns are."""
         kept, undone = _turn(1, _KEPT), _turn(2, _UNDONE)
         with self._opened_retracting(tmp_path) as provider:
             feed(provider, [kept, undone])
@@ -46,7 +47,7 @@ class RetractRules(Rules):
             require(self._remembers(provider, _KEPT), "with a retracted turn another one went")
 
     def test_a_retracted_turn_leaves_nothing_in_the_state(self, tmp_path: Path) -> None:
-        """The state is that of a history without the turn, however events are batched (G8)."""
+        """The state is as if the turn had never been applied, however events are batched (G8)."""
         kept, undone = _turn(1, _KEPT), _turn(2, _UNDONE)
         last = _turn(_REWOUND + 1, "medlar")
         without = self._after(tmp_path / "without", [kept], [_rewind(undone)], [last])
@@ -56,7 +57,7 @@ class RetractRules(Rules):
         require(single == without, f"a retracted turn left {single}, not {without}")
 
     def test_only_what_is_the_rewinds_own_is_retracted(self, tmp_path: Path) -> None:
-        """A rewind reaches no other owner's events, no other lineage's, and none by a wrong id."""
+        """A rewind retracts no events of another owner or lineage, and ignores unknown ids."""
         theirs = msgspec.structs.replace(_turn(1, _KEPT), scope=OTHERS)
         another = msgspec.structs.replace(_turn(2, _UNDONE), session=_ELSEWHERE)
         with self._opened_retracting(tmp_path) as provider:
@@ -73,7 +74,7 @@ class RetractRules(Rules):
         return any(word in one.text for one in found)
 
     def _after(self, home: Path, *batches: Sequence[SampleStep]) -> object:
-        """Return what a fresh instance holds after some events."""
+        """Return the state of a fresh instance after these events."""
         home.mkdir()
         with self._opened_retracting(home) as provider:
             for batch in batches:

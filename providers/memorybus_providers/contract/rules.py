@@ -1,4 +1,4 @@
-"""What an author supplies to the contract, and what the groups of rules share."""
+"""The methods that an author supplies to the contract, and those that its rules share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ class ContractBroken(AssertionError):
 
 
 def require(condition: object, message: str) -> None:
-    """Fail with `message` unless `condition` holds."""
+    """Fail with `message` unless `condition` is true."""
     if not condition:
         raise ContractBroken(message)
 
 
 class Rules(ABC):
-    """What an author supplies. The groups of rules derive from it; their tests use it.
+    """The base class of all groups of rules: methods that authors supply, and that tests use.
 
     Attributes:
         deadline: seconds that a prefetch may take in these tests.

@@ -1,4 +1,4 @@
-"""The events, contexts and hostile texts of the contract, and how they are applied."""
+"""Makes the events, contexts and hostile texts of the contract, and applies them to a provider."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -73,7 +73,7 @@ HOSTILE_IDS: Final[tuple[str, ...]] = (
 
 
 class SampleStep(msgspec.Struct, frozen=True):
-    """One event on its way into a provider, with its place in the log."""
+    """One event that is applied to a provider, with its place in the log."""
 
     n: int
     event: AnyEvent
@@ -97,7 +97,7 @@ def steps(*events: AnyEvent, scope: Scope = HERE, first: int = 1) -> tuple[Sampl
 
 
 def every_event(text: str) -> tuple[AnyEvent, ...]:
-    """Return one event of every type a provider can handle without tools, all saying `text`."""
+    """Return events of all types that need no tools, with `text` wherever they have a text."""
     message = {"role": "user", "content": text}
     return (
         SessionStarted(title=text),
@@ -130,7 +130,7 @@ def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallC
 def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 1) -> None:
     """Apply steps as a lane does: for a transactional provider, in one transaction.
 
-    Steps that the ledger holds already are left out.
+    Steps that are in the ledger already are left out.
     """
     if isinstance(provider, TransactionalProvider):
         with provider.transaction(Fence(LANE, epoch)) as transaction:
@@ -142,14 +142,14 @@ def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 
 
 
 def call_hooks(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
-    """Call the hooks of steps."""
+    """Call the hook of each step."""
     apply = bind(provider)
     for step in given:
         apply(step.event, hook_context(step))
 
 
 def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
-    """Return the checkpoint that stands after a step."""
+    """Return the checkpoint after a step."""
     return Progress(epoch, step.entry, step.n)
 
 

@@ -1,7 +1,7 @@
 """Measures how near unrelated texts are to each other, which differs by model; pure.
 
-Some models give such texts a cosine of 0.0 on average, others of 0.75. So it is
-measured, with sentences that are plainly unrelated.
+Some models give such texts a cosine of 0.0 on average, others of 0.75. So it is measured, with
+sentences that are plainly unrelated.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ UNRELATED: Final = (
     "He lost two chess games against someone younger.",
     "Please sign each page of your rental contract.",
 )
-"""Sentences about nothing in common, and without a common word."""
+"""Sentences that have neither a topic nor a word in common."""
 
 
 def chance_of(vectors: Vectors) -> float:

@@ -23,7 +23,7 @@ def make_embedder(options: MeaningOptions) -> Embedder:
         return ServiceEmbedder(
             options.embedder, options.embedder_model, key, options.embedder_timeout
         )
-    if find_spec("model2vec") is None:  # imported when it is first asked: that takes a second
+    if find_spec("model2vec") is None:  # only looked up here, since the import takes a second
         raise ModuleNotFoundError("No module named 'model2vec'", name="model2vec")
     from memorybus_providers.embedding.static import StaticEmbedder
 

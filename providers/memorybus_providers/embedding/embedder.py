@@ -34,7 +34,7 @@ class Embedder(Protocol):
 
 
 def at_length_one(vectors: Vectors) -> Vectors:
-    """Return the vectors at length one, so that a product is the cosine; a zero one stays zero."""
+    """Return the vectors scaled to length one, so that a product is the cosine; zero stays zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return scaled

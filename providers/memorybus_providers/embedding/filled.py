@@ -15,8 +15,8 @@ class FilledMeaning:
         """Choose the embedder; nothing is asked and no thread is started.
 
         Raises:
-            ImportError: what the embedder needs is not installed.
-            Unavailable: the variable that is to hold its key does not exist.
+            ImportError: a library that the embedder needs is not installed.
+            Unavailable: the environment variable with its key does not exist.
         """
         self._options = options
         self._embedder = make_embedder(options)
@@ -35,7 +35,7 @@ class FilledMeaning:
 
     @property
     def report(self) -> str:
-        """What an operator should know of the vectors, in one line; "" for nothing."""
+        """A line for operators about the vectors; "" if there is nothing to report."""
         return self._filler.report
 
     def fill(self) -> None:
@@ -47,7 +47,7 @@ class FilledMeaning:
         self._filler.wake()
 
     def close(self) -> None:
-        """End the threads, those of searches in between, and release the embedder."""
+        """End the threads of the filler and of searches, and release the embedder."""
         self._filler.stop()
         self._end_searches()
         self._embedder.close()

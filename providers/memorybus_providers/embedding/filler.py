@@ -26,13 +26,13 @@ LOOKED_AT = 2_000
 """The most characters of a fact that are embedded (G10)."""
 
 IDLE = 5.0
-"""Seconds between two looks for facts that another process has stored."""
+"""Seconds between two searches for facts that another process has stored."""
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
 """Opens the store for one filler; None while another process fills it."""
 
 TELL_EVERY = 1.0
-"""Seconds between two counts of what is missing."""
+"""Seconds between two counts of the missing vectors."""
 
 _PROBE = "a word"
 _QUOTED = 300
@@ -77,7 +77,7 @@ class Filler:
 
     @property
     def report(self) -> str:
-        """What an operator should know, in one line; "" if nothing is missing, and all works."""
+        """A line for operators about missing vectors and errors; "" if there are neither."""
         return "; ".join(filter(None, (self._lacking, self._error)))
 
     def start(self) -> None:
@@ -86,11 +86,11 @@ class Filler:
             self._thread.start()
 
     def wake(self) -> None:
-        """Say that there may be new facts."""
+        """Let the thread look for new facts now."""
         self._woken.set()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """End the thread; a request that is under way is not waited for longer than `timeout`."""
+        """End the thread; wait at most `timeout` seconds for a request that it has sent."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -108,12 +108,12 @@ class Filler:
                         self._fill(tables)
             except (ProviderError, OSError) as error:
                 self._stopped.wait(self._note_failure(str(error)))
-            except Exception as error:  # the thread must outlive any mistake of an embedder
+            except Exception as error:  # no error of an embedder may end the thread
                 _log.exception("search by meaning: filling in failed")
                 self._stopped.wait(self._note_failure(repr(error)))
 
     def _fill(self, tables: VectorStore) -> None:
-        """Fill until told to stop, or until something fails."""
+        """Fill until `stop` is called, or until something fails."""
         tables.prepare()
         while not self._stopped.is_set():
             if not self._fill_batch(tables):
@@ -121,7 +121,7 @@ class Filler:
                 self._woken.clear()
 
     def _fill_batch(self, tables: VectorStore) -> bool:
-        """Fill in one batch; say whether there was one."""
+        """Make the vectors of one batch of facts; say whether there was one."""
         model = tables.model()
         if model is not None and model.name != self._filling.model:
             self._lacking = describe_model_change(
@@ -140,7 +140,7 @@ class Filler:
         return bool(batch)
 
     def _learn_model(self, tables: VectorStore) -> Model:
-        """Ask for vectors of texts that have nothing in common, and note the model."""
+        """Get vectors of unrelated texts, and record the model with what they show of it."""
         texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
         found = at_length_one(self._embedder.embed(texts))
         learnt = Model(self._filling.model, found.shape[1], chance_of(found))
@@ -181,8 +181,8 @@ class Filler:
             return np.zeros(0, dtype=np.float32)
 
     def _count_missing(self, tables: VectorStore, *, now: bool) -> None:
-        """Count what is missing; while something is, every `TELL_EVERY` seconds, since it takes
-        time.
+        """Count the missing vectors, but not more often than every `TELL_EVERY` seconds while some
+        are missing, since counting takes time.
         """
         asked = self._filling.clock.monotonic()
         if not now and self._lacking and asked < self._counted_at + TELL_EVERY:
@@ -192,7 +192,7 @@ class Filler:
         self._lacking = describe_missing(missing, missing + kept) if missing else ""
 
     def _note_failure(self, why: str) -> float:
-        """Note a failure; return the seconds to wait."""
+        """Remember a failure; return the seconds to wait."""
         self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
         self._failures += 1
         return pause_after(self._failures)

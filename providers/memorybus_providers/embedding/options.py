@@ -9,11 +9,11 @@ from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
 
-_MOST_TEXTS = 2_048  # what services take in one request at most
+_MOST_TEXTS = 2_048  # the most texts that services accept in one request
 
 
 class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """See `SCHEMA`, which describes each."""
+    """The options; `SCHEMA` describes each."""
 
     embedder: str = ""
     embedder_model: str = ""
@@ -80,7 +80,7 @@ def options_of(config: ProviderConfig) -> MeaningOptions:
     """Return an instance's options.
 
     Raises:
-        ConfigError: one is unknown, of the wrong type or out of its bounds.
+        ConfigError: an option is unknown, has the wrong type or is out of bounds.
     """
     try:
         found = msgspec.convert(dict(config.options), prepared(MeaningOptions))

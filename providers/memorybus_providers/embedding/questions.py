@@ -28,7 +28,7 @@ class PendingVector:
     """The vector of a question, which may never come."""
 
     def __init__(self) -> None:
-        """Have no vector yet."""
+        """Begin without a vector."""
         self._settled = threading.Event()
         self._vector: Vector | None = None
 
@@ -64,7 +64,7 @@ class QuestionVectors:
         self._resting_until = 0.0
 
     def ask(self, question: str) -> PendingVector:
-        """Begin to ask for the vector of a question, unless it is known."""
+        """Request the vector of a question in the thread, unless it is known."""
         text = question[:LOOKED_AT]
         with self._lock:
             known = self._known.get(text)
@@ -80,7 +80,7 @@ class QuestionVectors:
             return asked
 
     def close(self) -> None:
-        """End the thread; a request that is under way is not waited for."""
+        """End the thread, without waiting for a request that it has sent."""
         with self._lock:
             if self._thread is not None:
                 self._queue.put(None)
@@ -110,7 +110,7 @@ class QuestionVectors:
     def _try_to_embed(self, text: str) -> Vector | None:
         try:
             vector = self._embed(text)
-        except Exception as error:  # whatever an embedder raises, words answer
+        except Exception as error:  # after any error the question is answered by words
             self._rest(known=isinstance(error, ProviderError))
             return None
         self._failures = 0

@@ -1,4 +1,4 @@
-"""Vectors by HTTP: any service that answers ``POST …/embeddings`` as OpenAI's does."""
+"""Gets vectors by HTTP from any service that answers ``POST …/embeddings`` as OpenAI's does."""
 
 from collections.abc import Sequence
 
@@ -40,12 +40,12 @@ class ServiceEmbedder:
     Args:
         url: its address up to ``/v1``.
         model: the model to ask for.
-        key: sent as a bearer token if it is not empty.
+        key: the key, which is sent as a bearer token if it is not empty.
         seconds: how long one request may take to connect, and for each piece of its answer.
     """
 
     def __init__(self, url: str, model: str, key: str, seconds: float) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the connection is made by the first request."""
         self.model = model
         self._url = f"{url.rstrip('/')}/embeddings"
         self._key = key

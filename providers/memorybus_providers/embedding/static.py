@@ -16,7 +16,7 @@ class StaticEmbedder:
 
     Args:
         directory: where the model is; nothing is ever downloaded.
-        model: its name; the directory's own if empty.
+        model: its name; if it is empty, the name of the directory is used.
     """
 
     def __init__(self, directory: str, model: str) -> None:
@@ -46,5 +46,5 @@ class StaticEmbedder:
 
         try:
             return StaticModel.from_pretrained(str(self._directory))
-        except Exception as error:  # whatever is wrong with the files
+        except Exception as error:  # damaged files may raise any error
             raise Unavailable(f"embedder: {self._directory} cannot be read: {error}") from error

@@ -20,7 +20,7 @@ class Model(msgspec.Struct, frozen=True):
     Attributes:
         name: its name.
         size: how many numbers each vector has.
-        chance: the mean cosine of texts that have nothing to do with each other.
+        chance: the mean cosine of unrelated texts.
     """
 
     name: str
@@ -60,11 +60,12 @@ class VectorStore(Protocol):
         ...
 
     def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
-        """Store vectors; those of facts that have gone meanwhile are dropped.
+        """Store vectors; those of facts that were removed meanwhile are dropped.
 
         Args:
             tickets: the facts.
-            vectors: one for each, of length one; one of size 0 says that there can be none.
+            vectors: one for each fact, of length one. A vector of size 0 means that the embedder
+                refuses the text.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Hindsight: each owner's memories in a bank of their own, a document for each event.
+"""Keeps memories in Hindsight: each owner has a bank, and each event becomes a document in it.
 
 Where to look:
 
@@ -8,14 +8,14 @@ Where to look:
 - ``retractions``: deletion of what was retracted.
 - ``calls``: Hindsight's client with the bus's errors, deadlines and pauses. ``answers``: what it
   returns, as the bus's structs.
-- ``options``: what an instance's table may say.
+- ``options``: the options of an instance.
 
-Facts of Hindsight 1.1.0 that this relies on, each observed on its server: a ``document_id`` that
-comes again replaces the document and what was derived of it (``update_mode`` replace), where
-``append`` would double it; the first retain makes a bank; a caller's ``operation_id`` makes a
-queued retain idempotent, and another content under a known id is dropped silently; the tag matches
-``any`` and ``all`` return untagged memories, too, their ``_strict`` forms do not; a text of nothing
-but white space, and a question without a word, are refused with 422.
+Facts of Hindsight 1.1.0 that this relies on, each observed on its server: with the ``update_mode``
+``replace``, a second document with the same ``document_id`` replaces the first and what was derived
+from it, while ``append`` would duplicate it; the first retain makes a bank; a caller's
+``operation_id`` makes a queued retain idempotent, but different content under a known id is dropped
+silently; the tag matches ``any`` and ``all`` return untagged memories, too, but their ``_strict``
+forms do not; a text of white space only, and a question without a word, are refused with 422.
 """
 
 from memorybus_providers.hindsight.provider import HindsightProvider

@@ -1,4 +1,4 @@
-"""Hindsight's answers as structs of the bus; pure."""
+"""Turns Hindsight's answers into structs of the bus; pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_recollection(result: "RecallResult") -> Recollection:
-    """Return a memory; one that Hindsight derived of several events names no event."""
+    """Return a memory; one that Hindsight derived from several events names no event."""
     metadata = result.metadata or {}
     scores = result.scores
     return Recollection(
@@ -62,7 +62,7 @@ def to_stored_memories(document: StoredDocument) -> Iterator[StoredMemory]:
 
 
 def _parse_time(written: str | None) -> int:
-    """Return a time that Hindsight writes, milliseconds; 0 if `written` is none."""
+    """Return a time as Hindsight writes it, in milliseconds; 0 if `written` is not a time."""
     try:
         return int(datetime.fromisoformat(written or "").timestamp() * 1_000)
     except ValueError:

@@ -1,7 +1,8 @@
-"""Hindsight's client with the bus's errors, deadlines and pauses.
+"""Adds the bus's errors, deadlines and pauses to Hindsight's client.
 
-hindsight-client 1.1.0 has coroutines, which run on an event loop in a thread of its own. The client
-never sends a write twice, nor a read with ``max_attempts`` 1: the bus decides what is tried again.
+The methods of hindsight-client 1.1.0 are coroutines, which run on an event loop in a separate
+thread. The client never repeats a write, and with ``max_attempts`` 1 it never repeats a read: the
+bus decides what is tried again.
 """
 
 import re
@@ -27,19 +28,19 @@ from memorybus_providers.remote.loop import PrivateLoop
 _T = TypeVar("_T")
 
 _SHARE = 0.9
-"""The part of a hook's deadline that its requests may take together; the rest is for the hook."""
+"""The part of a hook's deadline that its requests may take together; the rest is for our code."""
 
 _PAGE = 100
 
 _NOT_FOUND = re.compile(r"(?:Bank|Document) .*not found|Document not found")
-"""Hindsight's words for a missing bank or document; a wrong address is answered with others."""
+"""Hindsight's words for a missing bank or document; for a wrong address it uses others."""
 
 
 class HindsightService:
-    """A server. May be used from several threads."""
+    """A server of Hindsight. May be used from several threads."""
 
     def __init__(self, name: str, options: HindsightOptions, key: str, clock: Clock) -> None:
-        """Connect to nothing yet; `name` is the name of the instance."""
+        """Prepare; the connection is made by the first request. `name` is the instance's name."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
         self._rate_limit = rate_limit.RateLimit(clock)
@@ -59,7 +60,7 @@ class HindsightService:
         return Calls(self, self._clock.monotonic() + _SHARE * deadline)
 
     def request(self, call: Callable[[Hindsight], Awaitable[_T]], until: float) -> _T:
-        """Make a request and return the answer, which must come before `until` by the clock.
+        """Make a request and return the answer, which must come before `until` (monotonic time).
 
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
@@ -97,7 +98,7 @@ class Calls:
     """Requests that share a deadline; each raises what `HindsightService.request` raises."""
 
     def __init__(self, service: HindsightService, until: float) -> None:
-        """Ask nothing yet."""
+        """Prepare; nothing is sent yet."""
         self._service, self._until = service, until
 
     def retain(self, bank: str, documents: Sequence[Document], operation: str = "") -> None:
@@ -105,7 +106,7 @@ class Calls:
 
         Args:
             bank: the bank; it is made if it is missing.
-            documents: documents of distinct names.
+            documents: documents with different names.
             operation: the id under which Hindsight queues them; "" to store them now.
         """
         items = [_item(one) for one in documents]
@@ -118,7 +119,7 @@ class Calls:
     def recall(
         self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int
     ) -> list[RecallResult]:
-        """Return memories that have all of the tags, best first; none if there is no such bank."""
+        """Return memories that have all of the tags, best first; none if the bank is missing."""
         try:
             answer = self._request(
                 lambda client: client.arecall(
@@ -135,7 +136,7 @@ class Calls:
         return list(answer.results)
 
     def reflect(self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int) -> str:
-        """Return the answer of Hindsight's model from memories that have all of the tags."""
+        """Return an answer that Hindsight's model makes from memories with all of the tags."""
         try:
             answer = self._request(
                 lambda client: client.areflect(
@@ -152,7 +153,7 @@ class Calls:
         return answer.text
 
     def get_document(self, bank: str, name: str) -> StoredDocument | None:
-        """Return a document; None if there is none of that name."""
+        """Return the document of this name; None if it is missing."""
         try:
             found = self._request(lambda client: client.documents.get_document(bank, name))
         except _NotFound:
@@ -163,14 +164,14 @@ class Calls:
         )
 
     def document_names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
-        """Yield the names of documents with all of the tags and with a text in name or content."""
+        """Yield names of documents with all of the tags and with `containing` in name or text."""
         offset = 0
         while page := self._page(bank, tags, containing, offset):
             yield from page
             offset += len(page)
 
     def delete_document(self, bank: str, name: str) -> None:
-        """Delete a document and what was derived of it; a missing document is no error."""
+        """Delete a document and what was derived from it; it is no error if it is missing."""
         try:
             self._request(lambda client: client.documents.delete_document(bank, name))
         except _NotFound:
@@ -194,11 +195,11 @@ class Calls:
         return [one.id for one in found.items]
 
     def delete_bank(self, bank: str) -> int:
-        """Delete a bank with all that is in it; return how many rows were deleted."""
+        """Delete a bank with its whole content; return how many rows were deleted."""
         return int(self._request(lambda client: client.banks.delete_bank(bank)).deleted_count or 0)
 
     def bank_names(self, prefix: str) -> list[str]:
-        """Return the names of all banks that begin with a text, the one last written first."""
+        """Return all names of banks that begin with a prefix, the one last written first."""
         found: list[BankListItem] = []
         while page := self._banks(prefix, len(found)):
             found += page
@@ -235,7 +236,7 @@ class Calls:
 
 
 class _NotFound(ProviderError):
-    """The bank or the document is not there."""
+    """The bank or the document is missing."""
 
 
 def _item(document: Document) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Events as documents of Hindsight, with their tags and the bank of their owner; pure."""
+"""Makes documents of Hindsight from events, with the tags and the bank of their owner; pure."""
 
 from typing import Final, get_args
 
@@ -11,20 +11,20 @@ from memorybus_providers.remote import names, utterances
 from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
 OURS = "memorybus"
-"""The tag of all that the bus writes: what others put into a bank is never recalled as ours."""
+"""The tag of all that the bus writes; documents of others in a bank are never recalled."""
 
 STORES: Final = frozenset(get_args(StoreName))
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A text with everything that Hindsight learns about it.
+    """A text with everything that Hindsight is told about it.
 
     Attributes:
         id: its name within a bank; a document of the same name replaces it.
         content: the text.
-        context: in a few words, what the text is; Hindsight's model reads it.
-        metadata: its kind, owner and origin; each memory that is derived of the text carries it.
-        tags: its owner, and the store if it is an entry of one.
+        context: a few words that tell Hindsight's model what the text is.
+        metadata: its kind, owner and origin; each memory derived from the text has it, too.
+        tags: name its owner, and its store if it is an entry of one.
         at: when it was said, milliseconds.
     """
 
@@ -41,9 +41,9 @@ class StoredDocument(msgspec.Struct, frozen=True):
 
     Attributes:
         id: its name within the bank.
-        text: as it was sent; "" if the server keeps no texts.
+        text: the text as it was sent; "" if the server keeps no texts.
         metadata: its kind, owner and origin.
-        tags: its owner, and the store if it is an entry of one.
+        tags: name its owner, and its store if it is an entry of one.
     """
 
     id: str
@@ -53,12 +53,12 @@ class StoredDocument(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Turn, session, delegation, note, or the store of an entry."""
+        """Its kind: turn, session, delegation, note, or the store of an entry."""
         return self.metadata.get("kind", "")
 
     @property
     def at(self) -> int:
-        """When it was said, milliseconds; 0 if unknown."""
+        """The time at which it was said, milliseconds; 0 if unknown."""
         return parse_milliseconds(self.metadata.get("at"))
 
 
@@ -68,7 +68,7 @@ def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
 
 
 def tags_of(scope: RecallScope) -> tuple[str, ...]:
-    """Return the tags that all of a scope's documents have, and no other's."""
+    """Return the tags that all documents of a scope have, and no others."""
     parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
     given = (f"{part}:{names.name_of(one)}" for part, one in parts.items() if one is not None)
     return (OURS, *given)
@@ -82,8 +82,8 @@ def store_tag(store: StoreName) -> str:
 def operation_id(bank: str, document: Document) -> str:
     """Return the id under which a retain is queued.
 
-    It is derived from the text, too, since Hindsight silently drops another text under an id that
-    it knows; and from the bank, since all banks of a server share one table of ids.
+    The id is derived from the text, too, since Hindsight silently drops another text under a known
+    id; and from the bank, since all banks of a server share one table of ids.
     """
     digest = derived_id("hindsight", bank, document.id, document.content)
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
@@ -96,13 +96,13 @@ def document_of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
 
 
 def document_of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
-    """Return the document of what a sub-agent did; None if there are no words of it."""
+    """Return the document of what a sub-agent did; None if it has no text."""
     text = utterances.join_lines(utterances.from_delegation(event))
     return _document("delegation", text, "a delegated task", ctx) if text else None
 
 
 def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None:
-    """Return the document of an entry that is written to a store; None if it is empty."""
+    """Return the document of an entry that is written to a store; None if it is blank."""
     text = sendable(event.content)
     if not text.strip():
         return None
@@ -112,7 +112,7 @@ def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None
 
 
 def document_of_note(text: str, context: str, ctx: HookContext) -> Document:
-    """Return the document of what a model asked to retain."""
+    """Return the document of a text that a model wants to retain."""
     return _document("note", sendable(text), sendable(context) or "a note", ctx)
 
 

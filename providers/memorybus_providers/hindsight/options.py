@@ -16,7 +16,7 @@ _MOST_TURNS = 1_000
 class HindsightOptions(
     own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """See `SCHEMA`, which describes each."""
+    """The options; `SCHEMA` describes each."""
 
     base_url: str = "http://localhost:8888"
     timeout: float = 60.0
@@ -29,7 +29,7 @@ class HindsightOptions(
     reflect_tokens: int = 1_024
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         turns = self.turns_per_document
         apart = (
             "queued and turns_per_document exclude each other: a document is read to be added to"

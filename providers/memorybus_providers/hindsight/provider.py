@@ -38,13 +38,14 @@ if TYPE_CHECKING:  # the client takes half a second to import
     from memorybus_providers.hindsight.calls import Calls, HindsightService
 
 _QUERY = 2_000
-"""Characters of a question that are sent: Hindsight reads 500 tokens of it."""
+"""The most characters of a question that are sent: Hindsight reads only 500 tokens of it."""
 
 _BANKS = 32
-"""Banks that an operator's recall for everyone searches: those last written."""
+"""The most banks that one recall searches, those last written; only a recall for several owners
+needs more than one."""
 
 _CHARACTERS = 4
-"""Characters of a token, about."""
+"""About how many characters a token has."""
 
 _ERASING = 120.0
 """Seconds that an erasure or an export may take for one bank."""
@@ -58,12 +59,12 @@ _TRACES = (
 
 
 class HindsightProvider(RemoteProvider["HindsightService"]):
-    """Retains events in Hindsight, and recalls the memories that it derives of them.
+    """Retains events in Hindsight, and recalls the memories that it derives from them.
 
-    Delivery is ``keyed``: each event is a document named by the event's id, and a document that
-    comes again replaces the first, with all that was derived of it. Where several turns of a
-    session share a document, each names its event. A document that is `queued` gets an operation id
-    that is derived from the event and its text.
+    Delivery is ``keyed``: each event is a document whose name is the event's id, and a repeated
+    document replaces the first one and all that was derived from it. If several turns of a session
+    share a document, each of its messages names its event. A `queued` document gets an operation id
+    that is derived from its bank, the event and its text.
     """
 
     kind = "hindsight"
@@ -108,7 +109,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         return HindsightService(self.config.name, self._options, key, self.config.clock)
 
     def health(self, deadline: float) -> str:
-        """Say what does not work with the server's settings; "" if everything works."""
+        """Return what does not work with the server's settings; "" if everything works."""
         if self._calls(deadline).features().store_document_text:
             return ""
         return (
@@ -129,7 +130,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
             self._add_to_session(event, ctx)
 
     def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
-        """Retain turns of the same owner in one call."""
+        """Retain turns with one request for each owner."""
         if self._options.turns_per_document > 1 or self._options.queued:
             return super().sync_turns(turns)
         by_bank: dict[str, list[Document]] = {}
@@ -151,10 +152,10 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
             self._retain(document, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Delete what came from turns, delegations and notes of this lineage.
+        """Delete what came from these events of this lineage, except entries of the stores.
 
         Raises:
-            Transient: one of them is still in Hindsight's queue.
+            Transient: one of the events is still in Hindsight's queue.
         """
         calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
         if self._options.queued and calls.queued_documents(bank) & set(event_ids):
@@ -190,7 +191,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         return Residue(erased, (_TRACES,) if traced else ())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield the texts that were retained, without what Hindsight derived of them."""
+        """Yield the texts that were retained, without what Hindsight derived from them."""
         for bank in sorted(self._banks(scope)):
             for name in self._calls(_ERASING).document_names(bank, tags_of(scope)):
                 if document := self._calls(_ERASING).get_document(bank, name):
@@ -250,7 +251,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         return bank_of(self._options.prefix, scope.agent, scope.user, scope.workspace)
 
     def _banks(self, scope: RecallScope) -> list[str]:
-        """Return the bank of a whole scope, or all of our banks, to be filtered by tags."""
+        """Return the bank of a single owner, or else all of our banks, to be filtered by tags."""
         if owner := single_owner(scope):
             return [bank_of(self._options.prefix, owner.agent, owner.user, owner.workspace)]
         return self._calls(_ERASING).bank_names(f"{self._options.prefix}__")

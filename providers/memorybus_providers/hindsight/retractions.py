@@ -1,4 +1,4 @@
-"""Deletion of what was retracted: an event's document, or its turn in a session's document."""
+"""Deletes what was retracted: an event's document, or its turn in a session's document."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def retract_events(calls: "Calls", bank: str, event_ids: Sequence[str], ctx: Hoo
 def _documents_of_event(
     calls: "Calls", bank: str, event_id: str, ctx: HookContext
 ) -> Iterator[StoredDocument]:
-    """Yield the documents of this lineage with an event's id in name or text."""
+    """Yield the documents of this lineage that have an event's id in their name or text."""
     for name in list(calls.document_names(bank, tags_of(RecallScope.own(ctx.scope)), event_id)):
         document = calls.get_document(bank, name)
         if document and document.metadata.get("root") == sendable(ctx.session.root):

@@ -1,7 +1,7 @@
-"""Several turns of a session in one document, each found by its event; pure.
+"""Keeps several turns of a session in one document, in which each is found by its event; pure.
 
-The text is a JSON list of messages, as Hindsight's own plugins send conversations. A message names
-the event that brought it, so that a turn which comes again or is retracted can be found.
+The text is a JSON list of messages, as Hindsight's own plugins send conversations. Each message
+names its event, so that a turn is found if it comes again or is retracted.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ CONTEXT: Final = "a conversation"
 
 
 class DocumentMessage(msgspec.Struct, frozen=True):
-    """What somebody said in a turn."""
+    """What one speaker said in a turn."""
 
     event: str
     name: str
@@ -28,13 +28,13 @@ class DocumentMessage(msgspec.Struct, frozen=True):
 
 
 def document_id(event: TurnCompleted, ctx: HookContext, turns: int) -> str:
-    """Return the name of the document of a turn; each document holds `turns` turns of a session."""
+    """Return the name of the document of a turn, if each contains `turns` turns of a session."""
     part = max(event.ordinal, 0) // turns
     return f"session__{names.name_of(ctx.session.id)}__{ctx.session.epoch}__{part}"
 
 
 def messages_of(content: str) -> tuple[DocumentMessage, ...]:
-    """Return the messages of such a document; none of a text that is not ours."""
+    """Return the messages of a document's text; none if the text is not ours."""
     try:
         return msgspec.json.decode(content, type=prepared(tuple[DocumentMessage, ...]))
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""The agent's two stores in Hindsight: a document for each entry."""
+"""Applies writes to the agent's two stores; in Hindsight each entry is a document."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls
 
 _ASKED = 200
-"""Characters of an old text that are searched for: they stand in the request's address."""
+"""The most characters of an old text that are searched for: they are part of the request's URL."""
 
 
 def apply_write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> None:
-    """Apply a write: store the new entry, then delete the one that ``old_text`` names.
+    """Apply a write: store the new entry, then delete the one that contains ``old_text``.
 
-    In this order a crash between the two never loses both.
+    In this order, a crash between the two steps never loses both entries.
     """
     document = None if event.action == "remove" else document_of_write(event, ctx)
     if document:

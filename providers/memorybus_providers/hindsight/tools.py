@@ -1,4 +1,4 @@
-"""The tools as a model sees them, under the names that Hindsight's own plugins use."""
+"""The tools that a model calls; their names are those of Hindsight's own plugins."""
 
 from typing import Annotated, Final
 

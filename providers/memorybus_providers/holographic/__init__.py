@@ -1,17 +1,19 @@
-"""SQLite full-text memory: what was said and kept, found again by its words.
+"""Keeps what was said and what was noted in one SQLite file, and finds it again by its words.
 
 Where to look:
 
-- ``provider``: what is its own beside `memorybus_providers.fact_provider`, which has the hooks.
+- ``provider``: how an instance is opened; the hooks are in `memorybus_providers.fact_provider`.
 - ``store``: the open file and its transactions. ``schema``: its tables. ``digest``: its state (G8).
 - ``writing``: ``utterances`` (what was said), ``entries`` (what was kept), ``judgements`` (feedback
   on facts), ``corrections`` by tool, ``former`` entries, ``results`` of tools, each in the rows of
   ``sessions``.
-- ``finding``: ``source`` answers what a search asks, ``rows``: how a fact is read, and whose.
-- ``meaning``: vectors beside the facts, if an embedder is configured.
+- ``finding``: ``source`` answers what a search asks. ``rows``: the columns of a fact, and which
+  scopes a query may see.
+- ``meaning``: the vectors of the facts, if an embedder is configured.
+- ``erasure``: export and erasure of what is stored for an owner.
 
-How it is found, and what tools do, needs no database: ``finding``, ``tools``, ``language``,
-``ranking`` and ``truth`` are packages beside this one.
+Searching, ranking and the tools need no database: they are the packages ``finding``, ``tools``,
+``language``, ``ranking`` and ``truth`` of `memorybus_providers`.
 """
 
 from memorybus_providers.holographic.provider import HolographicProvider

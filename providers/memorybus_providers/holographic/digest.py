@@ -3,7 +3,7 @@
 Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
 ``memory``, ``user`` and ``note`` (what was kept, in any order), ``former`` (what entries of the
 stores said before), ``corrections`` or ``speakers`` (names of people).
-How often a fact was found is no event, and not in it.
+How often a fact was found is not in the digest, since no event says it.
 """
 
 import sqlite3
@@ -43,7 +43,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def pairs(db: sqlite3.Connection, after: str = "") -> Iterator[tuple[str, str]]:
-    """Yield key and digest of everything above `after`; reads one key at a time."""
+    """Yield each key above `after` with its digest; the rows of one key are read at a time."""
     return paired(_keys(db), after)
 
 
@@ -60,5 +60,5 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, StateRows]]:
 
 
 def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> StateRows:
-    """Yield the rows of a query, which runs when the first is asked for."""
+    """Yield the rows of a query, which runs only when the first row is requested."""
     yield from db.execute(query, given)

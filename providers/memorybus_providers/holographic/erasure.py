@@ -1,9 +1,9 @@
-"""Exports all that the file holds of an owner, or erases it so that no byte of it is left.
+"""Exports all that the file contains of an owner, or erases it so that no byte of it is left.
 
-An erasure goes in slices, each a transaction of its own, so that a lane waits for none of them for
-long; one that was broken off is begun again. Removed rows are overwritten (``secure_delete``), but
-the full-text index only marks them: its segments are merged until no mark is left. Last, the
-write-ahead log is emptied into the file.
+An erasure works in slices, each in its own transaction, so that a lane never waits long. An erasure
+that was interrupted can be repeated. SQLite overwrites removed rows (``secure_delete``), but the
+full-text index only marks them; so its segments are merged until no mark is left. At the end the
+write-ahead log is written into the file and emptied.
 """
 
 import sqlite3
@@ -84,7 +84,7 @@ select agent, user, workspace, facts from scopes
 where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
 """
 _FIRST = ("", "", "")
-"""No agent has an empty name, so that every owner stands behind it."""
+"""No agent has an empty name, so every owner sorts after this one."""
 
 
 def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
@@ -94,7 +94,7 @@ def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterat
 
 
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
-    """Yield what is kept of a scope, row by row."""
+    """Yield all that is stored of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
         for held, query in _HELD.items():
             for text, *more in db.execute(query, (row,)):
@@ -103,7 +103,7 @@ def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[Stor
 
 
 class SqliteErasure:
-    """Erases what is kept of scopes.
+    """Erases all that is stored of scopes.
 
     Args:
         db: the database.
@@ -117,13 +117,13 @@ class SqliteErasure:
         path: Path,
         writing: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """Erase nothing yet."""
+        """Prepare; nothing is erased yet."""
         self._db = db
         self._path = path
         self._writing = writing
 
     def erase(self, scope: RecallScope) -> Residue:
-        """Erase what is kept of a scope, out of the file and what lies beside it."""
+        """Erase all that is stored of a scope, in the database and its write-ahead log."""
         rows = [row[0] for row in self._db.execute(_SCOPES, limits_of(scope)).fetchall()]
         erased = sum(map(self._erase_scope, rows))
         self._merge_index()
@@ -131,7 +131,10 @@ class SqliteErasure:
         return Residue(erased, (self._residue_text(),) if blocked else ())
 
     def _erase_scope(self, row: int) -> int:
-        """Erase a scope's facts by slices, and all else with the last; return how many facts."""
+        """Erase a scope's facts in slices; return how many there were.
+
+        Results of tools go with the first slice, everything else with the last one.
+        """
         erased, last = 0, False
         while not last:
             with self._writing():
@@ -153,14 +156,15 @@ class SqliteErasure:
         return erased
 
     def _merge_index(self) -> None:
-        """Merge all segments of the full-text index into one, without a mark of what is gone."""
-        pages = -_PAGES  # a negative number begins, further ones go on
+        """Merge all segments of the full-text index into one, without marks of removed rows."""
+        pages = -_PAGES  # a negative number begins the merge, positive ones continue it
         done = False
         while not done:
             with self._writing():
                 before = self._db.total_changes
                 self._db.execute(MERGE_INDEX, (pages,))
-                done = self._db.total_changes - before < 2  # so says SQLite's manual
+                # SQLite's manual: fewer than two changes mean that nothing was left to merge.
+                done = self._db.total_changes - before < 2
             pages = _PAGES
 
     def _residue_text(self) -> str:

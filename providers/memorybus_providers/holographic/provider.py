@@ -1,4 +1,4 @@
-"""The holographic provider: hooks in, recollections out; the parts do the work."""
+"""The holographic provider: its options, and how an instance is opened."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,17 +9,17 @@ from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, option
 from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.holographic.store import HolographicStore
 
-if TYPE_CHECKING:  # numpy is imported by who has an embedder
+if TYPE_CHECKING:  # it imports numpy, which only instances with an embedder need
     from memorybus_providers.holographic.meaning.meaning import SqliteMeaning
 
 FILE_NAME = "holographic.db"
 
 
 class HolographicProvider(FactProvider):
-    """Facts in one SQLite file, found by words and, with an embedder, by meaning.
+    """Keeps facts in one SQLite file; finds them by words and, with an embedder, by meaning.
 
-    It is a `FactProvider`. Any number of instances may have the file open; recall reads a snapshot
-    and never waits for a writer.
+    Any number of instances may have the file open; a recall reads a snapshot and never waits for a
+    writer.
     """
 
     kind: ClassVar[str] = "holographic"
@@ -47,9 +47,9 @@ class HolographicProvider(FactProvider):
         """Open the database, creating it if it is missing.
 
         Raises:
-            Unavailable: the file is no database, damaged or of another release; the message
-                names it and the remedy. Or the key of the embedder is missing.
-            MissingProvider: what the embedder needs is not installed.
+            Unavailable: the file is not a database, is damaged or of another release (the message
+                names it and the remedy); or the key of the embedder is missing.
+            MissingProvider: a library that the embedder needs is not installed.
         """
         if self.facts is not None:
             return
@@ -61,7 +61,7 @@ class HolographicProvider(FactProvider):
         self.meaning = meaning
 
     def backup_paths(self) -> Sequence[Path]:
-        """Return the database and the two files SQLite may keep beside it."""
+        """Return the database and the two files that SQLite may keep next to it."""
         return [self.path.with_name(FILE_NAME + end) for end in ("", "-wal", "-shm")]
 
     def _meaning_of(self, options: MeaningOptions) -> "SqliteMeaning":

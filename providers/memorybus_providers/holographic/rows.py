@@ -1,4 +1,4 @@
-"""How a fact is read: the columns of a `Fact`, and whose facts a query may see."""
+"""The columns from which a `Fact` is read, and the scopes whose facts a query may see."""
 
 from typing import Final
 
@@ -18,10 +18,10 @@ select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelp
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """
-"""Selects what `finding.source.fact_of` takes."""
+"""Selects the columns that `finding.source.fact_of` takes."""
 
 
 def limits_of(scope: RecallScope) -> dict[str, str | None]:
-    """Return whose facts may be seen, as the parameters of `SCOPES`."""
+    """Return a scope as the parameters of `SCOPES`."""
     parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
     return {name: value if value is None else clean(value) for name, value in parts.items()}

@@ -1,11 +1,11 @@
-"""The SQLite file of the holographic provider: its schema and how it is opened.
+"""Defines the tables of the holographic provider's SQLite file, and opens it.
 
-Write-ahead logging lets readers go on while a lane writes, so an instance that only recalls never
-asks for a write lock. The checkpoint and the ledger of event ids live in the same file (G4).
+With write-ahead logging readers continue while a lane writes, so an instance that only recalls
+never waits for a write lock. The checkpoint and the ledger of event ids are in the same file (G4).
 
-Each token in the full-text index begins with its scope, so that a look into one scope never meets
-another's. The tokens are made by a function of ours, which the triggers and the view call: other
-programs can read the file, but not write to it.
+Each token in the full-text index begins with its scope, so a search in one scope never reads
+another's tokens. A Python function makes the tokens, and the triggers and the view call it; so
+other programs can read the tables, but they cannot write facts.
 """
 
 import sqlite3
@@ -23,9 +23,9 @@ SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
 
 MERGE_INDEX = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
-"""Merges parts of the full-text index, so many pages at most.
+"""Merges parts of the full-text index, at most as many pages as its argument says.
 
-A negative number begins to merge all parts into one; positive ones go on with it.
+A negative number begins to merge all parts into one; positive numbers continue.
 https://www.sqlite.org/fts5.html#the_merge_command"""
 
 _RETRY_SECONDS = 0.02
@@ -142,15 +142,17 @@ create table if not exists tool_results(
 );
 """
 ANCHOR_EVERY = 16
-"""One utterance in so many, an anchor, is found by its time, and those behind it by their place.
+"""One utterance in this many is an anchor: it is found by its time, and the utterances after it by
+their place in the session.
 
-An index of all would take a third of the writes' pace where many people take turns."""
+An index of the times of all utterances would make writes a third slower if many people take turns.
+"""
 
 _BY_TIME = f"""
 create index if not exists facts_by_time on facts(scope, at) where seq % {ANCHOR_EVERY} = 0;
 """
 
-# In the same transaction: the version says that all of it is there.
+# The version is set in the same transaction as the tables, so it proves that all of them exist.
 _DONE = f"""
 pragma user_version = {SCHEMA_VERSION};
 commit;
@@ -158,10 +160,11 @@ commit;
 
 
 def connect(path: Path, clock: Clock) -> sqlite3.Connection:
-    """Open the database, creating it if it is missing; safe while others have it open.
+    """Open the database and create it if it is missing; safe while others have it open.
 
     Raises:
-        Unavailable: the file is no database, damaged, of another release, or cannot be opened.
+        Unavailable: the file is not a database, is damaged or of another release, or cannot be
+            opened.
     """
     try:
         private.directory(path.parent)
@@ -186,25 +189,25 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
 
 
 def scope_prefix(scope: int) -> str:
-    """Return what the tokens of a scope's row begin with in the index."""
+    """Return the prefix that the tokens of a scope have in the index, for the scope's row."""
     return f"{scope:x}_"
 
 
 def index_terms(scope: int, tags: str, content: str) -> str:
-    """Return the terms that the index holds of a fact: its tokens, each once, parted by spaces."""
+    """Return the terms of a fact in the index: its tokens, each once, separated by spaces."""
     begins = f" {scope_prefix(scope)}"
     kept = held_tokens(tags, content)
     return begins + begins.join(kept) if kept else ""
 
 
 def count_facts(db: sqlite3.Connection, added: Mapping[int, int]) -> None:
-    """Add facts that were said to the counts of their scopes, given by row."""
+    """Add to the counts of facts of scopes; `added` says how many, by the row of the scope."""
     said = [(facts, scope) for scope, facts in added.items()]
     db.executemany("update scopes set facts = facts + ? where id = ?", said)
 
 
 def damaged_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
-    """Return the error of a database file that cannot be used; nothing is parked for it (G6)."""
+    """Return the error for a damaged database file; no event is parked because of it (G6)."""
     return Unavailable(
         f"{path}: {error}. Move the file away (or restore a backup), then replay the provider: "
         "it is rebuilt from history"
@@ -234,7 +237,7 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
 
 
 def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:
-    """Switch to write-ahead logging; SQLite does not wait by itself while another switches."""
+    """Switch to write-ahead logging; wait here, since SQLite does not, if another one switches."""
     give_up = clock.monotonic() + BUSY_SECONDS
     while True:
         try:

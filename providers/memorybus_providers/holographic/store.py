@@ -1,4 +1,4 @@
-"""The open database, its transactions and errors, and the parts that work on it."""
+"""The open database with its transactions and errors, and the parts that work on it."""
 
 import json
 import sqlite3
@@ -47,7 +47,7 @@ class HolographicStore:
     Args:
         path: the database.
         clock: time.
-        searching: makes the search over it.
+        searching: makes the search in it.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class HolographicStore:
         clock: Clock,
         searching: Callable[[sqlite3.Connection], FactSearch] = by_words,
     ) -> None:
-        """Open the database, creating it if it is missing.
+        """Open the database and create it if it is missing.
 
         Raises:
-            Unavailable: the file is no database, damaged or of another release.
+            Unavailable: the file is not a database, is damaged or of another release.
         """
         self.path = path
         self.db = schema.connect(path, clock)
@@ -89,17 +89,17 @@ class HolographicStore:
             yield from digest.pairs(self.db, after)
 
     def erase(self, scope: RecallScope) -> Residue:
-        """Erase what is kept of a scope; see `holographic.erasure`.
+        """Erase all that is stored of a scope; see `holographic.erasure`.
 
         Raises:
-            Transient: another process holds the database for too long.
-            Unavailable: the disk is full, or the file damaged.
+            Transient: another process locks the database for too long.
+            Unavailable: the disk is full, or the file is damaged.
         """
         with self.translating_errors():
             return SqliteErasure(self.db, self.path, self._writing).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield what is kept of a scope."""
+        """Yield all that is stored of a scope."""
         with self.translating_errors():
             yield from stored_memories(self.db, scope)
 
@@ -110,13 +110,13 @@ class HolographicStore:
 
     @contextmanager
     def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
-        """Read without a lock; inside a lane's transaction, also what came just before."""
+        """Read without a lock; inside a lane's transaction also what that has just written."""
         with self.translating_errors():
             self.utterances.flush()
             yield self._search
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
-        """Count one retrieval of each fact; left out while another process writes."""
+        """Count one retrieval of each fact; nothing is counted while another process writes."""
         with suppress(Transient), self._writing(wait=False):
             self.db.execute(_RETRIEVED, (json.dumps(rows),))
 
@@ -137,10 +137,10 @@ class HolographicStore:
         """Join the open transaction, or open one and commit it.
 
         Args:
-            in_order: write pending utterances first: rows keep the order of events.
+            in_order: write pending utterances first, so that rows keep the order of events.
 
         Raises:
-            Transient: another process holds the database.
+            Transient: another process has locked the database.
         """
         with self._writing():
             if in_order:
@@ -168,14 +168,14 @@ class HolographicStore:
         except sqlite3.OperationalError as error:
             raise ledger.provider_error(error) from error
         except sqlite3.DatabaseError as error:
-            # A subclass means one statement; the class itself means that the file is damaged.
+            # A subclass is about one statement; the class itself means that the file is damaged.
             if type(error) is sqlite3.DatabaseError:
                 raise schema.damaged_error(self.path, error) from error
             raise
 
     @contextmanager
     def _rolling_back_on_failure(self) -> Iterator[None]:
-        """Roll back, and forget the cached row numbers that a rollback takes back."""
+        """Roll back after an error, and forget cached row numbers: their rows may be gone."""
         try:
             yield
         except BaseException:
@@ -186,7 +186,7 @@ class HolographicStore:
             raise
 
     def _forget_if_changed(self) -> None:
-        """Forget cached row numbers if others have written: an erasure removes rows."""
+        """Forget cached row numbers if another connection has written: an erasure removes rows."""
         (version,) = self.db.execute("pragma data_version").fetchone()
         if version != self._version:
             self._version = version

@@ -1,14 +1,14 @@
-"""Honcho (https://honcho.dev): a service that keeps conversations and reasons about who speaks.
+"""Keeps conversations in Honcho (https://honcho.dev), a service that reasons about the speakers.
 
 Its API v3 is called by its own client (``honcho-ai`` 2.7, the extra ``honcho``), which is imported
 when an instance is opened.
 
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
-- ``account``: what the hooks do, each within its deadline. ``calls``: the same of the tools.
+- ``account``: what the hooks do, each within its deadline. ``calls``: what the tools do.
 - ``service``: the client, with the bus's errors, deadlines and pauses. ``tenant``: the workspace of
   one owner. ``places``: the names of workspaces, peers and sessions.
 - ``outgoing``: events as messages. ``notes``: writes to the stores, as conclusions.
-- ``finding``: the requests of a recall. ``dialectic``: questions that cost a model's time;
+- ``finding``: the requests of a recall. ``dialectic``: questions to Honcho's own model;
   ``questions``: the file in which a host counts them.
 - ``keeping``: export and erasure of a workspace.
 """

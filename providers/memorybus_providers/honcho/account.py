@@ -1,4 +1,4 @@
-"""An open account of Honcho: what the hooks do with it, each within its deadline."""
+"""What the hooks do with an open account of Honcho, each within its deadline."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,23 +30,23 @@ from memorybus_providers.remote.texts import clean_question
 T = TypeVar("T")
 
 _AT_ONCE = 3
-"""Requests of recalls that run at the same time at most (G10)."""
+"""The most requests of recalls that run at the same time (G10)."""
 
 _KEPT = 512
-"""Base contexts that are kept at most; the oldest go (G10)."""
+"""The most base contexts that are remembered; the oldest are dropped first (G10)."""
 
 _LONG = 3_600.0
 """Seconds that an erasure or an export may take."""
 
 _ALL = 1 << 31
-"""The number of workspaces that an erasure or an export looks for: all."""
+"""The most workspaces that an erasure or an export takes: more than there can be."""
 
 
 class Account:
     """The workspaces of one account. May be used from several threads."""
 
     def __init__(self, config: ProviderConfig, options: HonchoOptions, key: str) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the connection is made by the first request."""
         self._options, self._clock = options, config.clock
         self._service = HonchoService(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
@@ -80,7 +80,7 @@ class Account:
     def link_session(
         self, metadata: dict[str, str], ctx: HookContext, *, continues: str = ""
     ) -> None:
-        """Note what is known of the context's session; see `Tenant.link_session`."""
+        """Store metadata of the context's session; see `Tenant.link_session`."""
         self._act_in_workspace(
             ctx,
             lambda tenant: tenant.link_session(ctx.session.id, metadata, continues=continues),
@@ -102,7 +102,7 @@ class Account:
         )
 
     def _act_in_workspace(self, ctx: HookContext, act: Callable[[Tenant], T]) -> T:
-        """Act in the workspace of a context's owner; act again if the workspace was gone."""
+        """Call `act` with the workspace of a context's owner; repeat it if that was deleted."""
         owner = owner_of(ctx.scope)
         with self._service.requests_within(ctx.deadline):
             try:
@@ -111,9 +111,9 @@ class Account:
                 return self._act_once(owner, act)
 
     def _act_once(self, owner: Owner, act: Callable[[Tenant], T]) -> T:
-        """Act in a workspace, which is made if it is missing.
+        """Call `act` with an owner's workspace, which is made if it is missing.
 
-        After a failure nothing is remembered of it: the next call asks for it again.
+        After a failure nothing is remembered of the workspace, so the next call asks for it again.
         """
         tenant = self._tenants.tenant_of(owner)
         try:
@@ -128,7 +128,7 @@ class Account:
     def recall(self, query: str, ctx: RecallContext) -> list[Recollection]:
         """Return what is near a question and what the dialectic has found.
 
-        Without a question it is the base context.
+        Without a question, return the base context.
         """
         question = clean_question(query)
         with self._service.requests_within(ctx.deadline):
@@ -141,7 +141,7 @@ class Account:
         return found
 
     def base_text(self, scope: RecallScope) -> str:
-        """Return the base context of one agent and person as a text."""
+        """Return the base context of an agent and a person as a text."""
         with self._service.requests_within(self._options.timeout):
             tenants = self._tenants.find(scope)
             base = self._base(tenants[0]) if len(tenants) == 1 else finding.BaseContext()
@@ -153,7 +153,7 @@ class Account:
         )
 
     def _recall_near(self, tenant: Tenant, question: str, deadline: float) -> list[Recollection]:
-        """Send all requests of a recall at once: they take as long as the slowest one."""
+        """Send all requests of a recall at the same time, so that only the slowest one counts."""
         requests = finding.recall_requests(tenant, question, self._options.results)
         waiting = [self._pool.submit(self._run_request, one, deadline) for one in requests]
         return finding.merge_by_place([one.result() for one in waiting])
@@ -231,7 +231,7 @@ class Account:
         return Residue(erased, (f"{where}: {left} workspaces are still being deleted there",))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield all that the workspaces of a scope hold."""
+        """Yield all memories in the workspaces of a scope."""
         with self._service.requests_within(_LONG):
             found = self._tenants.find(scope, _ALL)
             for tenant in sorted(found, key=lambda one: one.honcho.workspace_id):

@@ -22,7 +22,7 @@ def run_tool(call: tools.HonchoCall, tenant: Tenant, ctx: HookContext) -> ToolAn
 
 
 def peers_for(tenant: Tenant, peer: str) -> tuple[Peer, Peer]:
-    """Return the peer that knows something and the peer it is about, for a tool's ``user|ai``."""
+    """Return the peer that observes and the peer that it observes, for a tool's ``user|ai``."""
     return (tenant.observer, tenant.person) if peer == "user" else (tenant.agent, tenant.agent)
 
 

@@ -1,7 +1,7 @@
-"""Questions to Honcho's own model: every few turns, so many a day, without delaying a recall.
+"""Asks Honcho's own model: every few turns, a limited number of times a day, delaying no recall.
 
-An answer takes seconds and costs money. So a thread asks the model beside the recall, and the
-session's next recalls return the answer beside what they find.
+An answer takes seconds and costs money. So a thread asks the model during the recall, and the
+session's next recalls return the answer in addition to what they find.
 """
 
 import logging
@@ -21,14 +21,15 @@ THREAD = "memorybus-dialectic"
 """The name of the threads that ask."""
 
 AskModel = Callable[[str, ReasoningLevel], str]
-"""Puts a question to the model: the question, how hard to think; returns the answer or ""."""
+"""Asks the model a question; it gets the question and how hard to think, and returns the answer or
+an empty text."""
 
 
 class Dialectic:
     """Counts turns by their prompts, and asks the model when a question is due."""
 
     def __init__(self, options: HonchoOptions, questions: QuestionFile) -> None:
-        """Ask nothing yet."""
+        """Prepare; nothing is asked yet."""
         self._options, self._questions = options, questions
 
     def supplement(self, owner: Owner, session: str, prompt: str, ask: AskModel) -> str:
@@ -54,7 +55,7 @@ class Dialectic:
         return turn.answer
 
     def answer(self, question: str, level: ReasoningLevel, ask: AskModel) -> str | None:
-        """Ask one question now; None if today's questions are spent.
+        """Ask one question now; return None if today's questions are used up.
 
         Raises:
             ProviderError: Honcho does not answer.
@@ -66,7 +67,7 @@ class Dialectic:
         self._questions.forget(owner)
 
     def _ask(self, owner: Owner, session: str, prompt: str, known: str, ask: AskModel) -> None:
-        """Ask, then question each answer in turn, as deep as the options say."""
+        """Ask, then ask what is wrong with the answer, as often as ``dialectic_depth`` says."""
         found = ""
         try:
             for depth in range(self._options.dialectic_depth):
@@ -84,7 +85,7 @@ class Dialectic:
 
 
 def _word_question(prompt: str, found: str, depth: int) -> str:
-    """Return the question of a depth: the first one, or one about the answer found so far."""
+    """Return the first question, or at a greater depth one about the answer found so far."""
     if not depth or not found:
         return f"What is known of this person that helps to answer this?\n\n{prompt}"
     return (

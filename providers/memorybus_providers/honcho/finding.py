@@ -1,7 +1,7 @@
-"""The requests of a recall: messages and conclusions near the question, or the base context.
+"""Makes the requests of a recall: messages and conclusions near the question, or the base context.
 
-The base context (the person's card and representation) is kept for a while, since it changes
-slowly. What `dialectic` has found out is returned beside what each question finds.
+The base context is the person's card and representation. `account` keeps it for a while, since it
+changes slowly, and adds what `dialectic` has found out.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from memorybus_providers.honcho.tenant import Tenant
 T = TypeVar("T")
 
 RequestRecollections = Callable[[], Sequence[Recollection]]
-"""One request of a recall."""
+"""Sends one request of a recall and returns what it found."""
 
 
 class BaseContext(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class BaseContext(msgspec.Struct, frozen=True):
 
 
 def fetch_base(holder: Peer, about: Peer, near: str = "") -> BaseContext:
-    """Fetch the base context: what one peer knows of another, first what is near a text."""
+    """Fetch what one peer knows of another; what is near the text `near` comes first."""
     found = fetch_or_empty(lambda: [holder.context(target=about, search_query=near or None)])
     return _base_from_response(found[0]) if found else BaseContext()
 
@@ -61,7 +61,7 @@ def recall_requests(tenant: Tenant, question: str, results: int) -> list[Request
 
 
 def merge_by_place(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
-    """Return what several requests found, scored by its place in each list; each text once."""
+    """Return what several requests found, each text once, scored by its best place in a list."""
     ranked = [
         msgspec.structs.replace(one, score=1 / place)
         for found in lists
@@ -90,7 +90,7 @@ def _search_conclusions(
 
 
 def fetch_or_empty(fetch: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Return the answer of a request; nothing if its peer has never spoken (404)."""
+    """Return the answer of a request, or nothing if its peer has never spoken (404)."""
     try:
         return fetch()
     except NotFoundError:

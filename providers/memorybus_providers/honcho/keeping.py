@@ -1,7 +1,7 @@
-"""Export and erasure of an owner's workspace.
+"""Exports and erases an owner's workspace.
 
-Facts of server 3.0: a workspace is deleted in the background (202), and not before its sessions are
-(409); deleting a session alone leaves the cards of its peers.
+Facts of server 3.0 that this relies on: it deletes a workspace in the background (202), and refuses
+while the workspace has sessions (409); deleting only the sessions leaves the cards of the peers.
 """
 
 from collections.abc import Iterator

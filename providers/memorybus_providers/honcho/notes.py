@@ -1,8 +1,8 @@
-"""Writes to the two stores, as conclusions of the session of notes.
+"""Applies writes to the two stores, as conclusions of the session of notes.
 
-Honcho gives conclusions no metadata and keeps the same one twice. So a write first compares texts
-and makes or deletes conclusions until they are as they should be: doing that again changes nothing.
-Then a message records that the event is applied; it holds no text that was written.
+Conclusions of Honcho have no metadata, and it stores the same one twice. So a write compares texts
+and makes or deletes only the conclusions that differ; a repeated write changes nothing. Then a
+message records that the event is applied; it does not contain the text that was written.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _PAGE = 100
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """A conclusion that a write has left."""
+    """A conclusion that a write has made."""
 
     id: str
     content: str
@@ -35,8 +35,8 @@ class Changes(msgspec.Struct, frozen=True):
 def plan_changes(event: MemoryWritten, held: Sequence[Conclusion]) -> Changes:
     """Return what a write still has to change.
 
-    As in the agent's own files, a text is there once. An old text that stands in no entry, or in
-    several different ones, deletes none.
+    As in the agent's own files, a text is stored once. If no entry contains the old text, or
+    several different ones do, none is deleted.
     """
     wanted = list(split_text(sendable(event.content), outgoing.LONGEST))
     texts = {one.content for one in held}
@@ -63,7 +63,7 @@ def apply_write(tenant: Tenant, event: MemoryWritten, ctx: HookContext) -> Chang
 
 
 def list_notes(tenant: Tenant, store: StoreName) -> list[Conclusion]:
-    """Return the conclusions that writes have left in a store."""
+    """Return the conclusions that writes have made in a store."""
     listed = tenant.conclusions_of(store).list(session=places.NOTES, size=_PAGE)
     return [Conclusion(str(one.id), str(one.content)) for one in listed]
 

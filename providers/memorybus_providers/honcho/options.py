@@ -12,7 +12,7 @@ ReasoningLevel = Literal["minimal", "low", "medium", "high", "max"]
 class HonchoOptions(
     own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """See `SCHEMA`, which describes each."""
+    """The options; `SCHEMA` describes each."""
 
     base_url: str = "https://api.honcho.dev"
     results: int = 10
@@ -28,7 +28,7 @@ class HonchoOptions(
     dialectic_timeout: float = 30.0
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         least = min(self.context_ttl, self.dialectic_every, self.dialectic_per_day)
         return {
             **own_options.ServerOptions.rules(self),

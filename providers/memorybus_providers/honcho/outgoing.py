@@ -1,6 +1,6 @@
-"""Events as messages for Honcho; pure.
+"""Makes messages for Honcho from events; pure.
 
-A message takes 25,000 characters (the server's default), a request 100 messages.
+A message may have 25,000 characters (the server's default), and a request 100 messages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,20 @@ from memorybus_providers.base import HookContext
 from memorybus_providers.remote.texts import sendable, split_text
 
 LONGEST: Final = 25_000
-"""Characters of a message at most."""
+"""The most characters of a message."""
 
 BATCH: Final = 100
-"""Messages of a request at most."""
+"""The most messages of a request."""
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
     """One message that is sent to Honcho.
 
     Attributes:
-        by_person: whether the person says it, or the agent.
+        by_person: whether the person said it; if not, the agent did.
         content: the text; not blank.
         metadata: ``event_id``, by which it is found again, and where it was said.
-        reasoned: whether Honcho shall reason about it.
+        reasoned: whether Honcho should reason about it.
     """
 
     by_person: bool
@@ -36,7 +36,7 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
 
 
 def messages_of_turn(event: TurnCompleted, ctx: HookContext) -> list[OutgoingMessage]:
-    """Return a turn's messages; a prompt that the host made up is left out."""
+    """Return a turn's messages, without a prompt that the host wrote and not the person."""
     person = () if event.synthetic else tuple(_parts(event.user))
     texts = [(True, part) for part in person]
     texts += [(False, part) for part in _parts(event.assistant)]
@@ -44,14 +44,14 @@ def messages_of_turn(event: TurnCompleted, ctx: HookContext) -> list[OutgoingMes
 
 
 def messages_of_delegation(event: Delegated, ctx: HookContext) -> list[OutgoingMessage]:
-    """Return what a sub-agent did, in the words of the agent."""
+    """Return what a sub-agent did, as messages of the agent."""
     text = "\n".join(filter(None, (f"Delegated: {event.task}", event.result)))
     blank = not (event.task.strip() or event.result.strip())
     return [] if blank else _number_messages([(False, part) for part in _parts(text)], ctx)
 
 
 def split_into_batches(messages: Sequence[OutgoingMessage]) -> list[Sequence[OutgoingMessage]]:
-    """Return messages in groups, each of which fits into one request."""
+    """Return messages in groups that each fit into one request."""
     return [messages[at : at + BATCH] for at in range(0, len(messages), BATCH)]
 
 

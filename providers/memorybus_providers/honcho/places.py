@@ -1,8 +1,8 @@
-"""The names of workspaces, peers and sessions; pure.
+"""Names the workspaces, peers and sessions; pure.
 
-Each owner (agent, person and workspace of the bus) has a workspace of Honcho, in which two peers
-speak. So what Honcho derives of one owner never reaches another, and deleting the workspace deletes
-all of it: Honcho cannot delete peers alone (server 3.0).
+Each owner (an agent, a person and a workspace of the bus) has its own workspace in Honcho, in which
+two peers speak. So what Honcho concludes about one owner never reaches another, and an erasure
+deletes the whole workspace: Honcho cannot delete single peers (server 3.0).
 """
 
 import json
@@ -16,7 +16,7 @@ from memorybus_providers.owners import Owner
 from memorybus_providers.remote.names import name_of
 
 NOTES: Final = "memorybus__notes"
-"""The session of what agents write to their stores; no other session's name contains ``__``."""
+"""The session for writes to the agents' stores; no other session's name contains ``__``."""
 
 _PARTS: Final = ("agent", "user", "workspace")
 
@@ -38,12 +38,12 @@ def agent_of(owner: Owner) -> str:
 
 
 def session_of(session_id: str) -> str:
-    """Return the name of a session of the bus."""
+    """Return Honcho's name for a session of the bus."""
     return name_of(session_id)
 
 
 def owner_metadata(prefix: str, scope: Scope | Owner | RecallScope) -> dict[str, Any]:
-    """Return the metadata by which workspaces are found, for the given parts of a scope."""
+    """Return the metadata by which workspaces are found, for the parts that a scope names."""
     parts = {f"memorybus_{part}": getattr(scope, part) for part in _PARTS}
     return {"memorybus": prefix} | {
         key: _escape(part) for key, part in parts.items() if part is not None
@@ -51,20 +51,20 @@ def owner_metadata(prefix: str, scope: Scope | Owner | RecallScope) -> dict[str,
 
 
 def owner_from_metadata(metadata: Mapping[str, Any]) -> Owner:
-    """Return the owner of a workspace."""
+    """Return the owner of a workspace from its metadata."""
     return Owner(*(_unescape(metadata.get(f"memorybus_{part}")) for part in _PARTS))
 
 
 def _escape(text: str) -> str:
-    """Return an id as the server can store it: without NUL, different for different ids.
+    """Return an id without NUL, which the server cannot store; different ids stay different.
 
-    A plain id stays as it is.
+    A plain id is not changed.
     """
     return json.dumps(text)[1:-1]
 
 
 def _unescape(escaped: object) -> str:
-    """Return the id that was escaped; "" for anything else."""
+    """Return the id that `_escape` was given; "" for anything that it cannot have returned."""
     try:
         return str(json.loads(f'"{escaped or ""}"'))
     except ValueError:

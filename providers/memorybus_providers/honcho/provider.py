@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from memorybus_providers.honcho.account import Account
 
 _SHOWN = 500
-"""Characters at most of each text that is noted about a session (G10)."""
+"""The most characters of each text in a session's metadata (G10)."""
 
 
 class HonchoProvider(RemoteProvider["Account"]):
-    """Keeps conversations in Honcho, and asks it for what they tell of a person."""
+    """Keeps conversations in Honcho, and recalls from it what they say about a person."""
 
     kind = "honcho"
     delivery = "lookup"
@@ -67,36 +67,36 @@ class HonchoProvider(RemoteProvider["Account"]):
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
-        """Make the session, and note which session it comes from."""
+        """Make the session, and record from which session it came."""
         metadata = {"title": event.title, "parent": event.parent, "reason": event.reason}
         continues = event.parent if event.reason == "compression" else ""
         self._link_session(metadata | {"platform": event.platform}, continues, ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Store what was said, in parts where it is long."""
+        """Store what was said; long texts are split."""
         self.client.store_messages(outgoing.messages_of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Make or delete conclusions."""
+        """Make or delete conclusions, as the write to a store requires."""
         self.client.apply_store_write(event, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
-        """Store what a sub-agent did, as the agent's words."""
+        """Store what a sub-agent did, as messages of the agent."""
         self.client.store_messages(outgoing.messages_of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
-        """Note which session this one comes from; mark messages that were retracted."""
+        """Record from which session this one came; mark messages that were retracted."""
         continues = event.parent if event.reason == "compression" else ""
         self._link_session({"parent": event.parent, "reason": event.reason}, continues, ctx)
         if event.retracted:
             self.client.retract_messages(event.retracted, ctx)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Ask for the messages of an event by their metadata."""
+        """Say whether Honcho has all messages of an event."""
         return self.client.knows(event_id, ctx)
 
     def _link_session(self, metadata: Mapping[str, str], continues: str, ctx: HookContext) -> None:
-        """Note what is known of the context's session, unless it would continue itself."""
+        """Store metadata of the context's session, unless it would continue itself."""
         known = {key: sendable(text)[:_SHOWN] for key, text in metadata.items() if text}
         if continues != ctx.session.id:
             self.client.link_session(known, ctx, continues=continues)
@@ -104,7 +104,7 @@ class HonchoProvider(RemoteProvider["Account"]):
     # -- tools and recall -------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return messages and conclusions near a question."""
+        """Return messages and conclusions near a question; without one, the base context."""
         return self.client.recall(query, ctx)
 
     def system_prompt_block(self, scope: RecallScope) -> str:

@@ -1,8 +1,9 @@
-"""Questions to Honcho's model, counted in one file for all recalling instances of a host.
+"""Counts questions to Honcho's model in one file, for all instances of a host that recall.
 
-Different instances, perhaps in different processes, recall for prompts and for ends of turns. All
-of them count the same turns and see the same answers. The file holds digests of prompts, no texts
-of them. Where workers count it (`ProviderConfig.spend`), the day's budget holds over all hosts.
+Different instances, perhaps in different processes, recall for prompts and for the ends of turns.
+All of them count the same turns and see the same answers. The file contains digests of prompts, but
+not their texts. If workers count the questions (`ProviderConfig.spend`), the daily budget is shared
+by all hosts.
 """
 
 import sqlite3
@@ -19,7 +20,7 @@ from memorybus_providers.base import Spend
 from memorybus_providers.owners import Owner
 
 _SESSIONS = 1_024
-"""Sessions whose turns are counted at most; the least used go (G10)."""
+"""The most sessions whose turns are counted; the least recently used are dropped first (G10)."""
 
 QUESTIONS = "questions"
 """The name under which questions to Honcho's model are counted over all hosts."""
@@ -51,10 +52,10 @@ delete from turns where at < (select at from turns order by at desc limit 1 offs
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A session's turns so far.
+    """The turns of a session so far.
 
     Attributes:
-        count: how many there were.
+        count: how many turns there were.
         length: characters of the last prompt.
         digest: the digest of the last prompt.
         answer: the model's last answer.
@@ -68,14 +69,14 @@ class Turn(msgspec.Struct, frozen=True):
     until: int = 0
 
     def has_counted(self, prompt: str) -> bool:
-        """Say whether a prompt begins with the last one, so that its turn is counted already.
+        """Say whether a prompt begins with the last one, which means that its turn was counted.
 
-        At the end of a turn the answer is added to the prompt.
+        A recall at the end of a turn is given the prompt followed by the answer.
         """
         return bool(self.count) and text_digest(prompt[: self.length]) == self.digest
 
     def with_turn(self, prompt: str) -> "Turn":
-        """Return the turns with one more."""
+        """Return the turns with one added."""
         digest = text_digest(prompt)
         return msgspec.structs.replace(
             self, count=self.count + 1, length=len(prompt), digest=digest
@@ -83,16 +84,17 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class QuestionFile:
-    """The file. Each call opens it, so that any thread may call."""
+    """The file with the counts. Each call opens it, so that any thread may call."""
 
     def __init__(self, path: Path, most: int, clock: Clock, shared: Spend | None = None) -> None:
-        """Open nothing yet.
+        """Prepare; the file is not opened yet.
 
         Args:
             path: the file.
-            most: questions a day (UTC) at most.
+            most: the most questions of a day (UTC).
             clock: time.
-            shared: counts questions over all hosts; without it the file counts those of this host.
+            shared: counts the questions of all hosts; without it the file counts those of this
+                host.
         """
         self._path, self._most, self._clock, self._shared = path, most, clock, shared
 
@@ -100,7 +102,7 @@ class QuestionFile:
         """Count a question if one is left today; say whether one was left.
 
         Raises:
-            Unavailable: it is not known how many are left.
+            Unavailable: the count of all hosts cannot be reached.
         """
         if self._shared is not None:
             return self._shared(QUESTIONS, self._most)
@@ -116,13 +118,13 @@ class QuestionFile:
     ) -> Turn:
         """Count the turn of a prompt and return the session's turns.
 
-        Their `until` is set if the caller has to ask the model now.
+        Its `until` is set if the caller has to ask the model now.
 
         Args:
             owner: the owner of the session.
             session: its id.
-            prompt: the present prompt.
-            every: the model is asked every so many turns.
+            prompt: the prompt of the turn.
+            every: after how many turns the model is asked again.
             seconds: how long asking may take; no other instance asks meanwhile.
         """
         now = self._clock.now_ms()
@@ -140,9 +142,9 @@ class QuestionFile:
         return kept if due else msgspec.structs.replace(kept, until=0)
 
     def keep_answer(self, owner: Owner, session: str, answer: str) -> None:
-        """Keep an answer, unless the session was forgotten meanwhile, and note the end of asking.
+        """Store an answer, unless the session was forgotten meanwhile; others may ask again.
 
-        An empty answer keeps the one before.
+        If the answer is empty, the previous one stays.
         """
         with self._open() as db:
             db.execute(
@@ -152,7 +154,7 @@ class QuestionFile:
             )
 
     def forget(self, owner: Owner) -> None:
-        """Erase the answers for an owner, from the file's free pages, too."""
+        """Erase the answers for an owner; SQLite overwrites them (``secure_delete``)."""
         with self._open() as db:
             db.execute("delete from turns where owner = ?", (_owner_key(owner),))
 

@@ -1,9 +1,10 @@
-"""Honcho's client with the bus's errors, deadlines and pauses.
+"""Adds the bus's errors, deadlines and pauses to Honcho's client.
 
-Facts of honcho-ai 2.7.0 that this relies on: it sends a request again after a lost answer unless
-``max_retries`` is 0 (one write became two rows); its own time-out holds for each read; it gets or
-makes the workspace before a client's first call; ``Peer`` and ``Session`` made by hand ask nothing;
-a field that an answer lacks raises a ``pydantic`` error, which is a ``ValueError``.
+Facts of honcho-ai 2.7.0 that this relies on: it repeats a request after a lost answer unless
+``max_retries`` is 0 (one write became two rows); its time-out applies to each read, and not to the
+whole request; it gets or makes the workspace before a client's first call; constructing ``Peer`` or
+``Session`` directly sends no request; a field that is missing in an answer raises a ``pydantic``
+error, which is a ``ValueError``.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ class HonchoService:
     """A server and its account. May be used from several threads."""
 
     def __init__(self, options: HonchoOptions, key: str, clock: Clock) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the connection is made by the first request."""
         self._options, self._key = options, key
         self._rate_limit = RateLimit(clock)
         self._deadline = SharedDeadline(clock)
@@ -37,7 +38,7 @@ class HonchoService:
         self._http.close()
 
     def client(self, workspace: str) -> Honcho:
-        """Return a client of a workspace; nothing is sent yet."""
+        """Return a client of a workspace; this sends nothing."""
         return Honcho(
             api_key=self._key or None,
             base_url=self._options.base_url,
@@ -49,7 +50,7 @@ class HonchoService:
 
     @contextmanager
     def requests_within(self, deadline: float) -> Iterator[None]:
-        """Let the block's requests share a deadline in seconds; translate their errors.
+        """Let the requests of a block share a deadline in seconds, and translate their errors.
 
         Raises:
             Unavailable, Transient, Permanent: see `remote.failures`.
@@ -64,7 +65,7 @@ class HonchoService:
             raise failures.error_for_unreadable(error, "Honcho") from error
 
     def _limit_timeouts(self, request: httpx.Request) -> None:
-        """Shorten a request's time-outs to what is left of the deadline."""
+        """Shorten a request's time-outs to the time that is left before the deadline."""
         left = self._deadline.seconds_left()
         if left <= 0:
             raise httpx.PoolTimeout("no time is left before the deadline", request=request)
@@ -84,7 +85,7 @@ class HonchoService:
 
 
 def _error_detail(body: Any) -> str:
-    """Return what a refusal says is wrong, without the input that it repeats."""
+    """Return the reasons of a refusal, without the rejected input, which the server repeats."""
     detail = body.get("detail") if isinstance(body, dict) else None
     if not isinstance(detail, list):
         return ""

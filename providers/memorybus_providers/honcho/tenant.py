@@ -19,7 +19,7 @@ from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.owners import MOST, Owner, single_owner
 
 _KEPT = 512
-"""Workspaces, and sessions of each, that are known to exist; the least used go (G10)."""
+"""The most workspaces that are remembered, and the most sessions of each (G10)."""
 
 _PAGE = 100
 
@@ -36,7 +36,7 @@ class Tenant:
     """
 
     def __init__(self, honcho: Honcho, owner: Owner, options: HonchoOptions) -> None:
-        """Ask nothing yet."""
+        """Prepare; nothing is sent yet."""
         self.owner, self.honcho = owner, honcho
         self.agent = Peer(places.agent_of(owner), honcho)
         self.person = Peer(places.person_of(owner), honcho)
@@ -50,7 +50,7 @@ class Tenant:
         self._places: OrderedDict[str, str] = OrderedDict()
 
     def ensure_exists(self) -> None:
-        """Make the workspace if it is missing, and note its owner in its metadata."""
+        """Make the workspace if it is missing, and store its owner in its metadata."""
         if self.is_there:
             return
         metadata = self.honcho.get_metadata()
@@ -63,8 +63,8 @@ class Tenant:
     def place(self, session_id: str) -> str:
         """Return the name of Honcho's session in which a session of the bus is kept.
 
-        It is made if it is missing. A compressed conversation stays in the session in which it
-        began; every other session has its own.
+        Honcho's session is made if it is missing. A compressed conversation stays in the session in
+        which it began; every other session has its own.
         """
         found = self._places.get(session_id)
         if found is None:
@@ -76,12 +76,12 @@ class Tenant:
     def link_session(
         self, session_id: str, metadata: dict[str, str], *, continues: str = ""
     ) -> None:
-        """Note what is known of a session.
+        """Store metadata of a session.
 
         Args:
             session_id: the session.
             metadata: texts by name.
-            continues: the session that it continues: both are kept in the same place.
+            continues: the session that it continues, in whose place it is then kept; "" for none.
         """
         session = self.honcho.session(places.session_of(session_id), peers=list(self._members))
         known = session.metadata or {}
@@ -103,9 +103,10 @@ class Tenant:
     def store_messages(
         self, place: str, messages: Sequence[outgoing.OutgoingMessage], at: int
     ) -> None:
-        """Store the messages of an event; a request stores all of its messages or none.
+        """Store the messages of an event, in as many requests as needed.
 
-        If the event takes several requests, those whose messages are stored already are left out.
+        A request stores all of its messages or none. If the event takes several requests, those
+        whose messages are stored already are left out.
         """
         groups = outgoing.split_into_batches(messages)
         held = 0
@@ -126,7 +127,7 @@ class Tenant:
         return bool(found) and len(found) >= int(found[0].metadata.get("parts", 1))
 
     def retract_messages(self, place: str, event_ids: Sequence[str]) -> None:
-        """Mark the messages of events as retracted: Honcho deletes no single message."""
+        """Mark the messages of events as retracted, since Honcho cannot delete single messages."""
         session = Session(place, self.honcho)
         for event_id in event_ids:
             for one in list(self.messages_of_event(place, event_id)):
@@ -144,25 +145,25 @@ class Tenant:
     # -- conclusions ------------------------------------------------------------------------------
 
     def conclusions_of(self, store: StoreName) -> ConclusionsView:
-        """Return the conclusions that stand for a store: about the person, or the agent itself."""
+        """Return the conclusions for a store: about the agent itself, or else about the person."""
         if store == "memory":
             return self.agent.conclusions
         return self._observer.conclusions_of(self.person)
 
     @property
     def observer(self) -> Peer:
-        """The peer whose conclusions about the person count: the agent, or the person itself.
+        """The peer whose conclusions about the person are used: the agent, or the person itself.
 
-        The person's own peer stands for what Honcho concludes in general.
+        The person's own peer has what Honcho concludes in general.
         """
         return self._observer
 
 
 class Tenants:
-    """The workspaces of an account whose names begin with a prefix. Safe from several threads."""
+    """The workspaces with the prefix of the options. May be used from several threads."""
 
     def __init__(self, service: HonchoService, options: HonchoOptions) -> None:
-        """Know none yet."""
+        """Prepare; no workspace is known yet."""
         self._service, self._options = service, options
         self._lock = threading.Lock()
         self._known: OrderedDict[Owner, Tenant] = OrderedDict()
@@ -178,14 +179,14 @@ class Tenants:
         return found
 
     def drop(self, owner: Owner) -> None:
-        """Forget what is known of a workspace, which may be gone."""
+        """Forget what is known of a workspace, which may have been deleted."""
         with self._lock:
             self._known.pop(owner, None)
 
     def find(self, scope: RecallScope, most: int = MOST) -> list[Tenant]:
-        """Return the existing workspaces of a scope, the newest first, `most` at most.
+        """Return the existing workspaces of a scope, at most `most`, the newest first.
 
-        Looking for a workspace does not make it.
+        To look for a workspace does not make it.
         """
         if own := single_owner(scope):
             return [tenant] if self._is_there(tenant := self.tenant_of(own), scope) else []

@@ -1,4 +1,4 @@
-"""The tools that a model calls: what they take and what they answer."""
+"""The tools that a model calls, with their arguments and descriptions."""
 
 from typing import Annotated, Final, Literal
 

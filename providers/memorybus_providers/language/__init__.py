@@ -1,7 +1,8 @@
-"""How a text is read: its words and their forms, the names in it, what a question asks; pure.
+"""Reads texts: their words and the forms of these, the names in them, what a question asks; pure.
 
-Any provider that stores texts may use this, in any script; it opens no file and knows no database.
-``words`` parts a text, ``languages`` knows inflection, ``contractions`` spells English ones out,
-``sentences`` finds what a prompt asks, ``times`` reads the times in it, ``query`` reads a question,
-``mentions`` finds names.
+Any provider that stores texts may use this package. It reads any script, and uses neither files
+nor databases.
+``words`` cuts a text into tokens, ``languages`` knows inflection, ``contractions`` spells out
+English contractions, ``sentences`` finds what a prompt asks, ``times`` reads the times in it,
+``query`` reads a question, and ``mentions`` finds names.
 """

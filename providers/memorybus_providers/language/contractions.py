@@ -1,6 +1,6 @@
-"""English contractions, spelled out so that a question's words are whole ones; pure.
+"""Spells out English contractions, so that all parts of a question are whole words; pure.
 
-"won't" is no "won", and "I'd" no French "d'". No name is made of one: "who'll" asks for no Will.
+So "won't" is not read as "won", "I'd" not as the French "d'", and "who'll" not as the name Will.
 """
 
 import re
@@ -23,7 +23,7 @@ _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def spelled_out(text: str) -> str:
-    """Return a text with its English contractions spelled out; "'s" stays, which may be a name's.
+    """Return a text with its English contractions spelled out; "'s" stays, as it may be a genitive.
 
     >>> spelled_out("I'm sure Ana won't go, and who'd know?")
     'I am sure Ana do not go, and who would know?'

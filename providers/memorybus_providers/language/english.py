@@ -1,6 +1,6 @@
-"""What search knows of English beside its stems: stop words, irregular forms, short names, months.
+"""The English words that search knows: stop words, irregular forms, short names and months.
 
-Nothing here is taken from a data set, or tuned to one.
+No list here is taken from a data set or tuned to one.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ _CUT_OFF = "aren couldn didn doesn hadn hasn isn shouldn wasn weren wouldn"
 STOP_WORDS = frozenset(f"{_HELD_BACK} {_UNSIGNED} {_CUT_OFF}".split())
 """Words that say nothing about what is asked for.
 
-Contractions written without their sign are some; with it, `contractions` spells them out. "won",
-"haven" and the vitamin D are words of their own, and "im" is German.
+They include contractions without their apostrophe; if it is written, `contractions` spells them
+out. "won", "haven" and "d" are missing because they have other meanings, and "im" is German.
 """
 
 SILENT = frozenset(_HELD_BACK.split()) - {"don", "may", "will"}
-"""Those that are nobody's name: an English text is found by none of them.
+"""The stop words that are not names: no English text is found by one of them.
 
-An index is written without them, and read and emptied in the same way: another word here needs
-another version of every store's schema.
+An index is written without them, and postings are removed by the same rule. So a change of this set
+needs a new schema version in every store.
 """
 
 _IRREGULAR = """
@@ -80,9 +80,9 @@ _ALIKE = """
     neighbour neighbor neighbours neighbors; centre center; theatre theater; grey gray;
     programme program; jewellery jewelry; cosy cozy; pyjamas pajamas; tyre tire tyres tires
 """
-"""What people call by a short or familiar name as well, or spell in two ways, folded; and who
-people are to each other, which bilingual people tell in either language. Words are left out that
-mean something else in English (chef, mere) or are names there (Irma)."""
+"""Words with their short, familiar or differently spelled forms, folded; and family relations and
+other roles, which bilingual people name in either language. Words are left out that mean something
+else in English (chef, mere) or are names there (Irma)."""
 
 FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -90,12 +90,12 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         for group in (*_IRREGULAR.split(";"), *_ALIKE.split(";"))
     }
 )
-"""A base form and all that stands for it, irregular forms and other names; itself first."""
+"""Each base form with all of its forms: first itself, then irregular forms and other names."""
 
 BASE_FORM: Final[Mapping[str, str]] = MappingProxyType(
     {form: base for base, forms in FORMS.items() for form in forms}
 )
-"""Any form to its base form."""
+"""The base form of each form."""
 
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS: Final[Mapping[str, int]] = MappingProxyType(

@@ -4,9 +4,9 @@ from memorybus_providers.language.english import SILENT
 from memorybus_providers.language.words import parts_of, tokens
 
 ENGLISH = 0.2
-"""A text with at least this share of English stop words is English. Its stop words are not indexed:
-they are half of it, and no question asks for them. In a text of another language they stay, since a
-word like "die" may mean something there."""
+"""A text with at least this share of English stop words counts as English. Its stop words are not
+indexed: they are half of it, and no question asks for them. In other languages they are indexed,
+since such a word may mean something there."""
 
 
 def held_tokens(tags: str, content: str) -> set[str]:

@@ -1,10 +1,11 @@
 """Finds the language of a question, its stop words, and the stems of words; pure.
 
 The index knows no language (see `words`). A question is read in the language whose stop words it
-uses, in all languages of its script if it uses none, and always in English too, whose words stand
-in every other. Two words are forms of one if they share a stem in one of these languages, and
-neither is a stop word there. Other scripts than the Latin one say by themselves what a word may be
-in; where Snowball has no stemmer for them, words that begin with the same letters are forms of one.
+uses, or in all languages of its script if it uses none, and always in English too, since English
+words occur in all others. Two words are forms of one word if they have a common stem in one of
+these languages, and neither is a stop word there. In scripts other than Latin, the script itself
+shows the possible languages; if Snowball has no stemmer for them, words that begin with the same
+letters are forms of one word.
 """
 
 import re
@@ -25,7 +26,7 @@ LATIN: Final = (
     "norwegian", "finnish", "hungarian", "romanian", "turkish", "polish", "czech", "indonesian",
     "catalan", "estonian", "lithuanian",
 )  # fmt: skip
-"""The languages of the Latin script that a question without stop words may be in."""
+"""The languages of the Latin script in which a question without stop words is read."""
 
 COMPOUNDING: Final = frozenset(
     {"german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian", "estonian"}
@@ -58,7 +59,7 @@ _ENGLISH_TOO: Final = frozenset(
 """Stop words of other languages that mean something in English."""
 
 _RATHER_FOREIGN: Final = frozenset({"con", "den", "des", "die", "pour", "sur"})
-"""Those of them that are frequent in other languages, and rare in English."""
+"""Those of these words that are frequent in other languages, and rare in English."""
 
 _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
@@ -132,7 +133,7 @@ def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:
 
 
 def _languages_of_script(token: str) -> tuple[str, ...] | None:
-    """Return the languages of a word's script; None of the Latin one."""
+    """Return the languages of a word's script; None if it is the Latin one."""
     if token.isascii():
         return None
     return next((languages for script, languages in _SCRIPTS if script.match(token)), None)
@@ -169,5 +170,5 @@ def _stem(word: str, language: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Stemmer.Stemmer:
-    """Return a stemmer; it keeps the interpreter's lock, so that threads may share it."""
-    return Stemmer.Stemmer(language, 0)  # what it returned is remembered above
+    """Return a stemmer; it does not release the interpreter's lock, so threads may share it."""
+    return Stemmer.Stemmer(language, 0)  # without a cache, since `_stems` has one

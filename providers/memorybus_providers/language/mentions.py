@@ -63,9 +63,9 @@ class Mention(msgspec.Struct, frozen=True):
 
     Attributes:
         name: as it is written, without title and possessive.
-        titled: whether a title stands before it.
-        opens: whether it begins a sentence: the capital of its first word says nothing then.
-        before: the word before it, folded; empty at the beginning.
+        titled: whether a title precedes it.
+        opens: whether it begins a sentence, so that the capital of its first word means nothing.
+        before: the word before it, folded; empty at the beginning of the text.
     """
 
     name: str
@@ -115,9 +115,9 @@ def role_statements(text: str) -> list[RoleStatement]:
 
 
 def parse_role(asked: str) -> tuple[str, str] | None:
-    """Return the owner and the role in "my sister" or "Tom's boss", as `RoleStatement` has them.
+    """Return the owner and the role in "my sister" or "Tom's boss", in the form of `RoleStatement`.
 
-    None for any other text.
+    For any other text the result is None.
     """
     hit = re.fullmatch(_ASKED, asked.strip(), re.IGNORECASE)
     if hit is None:
@@ -145,7 +145,7 @@ def without_title(name: str) -> str:
 def names_any(text: str, aliases: Iterable[Sequence[str]]) -> bool:
     """Say whether a text contains one of these aliases, each given as its folded words.
 
-    An alias within another, longer name stands for that one: "Martha" is not in "Martha Jones".
+    An alias that is part of a longer name does not count: "Martha" is not in "Martha Jones".
     """
     known = {tuple(alias) for alias in aliases}
     said = [(words(mention.name), mention.opens) for mention in mentions(text)]
@@ -163,7 +163,7 @@ Token = re.Match[str]
 
 
 def _runs(text: str) -> Iterator[list[Token]]:
-    """Yield the runs of capitalised words, with the particles within them."""
+    """Yield the runs of capitalised words, including the particles within them."""
     run: list[Token] = []
     for token in _TOKEN.finditer(text):
         follows = run and _GAP.fullmatch(text, run[-1].end(), token.start())

@@ -1,8 +1,8 @@
 """Reads a question: the words, names and times that are searched for; pure.
 
-A question never reaches the full-text engine as it is: it is cut into tokens (see `words`), and the
-expression contains only tokens, each in quotes. Operators and quotes in a question are therefore
-harmless.
+The full-text engine never gets a question itself: the question is cut into tokens (see `words`),
+and the expression contains only tokens, each in quotes. Operators and quotes in a question are
+therefore harmless.
 """
 
 import re
@@ -80,16 +80,16 @@ _MINE = re.compile(
 
 
 class Term(msgspec.Struct, frozen=True):
-    """One thing asked for.
+    """One word or name that a question asks for.
 
     Attributes:
         stem: the stem that identifies it.
-        forms: the tokens that stand for it in the index: those a reading knows, and after
-            `Vocabulary.look_up` those that are there.
-        kin: the stems of its forms; empty if it has only the forms that it names.
+        forms: its tokens in the index: at first those that follow from the question, and after
+            `Vocabulary.look_up` those that the index contains.
+        kin: the stems of its forms; empty if `forms` are all forms that it can have.
         word: the word of the question, folded; empty in scripts without spaces.
-        extra: whether it only supports other terms: if it is unknown, this says nothing.
-        weight: how much it counts: 1 for what is asked for, less for the context.
+        extra: whether it only supports other terms, so that it does not matter if it is unknown.
+        weight: how much it counts: 1 for a term of the question itself, less for its context.
     """
 
     stem: str
@@ -109,8 +109,8 @@ class Question(msgspec.Struct, frozen=True):
         months: the months that it names, 1 to 12.
         years: the years that it names.
         languages: the languages in which its words are stemmed (see `languages`).
-        names: the words, folded, that are written as names are: with a capital within a sentence.
-            Empty if the question may be German, which writes all its nouns so.
+        names: the folded words that have a capital letter within a sentence, like names. It is
+            empty if the question may be German, in which all nouns have one.
         mine: the folded words after "my" or "our", two for each.
         periods: the times that it asks for; the words that name them are not terms.
         asked_at: when it was asked, milliseconds.
@@ -129,7 +129,7 @@ class Question(msgspec.Struct, frozen=True):
     zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
-        """Say whether it asks for a time, perhaps of some speakers, and for nothing else."""
+        """Say whether it asks only for what was said at a time, perhaps by some speakers."""
         return bool(self.periods) and all(
             term.word in VAGUE or term.word in ACTIVITIES or term.word in names
             for term in self.terms
@@ -138,8 +138,8 @@ class Question(msgspec.Struct, frozen=True):
     def terms_without(self, names: frozenset[str]) -> tuple[Term, ...]:
         """Return the terms that are not names of speakers; all of them if nothing else is left.
 
-        A speaker's own utterances rarely contain their name, but those of the other side do, so
-        that the name would find the wrong ones.
+        A speaker's own utterances rarely contain their name, but those of others do, so the name
+        would find the wrong ones.
         """
         kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
@@ -150,7 +150,7 @@ class Question(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, terms=kept or self.terms)
 
     def read_texts(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
+        """Yield the tokens of each text; the form of a term is replaced by the term's stem."""
         known = {form: term.stem for term in self.terms for form in term.forms}
         parted = any(form.startswith(MARK) for form in known)
         for text in texts:
@@ -159,7 +159,7 @@ class Question(msgspec.Struct, frozen=True):
             yield [known.get(token, token) for token in held] + parts
 
     def asks_for(self, text: str) -> bool:
-        """Say whether a word or a text, as somebody wrote it, contains a form of a term."""
+        """Say whether a text contains a form of a term."""
         held = tokens(text)
         return any(
             not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
@@ -211,14 +211,14 @@ def _names_in(text: str) -> frozenset[str]:
 
 
 def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
-    """Say whether a question asks for what was said at a time, and for nothing else."""
+    """Say whether a question names a time, and has no terms but vague ones."""
     return bool(times.periods) and all(term.word in VAGUE for term in asked.values())
 
 
 def _with_aside(
     asked: Mapping[str, Term], aside: str, languages: Sequence[str]
 ) -> Mapping[str, Term]:
-    """Add the terms of a question's context; names of code count in full."""
+    """Add the terms of a question's context; identifiers in code have the full weight."""
     if not aside:
         return asked
     weight = 1 / (len(asked) + 1) ** 2
@@ -236,7 +236,7 @@ def stems(text: str) -> list[str]:
 
 
 def choose_terms(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
-    """Return the terms to search for, within bounds: what is asked for first, rare terms first.
+    """Return the terms to search for, within limits: those with more weight first, then rare ones.
 
     Args:
         terms: the question's terms.
@@ -282,7 +282,7 @@ def all_words_expression(phrases: Iterable[str], scopes: Sequence[str]) -> str:
 
 
 def phrase_tokens(phrases: Iterable[str]) -> list[list[str]]:
-    """Return the tokens of each phrase that an index may contain; none for only stop words."""
+    """Return the tokens of each phrase without stop words; phrases of only these are left out."""
     found = ([token for token in tokens(phrase) if token not in SILENT] for phrase in phrases)
     return [phrase for phrase in found if phrase]
 
@@ -326,7 +326,7 @@ def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iter
 
 
 def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
-    """Return the terms for a word within compounds, and for the words of which it is composed."""
+    """Return terms that find a word within compounds, and the parts of a word that is one."""
     whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
     parts = tuple(sorted(part[1:] for part in parts_of([word])))
     found = []
@@ -338,7 +338,7 @@ def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
 
 
 def _parts(run: str, kind: WritingSystem) -> list[str]:
-    """Return the parts to search for of a run of characters without spaces."""
+    """Return the parts of a run of characters without spaces that are searched for."""
     if kind == "hangul":
         stem = _KOREAN_ENDING.sub("", run) or run
         return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
@@ -347,7 +347,7 @@ def _parts(run: str, kind: WritingSystem) -> list[str]:
 
 
 def _is_more_than_ending(word: str) -> bool:
-    """Say whether what is left between stop words is more than an ending."""
+    """Say whether a part between stop words is more than an ending."""
     return (
         is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))
     )

@@ -1,7 +1,7 @@
 """Finds the sentences of a prompt that ask for something; the others are context; pure.
 
-People tell an agent a story and ask one thing in it. What they ask for is what memory has to
-answer; the words around it only help.
+People often tell an agent a story and ask one thing in it. Memory has to answer only this question;
+the words around it are less important.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 _SHORT = r"(?<!\b[A-Z]\.)(?<!\b[A-Z][a-z]\.)(?<!\b[A-Z][a-z]{2}\.)(?<!\bProf\.)(?<!\b\w\.\w\.)"
 _END = re.compile(rf"(?<=[.!?…;؟]){_SHORT}[\"'”’»)\]]*\s+|(?<=[。！？])|\n+")
-"""Where a sentence ends: not behind what may be an initial or a short title ("Dr.")."""
+"""The end of a sentence, but not after what may be an initial or a short title ("Dr.")."""
 
 _QUESTION = re.compile(r"[?？؟][\s!.\"'”’»)\]]*$")
 _OPENING = re.compile(r"\w+")
@@ -46,7 +46,7 @@ class SplitPrompt(NamedTuple):
     """A prompt in two parts.
 
     Attributes:
-        asked: the sentences that ask, in their order; all of the text if none does, or every one.
+        asked: the sentences that ask, in their order; the whole text if all do or none does.
         aside: the other sentences.
     """
 
@@ -55,7 +55,7 @@ class SplitPrompt(NamedTuple):
 
 
 def split_prompt(text: str) -> SplitPrompt:
-    """Return which sentences of a prompt ask: those with a question mark.
+    """Return the sentences of a prompt that ask, those with a question mark, and the others.
 
     If there are none, the sentences that begin like a question or a request are taken.
     """

@@ -1,7 +1,7 @@
-"""Words that say nothing about what is asked for, by language; English ones are in `english`.
+"""Lists words that say nothing about what is asked for, by language; `english` has English ones.
 
-They also tell in which language a question is asked. Each language is named as its stemmer is,
-where there is one. Nothing here is taken from a data set.
+They also show in which language a question is asked. Each language has the name of its stemmer, if
+it has one. No list here is taken from a data set.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""How languages name a time that is over or goes on: patterns, and what their words stand for.
+"""Patterns for the names of past and present times in several languages, and what they mean.
 
-The texts are folded (see `words.folded`). Each pattern has a kind, by which `times` knows what its
-groups mean; of those that match the same words the first counts.
+The texts are folded (see `words.folded`). Each pattern has a kind, which tells `times` what its
+groups mean. If several patterns match the same words, the first one counts.
 """
 
 import re
@@ -18,7 +18,7 @@ DAYS_AGO: Final[Mapping[str, int]] = MappingProxyType(
         "hoy": 0, "ayer": 1, "anteayer": 2, "antes de ayer": 2,
     }
 )  # fmt: skip
-"""Names of days, and how many days ago they were."""
+"""The names of days, with how many days ago they were."""
 
 HOURS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -38,7 +38,7 @@ HOURS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "ayer por la noche": (-6, 0), "anoche": (-6, 6),
     }
 )  # fmt: skip
-"""Names of parts of days, and their first and last hour, counted from today's beginning."""
+"""The names of parts of days, with the hours from the beginning of today to their start and end."""
 
 _NUMBERS: Final = """
     1 a an one ein eine einem einer einen un une una uno; 2 two couple zwei deux dos;
@@ -76,7 +76,7 @@ NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {word: group.split()[0] for group in _UNITS.split(";") for word in group.split()}
 )
-"""What each word for a unit is in English, singular."""
+"""The English singular of each word for a unit."""
 
 MONTH_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
     {word: n for n, group in enumerate(_MONTHS.split(";"), 1) for word in group.split()}
@@ -84,14 +84,14 @@ MONTH_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 WEEKDAY_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
     {word: n for n, group in enumerate(_WEEKDAYS.split(";")) for word in group.split()}
 )
-"""Numbers of months from 1 and of days of the week from 0, which is Monday."""
+"""The numbers of months, from 1, and of days of the week, from 0 for Monday."""
 
 TELLING: Final = frozenset(
     word
     for name in (*DAYS_AGO, *HOURS, *UNITS, *MONTH_NUMBERS, *WEEKDAY_NUMBERS)
     for word in name.replace("'", " ").replace("-", " ").split()
 ) - {"the", "before", "this", "last", "d", "de", "la", "cette", "por"}
-"""Words of which every expression has one, unless it has a digit."""
+"""Every expression of a time has one of these words, or a digit."""
 
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])"
@@ -216,7 +216,7 @@ def _compiled(written: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Patte
 
 @cache
 def time_patterns() -> Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]:
-    """Return kinds and patterns by language; those without a language are read in each."""
+    """Return kinds and patterns by language; those of the language "" are used in all languages."""
     return MappingProxyType(
         {
             "": _compiled(_EVERYWHERE),
@@ -244,7 +244,7 @@ _ACTIVITY: Final = """
     pregunte decidi decidido prometi aprendi compre comprado comi vi lei escribi trabaje conoci
 """
 ACTIVITIES: Final = frozenset(_ACTIVITY.split())
-"""Words that ask what somebody did at a time, whatever it was called when it was told."""
+"""Words that ask what somebody did at a time; the answer may use other words."""
 
 VAGUE: Final = frozenset(_VAGUE.split())
-"""Words that ask for nothing in particular beside a time: what happened, what did we talk about."""
+"""Words that ask for nothing in particular but a time: what happened, what did we talk about."""

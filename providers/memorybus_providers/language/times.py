@@ -1,8 +1,8 @@
-"""Reading the times that a question names, as spans of milliseconds; pure.
+"""Reads the times that a question names, as spans of milliseconds; pure.
 
-Days begin at midnight where the person is, and weeks on Monday. What lies ahead ("next week") is
-not read: nothing was said then. A month or a day of the year without a year may be that of any
-year, so it stands for the last `YEARS` of them.
+Days begin at midnight in the person's time zone, and weeks on Monday. Future times ("next week")
+are not read, since nothing was said then. A month or a date without a year may be of any year, so
+it stands for the last `YEARS` years.
 """
 
 import re
@@ -27,13 +27,13 @@ from memorybus_providers.language.time_words import (
 from memorybus_providers.language.words import folded
 
 YEARS = 8
-"""Years that a month without a year is looked for in, this one and those before."""
+"""How many years a month without a year stands for: this one and those before."""
 
 READ = 1_000
-"""Characters of a question in which times are read (G10)."""
+"""The most characters of a question in which times are read (G10)."""
 
 MOST_TIMES = 4
-"""Times of a question that count, and periods that they are made of at most (G10)."""
+"""The most times of a question that are read (G10); each may be several periods."""
 
 _HOUR_MS = 3_600_000
 DAY_MS = 24 * _HOUR_MS
@@ -49,13 +49,13 @@ _ARTICLES = frozenset({"a", "an", "of"})
 
 
 class Period(msgspec.Struct, frozen=True, order=True):
-    """A span of time: from `start` on and before `end`, milliseconds."""
+    """A span of time from `start` to just before `end`, milliseconds."""
 
     start: int
     end: int
 
     def holds(self, at: int) -> bool:
-        """Say whether a time lies in it."""
+        """Say whether a time is in this span."""
         return self.start <= at < self.end
 
 
@@ -63,10 +63,10 @@ class NamedTimes(msgspec.Struct, frozen=True):
     """The times that a question names.
 
     Attributes:
-        periods: when that was; empty if it names none.
+        periods: the spans of these times; empty if it names none.
         months: the months of the year that are named, 1 to 12.
-        years: the years that are named with or without a month.
-        rest: the question without what names them.
+        years: the years that are named, with or without a month.
+        rest: the question without the words that name times.
     """
 
     periods: tuple[Period, ...] = ()
@@ -76,7 +76,7 @@ class NamedTimes(msgspec.Struct, frozen=True):
 
 
 class _Read(NamedTuple):
-    """What one expression says."""
+    """The meaning of one expression: its periods, and the month and year that it names."""
 
     periods: tuple[Period, ...]
     month: int | None = None
@@ -84,12 +84,12 @@ class _Read(NamedTuple):
 
 
 def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = UTC) -> NamedTimes:
-    """Return the times that a question names; any text is one.
+    """Return the times that a question names; any text can be a question.
 
     Args:
         text: the question.
         now: when it is asked, milliseconds.
-        languages: in which it may be.
+        languages: the languages of which it may be.
         zone: the time zone in which days begin.
     """
     if not _may_name_a_time(text[:READ]):
@@ -112,7 +112,9 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
 
 
 def _may_name_a_time(text: str) -> bool:
-    """Say whether a text has a digit or a word that expressions are made of: most have none."""
+    """Say whether a text has a digit or a word of an expression; most texts have none, and this
+    is a fast test.
+    """
     words = _WORD.findall(folded(text))
     return not TELLING.isdisjoint(words) or any(word[0].isdecimal() for word in words)
 
@@ -126,7 +128,7 @@ def _day_of(now: int, zone: tzinfo) -> date:
 
 
 def _in_zone(period: Period, zone: tzinfo) -> Period:
-    """Return the period of the same wall-clock times in another zone."""
+    """Return the period with the same wall-clock times in a time zone instead of UTC."""
     return Period(_shown_at(period.start, zone), _shown_at(period.end, zone))
 
 
@@ -138,7 +140,7 @@ def _shown_at(wall: int, zone: tzinfo) -> int:
 def _expressions(
     text: str, today: date, languages: Collection[str]
 ) -> Iterator[tuple[tuple[int, int], _Read]]:
-    """Yield where each expression stands, and what it says; none overlaps another."""
+    """Yield the span of each expression and its meaning; no two expressions overlap."""
     for language, patterns in time_patterns().items():
         if language and language not in languages:
             continue
@@ -165,7 +167,7 @@ def _without(pieces: list[str], plain: list[str], spans: list[tuple[int, int]]) 
     return "".join(kept)
 
 
-# -- what each kind of expression says --------------------------------------------------------
+# -- the meaning of each kind of expression ---------------------------------------------------
 
 _Groups = Mapping[str, str | None]
 
@@ -181,7 +183,7 @@ def _part_of_day(said: _Groups, today: date) -> _Read:
 
 
 def _ago(said: _Groups, today: date) -> _Read | None:
-    """Read "3 weeks ago": that day, the week around it, its month or its year."""
+    """Read "3 weeks ago": for days that day, for weeks the week around it, else a month or year."""
     number, unit = _number(said), UNITS[said["unit"] or ""]
     if unit == "year" and number >= today.year - _EPOCH.year:
         return None
@@ -197,7 +199,7 @@ def _ago(said: _Groups, today: date) -> _Read | None:
 
 
 def _past(said: _Groups, today: date) -> _Read | None:
-    """Read "in the last 3 weeks": so many days until today, and today."""
+    """Read "in the last 3 weeks": that many days before today, and today."""
     number, unit = _number(said), UNITS[said["unit"] or ""]
     if unit == "year" and number >= today.year - _EPOCH.year:
         return None
@@ -214,7 +216,7 @@ def _last(said: _Groups, today: date) -> _Read:
 
 
 def _calendar(unit: str, today: date, before: int) -> Period:
-    """Return the week, weekend, month or year that holds a day, or the one `before` it."""
+    """Return the week, weekend, month or year of a day, or the one that was `before` units ago."""
     monday = today - timedelta(today.weekday() + 7 * before)
     match unit:
         case "week":
@@ -228,7 +230,7 @@ def _calendar(unit: str, today: date, before: int) -> Period:
 
 
 def _weekday(said: _Groups, today: date) -> _Read:
-    """Read a day of the week: the latest that is over."""
+    """Read a day of the week: the last one before today."""
     back = (today.weekday() - WEEKDAY_NUMBERS[said["weekday"] or ""] - 1) % 7 + 1
     return _days(today - timedelta(back))
 
@@ -287,7 +289,7 @@ def _name(said: _Groups) -> str:
 
 
 def _number(said: _Groups) -> int:
-    """Return a number, whether written in digits or as a word; 1 if there is none."""
+    """Return a number that is written in digits or as a word; 1 if there is none."""
     written = said.get("n") or "one"
     if written.isdecimal():
         return int(written)
@@ -308,7 +310,7 @@ def _valid(year: int, month: int, day: int) -> date | None:
 
 
 def _months_before(today: date, months: int) -> tuple[int, int]:
-    """Return year and month of so many months before a day."""
+    """Return the year and the month that were `months` months before a day."""
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     return year, month + 1
 

@@ -1,8 +1,9 @@
-"""What an unknown word may have meant: one a slip of the hand away, or one of its family; pure.
+"""Finds what an unknown word may have meant: it may be mistyped, or of the same family; pure.
 
-A word that nobody in a scope ever wrote may be mistyped, or derived further than stems go:
-"allergic" where it says "allergies". What is compared with it are words that begin with the same
-letter, and those that it would be without its first or with its first two letters in turn.
+A word that nobody in a scope ever wrote may be mistyped, or related to another in a way that stems
+do not show: "allergic" and "allergies". It is compared with the words that begin with the same
+letter, and with those that it becomes without its first letter, or with its first two letters
+exchanged.
 """
 
 from typing import Final
@@ -11,29 +12,29 @@ from memorybus_providers.language.query import Term
 from memorybus_providers.language.words import script_of, split_token
 
 MAX_UNKNOWN = 3
-"""Unknown words of a question that are compared (G10)."""
+"""The most unknown words of a question that are compared (G10)."""
 
 LAST: Final = "\U0010ffff"
-"""Sorts after whatever a word may go on with."""
+"""A character that sorts after all others, for the end of a range of words."""
 
 _SHORTEST = 5
-"""Letters of a word at least: shorter ones are near too many others."""
+"""The fewest letters of a word that is compared: shorter ones are near too many others."""
 
 _ALIKE = 0.6
-"""The share of the longer word that words of a family begin with alike."""
+"""The common beginning of words of a family has at least this share of the longer word."""
 
 TokenSpan = tuple[str, str]
-"""The tokens from the first to below the second."""
+"""A range of tokens: from the first text to just before the second."""
 
 
 def may_mean_another(term: Term) -> bool:
-    """Say whether a term is a word long enough, and no number, name in code or part of a word."""
+    """Say whether a term is a word of letters with spaces around it, and long enough."""
     word = split_token(term.forms[0])[0]
     return len(word) >= _SHORTEST and word.isalpha() and script_of(word) == "spaced"
 
 
 def spans_near(token: str) -> list[TokenSpan]:
-    """Return where the tokens are that may be near a token's word."""
+    """Return the ranges of tokens that may be near a token's word."""
     word = split_token(token)[0]
     alone = (word[1:], word[1] + word[0] + word[2:])
     return [(word[0], word[0] + LAST), *((other, other + '"') for other in alone)]
@@ -57,7 +58,7 @@ def is_near(token: str, other: str) -> bool:
 
 
 def _is_one_slip_apart(mine: str, theirs: str) -> bool:
-    """Say whether one letter too many, too few, another, or two in turn are all the difference."""
+    """Say whether texts differ by one letter more, less or changed, or by two exchanged ones."""
     return (
         mine[1:] == theirs
         or mine == theirs[1:]

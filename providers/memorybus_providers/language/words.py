@@ -1,20 +1,20 @@
-"""Cutting texts of any script into the tokens that the index holds; pure.
+"""Cuts texts of any script into the tokens of the index; pure.
 
-A token is a word in lower case, without its diacritics; where that loses some, the word as it was
-written follows after `MARK`: ``cafe!café``. Tokens that begin alike are therefore near each other,
-and nothing that a stemmer needs is lost. Further tokens stand for
+A token is a word in lower case without diacritics. If the word has any, it follows in its written
+form after `MARK`: ``cafe!café``. So both spellings are near each other in the index, and nothing
+that a stemmer needs is lost. There are further tokens for
 
 - identifiers: ``getUserToken`` is also ``get``, ``user``, ``token``; ``auth_service.py`` is its
   words and itself; ``E1234`` is also ``1234``;
-- scripts without spaces: each pair of characters, and each Chinese character; of Thai and its
-  relatives each three characters too;
+- scripts without spaces: each pair of characters, and each Chinese character; in Thai and related
+  scripts also each three characters;
 - Korean: each pair of syllables, and the first syllable of each word;
-- Arabic without its article and what is written together with it; Hebrew with and without what may
-  be a preposition.
+- Hebrew words: each also without letters that may be a prefix.
 
-Of a text that is not English, long words are also held by their parts, each after a `MARK`: there
-the beginning or end of a compound is found. Every token is made of letters, digits, marks of
-scripts, `MARK` and ``_./`` alone.
+The token of an Arabic word begins without its article and what is written together with it. In
+texts that are not English, long words also have tokens for their beginnings and ends, each after a
+`MARK`, so that parts of compounds are found. A token contains only letters, digits, marks of
+scripts, `MARK` and ``_./``.
 """
 
 import re
@@ -26,22 +26,23 @@ from itertools import pairwise
 from typing import Final, Literal
 
 MARK: Final = "!"
-"""Parts a word without diacritics from the word; sorts before all that a word is made of."""
+"""Separates a word without diacritics from its written form; sorts before letters and digits."""
 
 LONGEST = 64
-"""Characters of a word at most; longer ones are cut (G10)."""
+"""Nothing uses this limit: a word of any length becomes one token."""
 
 LONG = 10
 SHORTEST_PART = 4
 _LONGEST_COMPOUND = 40
-"""Letters of a word that may be a compound, and of a part of one, at least."""
+"""The fewest letters of a word that may be a compound, the fewest of a part of it, and the most
+letters of such a word."""
 
 WritingSystem = Literal["spaced", "han", "hangul", "thai"]
-"""How a script is cut: by its spaces, or as said above."""
+"""How the words of a script are cut: at spaces, or as described above."""
 
 _ASCII = "".join(chr(sign) if chr(sign).isalnum() else " " for sign in range(128)).lower().encode()
 _ASCII += bytes(128)
-# Marks that Python does not count as parts of words, of the scripts that cannot do without them.
+# Marks that belong to words in their scripts, but that Python does not count as parts of words.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
     "\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0981-\u0dff\u0e31-\u0e3a"
@@ -74,11 +75,11 @@ _HEBREW_PREFIXES = "ובהכלמש"
 
 
 def _seams() -> bytes:
-    """Return for each ASCII character what may stand before and behind a seam of an identifier.
+    """Return for each ASCII character the sides of a seam of an identifier on which it may be.
 
-    A seam lies between a joint and a letter or digit (``_b``), a letter and a digit (``a0``), or a
+    A seam is between a joint and a letter or digit (``_b``), a letter and a digit (``a0``), or a
     small and a capital letter (``aB``). The left side of each kind has a bit, and its right side
-    the next higher one.
+    has the next higher bit.
     """
     small, digits = string.ascii_lowercase, string.digits
     sides = {"_./": 1, small: 2 | 8 | 64, small.upper(): 2 | 8 | 128, digits: 2 | 16}
@@ -104,25 +105,25 @@ def folded(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the tokens of a text, in order, as often as they occur; see the module."""
+    """Return the tokens of a text in order, with repetitions; see the module's docstring."""
     words = _words(text, _index_tokens)
     return [*words, *identifiers(text)] if _may_hold_identifiers(text) else words
 
 
 def whole_words(text: str) -> list[str]:
-    """Return the words of a text, each as one token; runs of scripts without spaces are whole."""
+    """Return the words of a text, each as one token; in scripts without spaces each run is one."""
     return _words(text, _whole)
 
 
 def identifiers(text: str) -> list[str]:
-    """Return the further tokens of what looks like code: paths, names in code, error numbers."""
+    """Return additional tokens for what looks like code: paths, names in code, error numbers."""
     humps = [part for name in _CAMEL.findall(text) for part in _HUMP.findall(name)]
     found = [*_JOINED.findall(text), *humps, *_CODE.findall(text)]
     return [name.lower() for name in found]
 
 
 def parts_of(words: Iterable[str]) -> list[str]:
-    """Return beginnings and ends of the long ones among some tokens, each after a `MARK`."""
+    """Return the beginnings and ends of all long words among tokens, each after a `MARK`."""
     found = []
     for token in words:
         plain = split_token(token)[0]
@@ -133,7 +134,7 @@ def parts_of(words: Iterable[str]) -> list[str]:
 
 
 def without_words(text: str, left_out: Collection[str]) -> str:
-    """Return a text without some words and the "'s" behind them; all of it if no word is left.
+    """Return a text without some words and the "'s" after them; the same text if no word is left.
 
     Args:
         text: any text.
@@ -146,11 +147,12 @@ def without_words(text: str, left_out: Collection[str]) -> str:
 
 
 def _may_hold_identifiers(text: str) -> bool:
-    """Say whether a text has a seam of an identifier: a cheap look first, for most have none.
+    """Say whether a text has a seam of an identifier. Most have none, and this test is cheap.
 
-    The text is one large number, a byte for each character. Moved by seven bits, each character's
-    left sides lie on the right sides of the next one. (A capital's own highest bit comes to lie on
-    its lowest, which only joints have.) It takes a fifth of the time of a search.
+    The text becomes one large number with a byte for each character. A shift by seven bits moves
+    each character's left sides onto the right sides of the next one. (It also moves a capital's
+    highest bit onto its own lowest bit, which only joints have.) This takes a fifth of the time of
+    a search with a pattern.
     """
     sides = int.from_bytes(text.encode(errors="replace").translate(_SEAMS), "big")
     return bool(sides & sides >> 7)
@@ -163,7 +165,7 @@ def split_token(token: str) -> tuple[str, str]:
 
 
 def script_of(run: str) -> WritingSystem:
-    """Return how a run of characters, as `whole_words` returns them, is cut."""
+    """Return how a run of characters that `whole_words` returned is cut."""
     found = _RUNS.match(run)
     kind = found.lastgroup if found else None
     return kind if kind in {"han", "hangul", "thai"} else "spaced"  # type: ignore[return-value]
@@ -175,12 +177,12 @@ def is_han(sign: str) -> bool:
 
 
 def pairs(run: str) -> list[str]:
-    """Return each two characters that follow each other; of one character itself."""
+    """Return all pairs of adjacent characters; of a single character, return that."""
     return [one + other for one, other in pairwise(run)] or [run]
 
 
 def triples(run: str) -> list[str]:
-    """Return each three characters that follow each other; of fewer the run itself."""
+    """Return all triples of adjacent characters; of a shorter run, return the run."""
     return [run[start : start + 3] for start in range(max(1, len(run) - 2))]
 
 
@@ -193,7 +195,7 @@ def _words(text: str, cut: Callable[[str], tuple[str, ...]]) -> list[str]:
 
 @lru_cache(maxsize=1 << 15)
 def _index_tokens(word: str) -> tuple[str, ...]:
-    """Return the tokens that the index holds of a word."""
+    """Return the tokens of a word in the index."""
     if word.isascii():
         return (word,)
     return tuple(token for run in _RUNS.finditer(word) for token in _tokens_of_run(run))
@@ -233,7 +235,7 @@ def _plain(written: str) -> str:
 
 
 def _without_prefixes(word: str) -> list[str]:
-    """Return a Hebrew word without its first one and two letters, where they may be prefixes."""
+    """Return a Hebrew word without its first letter and its first two, if these may be prefixes."""
     if not _HEBREW.fullmatch(word):
         return []
     return [

@@ -1,7 +1,7 @@
-"""Mem0's open-source library in this process, on a store that several processes reach.
+"""Runs Mem0's open-source library in this process, on a store that several processes can reach.
 
-Mem0's history database is not used: the log is the history here, and erased texts must not stay
-beside the store.
+Mem0's history database is not used: the bus's log is the history, and erased texts must not remain
+anywhere.
 """
 
 import os
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from mem0 import Memory
 
 _MOST = 100_000
-"""Memories that one listing shows; Mem0 shows 20 unless it is told."""
+"""The most memories of one listing; without it Mem0 shows 20."""
 
 _THRESHOLD = 0.1
 _TRIES = 3
 _PASSING: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
-"""Words in the names of errors of the libraries below Mem0 that may not come again."""
+"""Words in the names of temporary errors of the libraries that Mem0 uses."""
 
 
 class LibraryStore:
-    """A store that Mem0's configuration names."""
+    """The store that Mem0's configuration names."""
 
     def __init__(self, memory: "Memory") -> None:
-        """Keep a ready instance of Mem0."""
+        """Use a ready instance of Mem0."""
         self._memory = memory
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class LibraryStore:
         yield from _rows(found)
 
     def delete(self, row: str, deadline: float) -> None:
-        """Delete a memory; one that is not there is no error."""
+        """Delete a memory; it is not an error if it does not exist."""
         with _translate_errors():
             if self._memory.get(row) is not None:
                 self._memory.delete(row)
@@ -93,7 +93,7 @@ class LibraryStore:
             self._memory.delete_all(**ids)
 
     def residue(self) -> tuple[str, ...]:
-        """Return what a deletion leaves: nothing is known."""
+        """Return nothing: no remains of a deletion are known."""
         return ()
 
 
@@ -101,24 +101,24 @@ class NoHistory:
     """Replaces Mem0's history database, which keeps all texts, even erased ones."""
 
     def add_history(self, *_: object, **__: object) -> None:
-        """Note no change."""
+        """Ignore a change."""
 
     def batch_add_history(self, records: object) -> None:
-        """Note no changes."""
+        """Ignore several changes."""
 
     def get_history(self, memory_id: str) -> list[dict[str, Any]]:
         """Return no changes."""
         return []
 
     def save_messages(self, messages: object, session_scope: str) -> None:
-        """Keep nothing of what was said last."""
+        """Ignore the last messages."""
 
     def get_last_messages(self, session_scope: str, limit: int = 10) -> list[dict[str, Any]]:
-        """Return nothing of what was said last: an event is a scope of its own here."""
+        """Return no last messages: here each event is its own scope, so there are none."""
         return []
 
     def close(self) -> None:
-        """Release nothing."""
+        """Do nothing: there is nothing to release."""
 
 
 def open_store(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
@@ -126,7 +126,7 @@ def open_store(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
 
     Raises:
         ImportError: Mem0 or the client of the store is not installed.
-        ConfigError: the file cannot be read, is open to others, or names an embedded store.
+        ConfigError: the file cannot be read, others may read it, or it names an embedded store.
         Transient: the store does not answer.
     """
     settings = _read_config(Path(options.config_file).expanduser(), f"provider {config.name}")
@@ -146,9 +146,9 @@ def open_store(config: ProviderConfig, options: LibraryOptions) -> LibraryStore:
 
 
 def _make_with_retries(make: Callable[[], "Memory"]) -> "Memory":
-    """Make a store, and try again if another process made its collection at the same time.
+    """Make a store; try again if another process makes the same collection at the same time.
 
-    Only one of the processes that make a collection at once succeeds.
+    Only one of these processes succeeds at the first try.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -174,7 +174,7 @@ def _read_config(path: Path, who: str) -> dict[str, Any]:
 
 
 def _is_embedded(store: Any) -> bool:
-    """Say whether a store is in files that one process locks, as Mem0's default is."""
+    """Say whether a store is in files that one process locks, like Mem0's default store."""
     if not isinstance(store, Mapping):
         return True
     provider, settings = store.get("provider", "qdrant"), store.get("config") or {}
@@ -190,7 +190,7 @@ def _rows(found: Mapping[str, Any]) -> list[Mem0Memory]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Translate errors of Mem0 and of the libraries below it.
+    """Translate errors of Mem0 and of the libraries that it uses.
 
     Their messages are not repeated, since they may contain what was said.
     """
@@ -203,7 +203,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _to_provider_error(error: Exception) -> ProviderError:
-    """Return the error that stands for a failure, by its first cause that tells something.
+    """Return the provider's error for a failure, by its innermost cause of a known kind.
 
     Mem0 wraps the errors of the clients of its model and its store.
     """
@@ -219,7 +219,7 @@ def _to_provider_error(error: Exception) -> ProviderError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error's causes, beginning with the innermost, and then the error."""
+    """Yield an error's causes, the innermost first, and then the error."""
     if error.__cause__ is not None:
         yield from _causes(error.__cause__)
     yield error

@@ -1,8 +1,8 @@
-"""Events as memories of Mem0: messages, ids and metadata; pure.
+"""Makes memories of Mem0 from events, with their ids and metadata; pure.
 
-An event is a run of Mem0 (``run_id``). So what came from it is found and deleted by an id, with the
-library and with the server, which lists by ids alone. Agent and person are the ids of Mem0 with
-these names, and begin with a prefix; the workspace is metadata.
+An event is a run of Mem0 (``run_id``). So the memories of an event are found and deleted by an id;
+the server lists by ids only. Agent and person become Mem0's ``agent_id`` and ``user_id``, with a
+prefix; the workspace is metadata.
 """
 
 from collections.abc import Mapping
@@ -55,13 +55,13 @@ def owner_ids(prefix: str, scope: Scope) -> OwnerIds:
 
 
 def ids_of(prefix: str, scope: RecallScope) -> dict[str, str]:
-    """Return the ids of a scope's agent and person, those of them that are given."""
+    """Return the ids of a scope's agent and person, as far as the scope names them."""
     given = {"agent_id": scope.agent, "user_id": scope.user}
     return {name: _id(prefix, one) for name, one in given.items() if one is not None}
 
 
 def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
-    """Return the filters that match the memories of a scope alone. Mem0 needs at least one id."""
+    """Return filters that match only the memories of a scope; Mem0 needs at least one id."""
     found = {"origin": prefix, **(ids_of(prefix, scope) or {"user_id": "*"})}
     if scope.workspace is not None:
         found["workspace"] = name_of(scope.workspace)
@@ -85,7 +85,7 @@ def messages_of_entry(event: MemoryWritten) -> Messages:
 
 
 def join_messages(messages: Messages) -> Messages:
-    """Return messages as a single one: with ``infer`` off each would be a row of its own."""
+    """Return messages joined into one: with ``infer`` off each would become a row."""
     return [{"role": "user", "content": "\n".join(_line(one) for one in messages)}]
 
 

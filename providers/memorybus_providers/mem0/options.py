@@ -7,33 +7,33 @@ from memorybus_providers.remote import credentials, own_options
 
 
 class Mem0Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options that library and server share; see `COMMON`."""
+    """The options that the library and the server share; see `COMMON`."""
 
     infer: bool = True
     results: int = 10
     timeout: float = 60.0
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         known = own_options.RemoteOptions.rules(self)
         return {**known, "results must be 1 to 100": 1 <= self.results <= 100}
 
 
 class LibraryOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """See `LIBRARY`."""
+    """The options of the library; see `LIBRARY`."""
 
     config_file: str
 
 
 class Mem0ServerOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """See `SERVER`."""
+    """The options of the server; see `SERVER`."""
 
     base_url: str = "http://localhost:8888"
     api_key_env: str = ""
     api_key_file: str = ""
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         return {**own_options.address_rule(self.base_url), **Mem0Options.rules(self)}
 
 

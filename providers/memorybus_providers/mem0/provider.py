@@ -1,4 +1,4 @@
-"""The providers' hooks. Mem0's library is imported when an instance is opened."""
+"""The hooks of both providers. Mem0's library is imported when an instance is opened."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,17 +24,17 @@ from memorybus_providers.remote.replacement import old_text, replaced_entries
 from memorybus_providers.remote.texts import sendable
 
 _QUERY = 2_000
-"""Characters of a question that are sent: more would not help an embedder."""
+"""The most characters of a question that are sent: more would not help an embedder."""
 
 _ERASING = 120.0
 """Seconds for one call of an erasure or an export."""
 
 
 class _Mem0(RemoteProvider[Mem0Store]):
-    """What library and server have in common.
+    """The hooks that the library and the server have in common.
 
-    Delivery is ``lookup``: each event is a run, by which an event in doubt is looked up. If Mem0's
-    model kept nothing of an event, the look-up finds nothing, and the event is sent once more.
+    Delivery is ``lookup``: each event is a run of Mem0, by which an event in doubt is looked up. If
+    Mem0's model kept nothing of an event, the look-up finds nothing, and the event is sent again.
     """
 
     delivery = "lookup"
@@ -57,7 +57,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
     # -- health -------------------------------------------------------------------------------
 
     def health(self, deadline: float) -> str:
-        """List the memories of nobody: this raises if the service does not work."""
+        """List memories of an owner that does not exist; this raises if the service is broken."""
         nobody = memories.OwnerIds(self._options.prefix, self._options.prefix)
         self.client.rows_of_run(nobody, "health", deadline)
         return ""
@@ -65,18 +65,19 @@ class _Mem0(RemoteProvider[Mem0Store]):
     # -- write hooks --------------------------------------------------------------------------
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Remember a turn."""
+        """Store what was said in a turn."""
         self._add("turn", memories.messages_of_turn(event), ctx, infer=self._options.infer)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
-        """Remember what a sub-agent did."""
+        """Store what a sub-agent did."""
         messages = memories.messages_of_delegation(event)
         self._add("delegation", messages, ctx, infer=self._options.infer)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Add, replace or remove an entry of one of the agent's stores, word for word.
 
-        The old entry is deleted first, since the new one shows that the event is applied.
+        The old entry is deleted before the new one is added, since the new one shows `knows` that
+        the event was applied completely.
         """
         if wanted := old_text(event):
             own = memories.filters_of(self._options.prefix, RecallScope.own(ctx.scope))
@@ -87,7 +88,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
             self._add(event.store, memories.messages_of_entry(event), ctx, infer=False)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Delete what came from turns, delegations and notes of this lineage."""
+        """Delete the memories of these events of this lineage, except entries of the stores."""
         owner = memories.owner_ids(self._options.prefix, ctx.scope)
         mine = memories.metadata_of(self._options.prefix, "", ctx)
         same = ("workspace", "root")
@@ -102,7 +103,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
             self._delete(gone, ctx.deadline)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether Mem0 has something of an event."""
+        """Say whether Mem0 has any memory of an event."""
         owner = memories.owner_ids(self._options.prefix, ctx.scope)
         return bool(self.client.rows_of_run(owner, event_id, ctx.deadline))
 
@@ -146,7 +147,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
     # -- tools and recall ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the memories that Mem0 finds nearest."""
+        """Return the memories that Mem0 finds nearest to a question."""
         found = self._search(query, ctx.scope, self._options.results, ctx.deadline)
         return [memories.to_recollection(row) for row in found]
 
@@ -173,7 +174,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
 
 
 class Mem0Provider(_Mem0):
-    """Mem0's library, on a store that all workers reach."""
+    """Keeps memories with Mem0's library, in a store that all workers can reach."""
 
     kind = "mem0"
     package = "mem0"
@@ -189,7 +190,7 @@ class Mem0Provider(_Mem0):
 
 
 class Mem0ServerProvider(_Mem0):
-    """Mem0's self-hosted server."""
+    """Keeps memories in a self-hosted server of Mem0."""
 
     kind = "mem0-server"
     package = "urllib3"

@@ -1,8 +1,8 @@
-"""Mem0's self-hosted server, by HTTP.
+"""Sends requests to a self-hosted server of Mem0 by HTTP.
 
-``mem0.MemoryClient`` speaks to the cloud alone. The server's own routes are ``/memories`` and
+``mem0.MemoryClient`` works only with Mem0's cloud. The server's routes are ``/memories`` and
 ``/search``; its key is sent in the header ``X-API-Key``. It lists by ids only, and a version that
-does not know ``top_k`` lists 20 memories at most.
+does not know ``top_k`` lists at most 20 memories.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,10 +34,10 @@ class _RowList(msgspec.Struct, frozen=True):
 
 
 class ServerStore:
-    """A server. May be used from several threads."""
+    """A server of Mem0. May be used from several threads."""
 
     def __init__(self, options: Mem0ServerOptions, key: str, clock: Clock) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the connection is made by the first request."""
         self._http = _Http(options.base_url, {"X-API-Key": key} if key else {}, key, clock)
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class ServerStore:
         return self._rows("POST", "/search", deadline, body=body)
 
     def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
-        """Return memories that contain a text, among those that are nearest to it."""
+        """Return those of the memories nearest to a text that contain it."""
         found = self.search(text, filters, _ENTRIES, deadline)
         return [row for row in found if text in row.memory]
 
@@ -85,7 +85,7 @@ class ServerStore:
         """Yield all memories with these ids and metadata.
 
         Raises:
-            Permanent: the server lists 20 memories at most and may have others.
+            Permanent: the server listed 20 memories, which may not be all.
         """
         ids = {name: value for name, value in filters.items() if name.endswith("_id")}
         rest = {name: value for name, value in filters.items() if name not in ids}
@@ -95,7 +95,7 @@ class ServerStore:
             raise Permanent(f"Mem0's server lists {_SHOWN_AT_MOST} memories at most: some may lack")
 
     def delete(self, row: str, deadline: float) -> None:
-        """Delete a memory; one that is not there is no error."""
+        """Delete a memory; it is not an error if it does not exist."""
         try:
             self._request("DELETE", f"/memories/{row}", deadline)
         except _MissingMemory:
@@ -106,7 +106,7 @@ class ServerStore:
         self._request("DELETE", f"/memories?{urlencode(ids)}", deadline)
 
     def residue(self) -> tuple[str, ...]:
-        """Return what a deletion leaves on the server."""
+        """Return a sentence about the texts that a deletion leaves on the server."""
         return (_HISTORY,)
 
     def _by_ids(self, ids: Mapping[str, str], deadline: float) -> list[Mem0Memory]:
@@ -126,11 +126,11 @@ class _Http(HttpService):
     name = "Mem0"
 
     def error_for_status(self, status: int, detail: str) -> ProviderError:
-        """Distinguish a memory that is not there from a wrong address."""
+        """Return a special error for a missing memory; any other 404 means a wrong address."""
         if status == 404 and "not found" in detail and "Memory" in detail:
             return _MissingMemory(detail)
         return super().error_for_status(status, detail)
 
 
 class _MissingMemory(Unavailable):
-    """The memory is not there."""
+    """The memory does not exist."""

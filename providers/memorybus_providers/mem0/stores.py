@@ -1,4 +1,4 @@
-"""The requests that a provider makes to Mem0, to the library or to the server."""
+"""The interface for requests to Mem0, which the library and the server implement."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -7,9 +7,10 @@ from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, Own
 
 
 class Mem0Store(Protocol):
-    """Memories of all owners. May be used from several threads.
+    """The memories of all owners. May be used from several threads.
 
-    Every method raises `Unavailable`, `Transient` or `Permanent`, and has a deadline in seconds.
+    Every method that makes a request has a deadline in seconds, and raises `Unavailable`,
+    `Transient` or `Permanent`.
     """
 
     def add(
@@ -44,7 +45,7 @@ class Mem0Store(Protocol):
         ...
 
     def delete(self, row: str, deadline: float) -> None:
-        """Delete a memory; one that is not there is no error."""
+        """Delete a memory; it is not an error if it does not exist."""
         ...
 
     def delete_all(self, ids: Filters, deadline: float) -> None:
@@ -52,7 +53,7 @@ class Mem0Store(Protocol):
         ...
 
     def residue(self) -> tuple[str, ...]:
-        """Return what a deletion leaves, a sentence for each."""
+        """Return sentences about what remains after a deletion, with what to do."""
         ...
 
     def close(self) -> None:

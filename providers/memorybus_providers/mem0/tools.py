@@ -1,4 +1,4 @@
-"""The tools as a model sees them, under the names that Hermes's plugin of Mem0 uses."""
+"""The tools that a model calls; their names are those of Hermes's plugin for Mem0."""
 
 from typing import Annotated, Final
 

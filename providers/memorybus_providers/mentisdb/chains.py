@@ -1,7 +1,7 @@
-"""The names of chains; pure.
+"""Makes and reads the names of chains; pure.
 
-A chain's name has four parts, joined by ``__``, which no part contains: prefix, agent, person,
-workspace. The name of a branch has a fifth part, the session. So a name shows its owner.
+A chain's name has four parts: prefix, agent, person and workspace. They are joined by ``__``, which
+no part contains. The name of a branch has a fifth part, the session. So a name shows its owner.
 """
 
 from memorybus_providers.base import RecallScope
@@ -20,18 +20,18 @@ def chain_of(prefix: str, owner: Owner) -> str:
 
 
 def branch_of(chain: str, session_id: str) -> str:
-    """Return the name of the chain of a branched session, beside its owner's."""
+    """Return the name of the chain of a branched session, from any chain of its owner."""
     own = _GLUE.join(chain.split(_GLUE)[:_OWN_PARTS])
     return f"{own}{_GLUE}b-{name_of(session_id)}"
 
 
 def owners_chain(name: str) -> str:
-    """Return the name of the owner's chain that a chain is, or branches from."""
+    """Return the name of the owner's own chain, from that chain or one of its branches."""
     return _GLUE.join(name.split(_GLUE)[:_OWN_PARTS])
 
 
 def is_in_scope(name: str, prefix: str, scope: RecallScope) -> bool:
-    """Say whether a chain is one of ours and belongs to a scope."""
+    """Say whether a chain has our prefix and belongs to a scope."""
     parts = name.split(_GLUE)
     if len(parts) < _OWN_PARTS or parts[0] != prefix:
         return False

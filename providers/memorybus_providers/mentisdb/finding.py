@@ -1,4 +1,4 @@
-"""The requests of a recall, and which of the answers still count."""
+"""Makes the requests of a recall, and leaves out thoughts that are no longer valid."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> list[Recollection]:
-    """Return thoughts near a question, best first; without a question the newest entries.
+    """Return thoughts near a question, best first; without a question, the newest entries.
 
     Args:
         store: the chains.
-        scope: the owners; `MOST` of them are searched.
+        scope: the owners; at most `MOST` of them are searched.
         query: the question.
-        most: thoughts of each owner at most.
+        most: the most thoughts of each owner.
     """
     question = clean_question(query)
     owners = dict.fromkeys(map(chains.owners_chain, store.list_chains(scope)))
@@ -33,7 +33,7 @@ def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> 
 def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[Recollection]:
     """Return the thoughts near a text in an owner's chain and its branches."""
     ledgers = store.ledgers(own)
-    hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some do not count any more
+    hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some are no longer valid
     current = [
         one for one in hits if ledgers.get(one.chain_key, ledgers[own]).is_current(one.thought)
     ]

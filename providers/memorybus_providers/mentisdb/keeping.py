@@ -1,4 +1,4 @@
-"""Export of a chain, and the mark by which its thoughts count as forgotten."""
+"""Exports a chain, and marks its thoughts as forgotten."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def export_chain(store: MentisStore, chain: str) -> Iterator[StoredMemory]:
-    """Yield the memories of a chain from the first one on, retracted ones too."""
+    """Yield the memories of a chain, the oldest first, including retracted ones."""
     kept = filter(store.ledger(chain).is_kept, store.all_thoughts(chain))
     yield from (_stored(one, chain) for one in kept)
 
 
 def forget_chain(store: MentisStore, chain: str) -> int:
-    """Mark all memories of a chain as forgotten; return how many thoughts are still in it."""
+    """Mark all memories of a chain as forgotten; return how many it still contains."""
     marks = store.ledger(chain)
     held = kept = 0
     for one in filter(ledger.is_memory, store.all_thoughts(chain)):
@@ -33,7 +33,7 @@ def forget_chain(store: MentisStore, chain: str) -> int:
 
 
 def residue_notes(url: str, left: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a sentence for each chain that still holds thoughts, with how to delete it."""
+    """Return a sentence for each chain that still contains memories: it says how to delete it."""
     return tuple(
         f"{url}: chain {chain} still holds {held} thoughts, which no recall shows; delete the "
         "chain in MentisDB's dashboard, its REST API cannot"

@@ -9,13 +9,13 @@ from memorybus_providers.remote import credentials, own_options
 class MentisOptions(
     own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """See `SCHEMA`, which describes each."""
+    """The options; `SCHEMA` describes each."""
 
     base_url: str = "http://127.0.0.1:9472"
     results: int = 10
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         known = own_options.ServerOptions.rules(self)
         return {**known, "results must be 1 to 100": 1 <= self.results <= 100}
 

@@ -43,7 +43,7 @@ _EVERYTHING = RecallScope(None, None, None)
 
 
 class _Open(NamedTuple):
-    """An open instance."""
+    """The parts of an open instance."""
 
     service: MentisService
     store: MentisStore
@@ -93,7 +93,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     @contextmanager
     def _writing(self, ctx: HookContext) -> Iterator[MentisStore]:
-        """Yield the store for a hook; after a failure, forget what is known of its session."""
+        """Yield the store for a hook; after a failure, forget what is known of the session."""
         with self._within(ctx.deadline) as store:
             try:
                 yield store
@@ -104,7 +104,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
-        """Note which session this one comes from."""
+        """Record from which session this one came."""
         self._join(event.parent, event.reason, ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
@@ -112,7 +112,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
         self._append(thoughts.drafts_of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Append the entry, which supersedes those that it replaces."""
+        """Append a new entry, which supersedes those that it replaces, or a removal."""
         with self._writing(ctx) as store:
             own = store.chain(ctx.scope)
             entries = store.search(own, [thoughts.store_tag(event.store)])
@@ -130,11 +130,11 @@ class MentisDbProvider(RemoteProvider[_Open]):
         self._append(thoughts.drafts_of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
-        """Note which session this one comes from; a branch gets a chain of its own."""
+        """Record from which session this one came; a branch gets its own chain."""
         self._join(event.parent, event.reason, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Append a thought that retracts those of some events, in each chain that has any."""
+        """Append a thought that retracts those of the events, to each chain that has any."""
         tags = [thoughts.event_tag(one) for one in event_ids]
         root = name_of(ctx.session.root)
         with self._writing(ctx) as store:
@@ -145,7 +145,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
                     store.append_mark(chain, thoughts.draft_of_undo(undone, ctx))
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Ask for the thoughts of an event by its tag."""
+        """Say whether MentisDB has all thoughts of an event."""
         with self._writing(ctx) as store:
             own, place = store.chain(ctx.scope), store.place(ctx.scope, ctx.session.id)
             chains = dict.fromkeys((place, own))
@@ -163,7 +163,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
     # -- tools and recall -------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return thoughts near a question, of all branches; without one the newest entries."""
+        """Return thoughts near a question from all branches; without one, the newest entries."""
         with self._within(ctx.deadline) as store:
             return finding.find_near(store, ctx.scope, query, self._options.results)
 
@@ -189,13 +189,13 @@ class MentisDbProvider(RemoteProvider[_Open]):
     # -- erasure and export -----------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Mark what a scope's chains hold as forgotten: MentisDB's API deletes no chain."""
+        """Mark all memories of a scope as forgotten, since MentisDB's API cannot delete chains."""
         with self._within(_LONG) as store:
             left = {chain: keeping.forget_chain(store, chain) for chain in store.list_chains(scope)}
         return Residue(0, keeping.residue_notes(self._options.base_url, left))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield the thoughts of a scope's chains, retracted ones too."""
+        """Yield the thoughts of a scope's chains, including retracted ones."""
         with self._within(_LONG) as store:
             for chain in store.list_chains(scope):
                 yield from keeping.export_chain(store, chain)

@@ -1,7 +1,7 @@
-"""MentisDB's REST server with the bus's errors, deadlines and pauses.
+"""Sends requests to MentisDB's REST server, with the bus's errors, deadlines and pauses.
 
-Facts of server 0.9.7 that this relies on: REST listens on 9472; an append has no idempotency key
-and cannot be undone; any request that names a chain makes it, while ``GET /v1/chains`` makes none;
+Facts of server 0.9.7 that this relies on: REST listens on port 9472; an append has no idempotency
+key and cannot be undone; any request that names a chain makes it, but ``GET /v1/chains`` does not;
 bodies of more than 2 MB are refused.
 """
 
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class MentisService(HttpService):
-    """A server. May be used from several threads."""
+    """A server of MentisDB. May be used from several threads."""
 
     name = "MentisDB"
 
     def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the connection is made by the first request."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         super().__init__(options.base_url, headers, key, clock)
         self._timeout, self._deadline = options.timeout, SharedDeadline(clock)

@@ -1,4 +1,4 @@
-"""The chains of an account: where a session is kept, appending and searching."""
+"""The chains on a server: finds the chain of a session, appends thoughts, and searches."""
 
 import threading
 from collections import OrderedDict
@@ -18,13 +18,13 @@ from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable
 
 _KEPT = 4_096
-"""Sessions whose chain and last thought are remembered at most; the least used go (G10)."""
+"""The most sessions whose chain and last thought are remembered; the oldest are dropped (G10)."""
 
 MOST_MARKS = 1_000
-"""Marks of a chain that are read at most, the newest (G10)."""
+"""The most marks of a chain that are read, the newest (G10)."""
 
 MOST_CHAINS = 64
-"""Chains of an owner, its own and branches, that one recall searches at most (G10)."""
+"""The most chains of an owner that one recall searches: its own and the newest branches (G10)."""
 
 _PAGE = 100
 
@@ -78,7 +78,7 @@ class MentisStore:
     """The chains of a server whose names begin with a prefix. May be used from several threads."""
 
     def __init__(self, service: MentisService, prefix: str) -> None:
-        """Know no chain yet."""
+        """Prepare; no chain is known yet."""
         self._service, self._prefix = service, prefix
         self._lock = threading.Lock()
         self._places: OrderedDict[tuple[Owner, str], str] = OrderedDict()
@@ -87,12 +87,12 @@ class MentisStore:
     # -- names of chains ----------------------------------------------------------------------
 
     def chain(self, scope: Scope | Owner) -> str:
-        """Return an owner's own chain."""
+        """Return the name of an owner's own chain."""
         owner = scope if isinstance(scope, Owner) else owner_of(scope)
         return chains.chain_of(self._prefix, owner)
 
     def place(self, scope: Scope, session_id: str) -> str:
-        """Return the chain in which a session is kept: its owner's own, or that of a branch."""
+        """Return the chain in which a session is kept: its owner's own chain, or a branch."""
         key = (owner_of(scope), session_id)
         found = self._places.get(key)
         if found is None:
@@ -102,14 +102,14 @@ class MentisStore:
         return found
 
     def list_chains(self, scope: RecallScope) -> list[str]:
-        """Return the existing chains of a scope; looking for chains makes none."""
+        """Return the existing chains of a scope; this makes no chain."""
         names = self._service.get("/v1/chains", ChainList).chain_keys
         return sorted(name for name in names if chains.is_in_scope(name, self._prefix, scope))
 
     # -- writing ------------------------------------------------------------------------------
 
     def append(self, chain: str, drafts: Sequence[Draft], ctx: HookContext) -> None:
-        """Append thoughts, each linked to the session's last one.
+        """Append thoughts, each linked to the one before it in the session.
 
         If an event has several thoughts, those that are stored already are left out.
         """
@@ -124,7 +124,7 @@ class MentisStore:
         return self.search(chain, [thoughts.event_tag(event_id)])
 
     def join(self, parent: str, reason: Reason, ctx: HookContext) -> None:
-        """Note which session a session comes from; a branch gets a chain of its own."""
+        """Record from which session a session came; a branch gets its own chain."""
         session, own = ctx.session.id, self.chain(ctx.scope)
         if parent in ("", session) or self.last_thought(self.place(ctx.scope, session), session):
             return
@@ -151,7 +151,7 @@ class MentisStore:
         return found
 
     def forget_session(self, scope: Scope, session_id: str) -> None:
-        """Forget what is known of a session: what was sent last may not be stored."""
+        """Forget what is remembered of a session: its last thought may not have been stored."""
         with self._lock:
             place = self._places.pop((owner_of(scope), session_id), None)
             self._last.pop((place or "", session_id), None)
@@ -180,7 +180,7 @@ class MentisStore:
         return self._service.post("/v1/thoughts", body, AppendAnswer).thought
 
     def _ensure_branch(self, source: str, before: Thought, ctx: HookContext) -> str:
-        """Return the chain of a branched session; it is made if it is not there."""
+        """Return the chain of a branched session; it is made if it is missing."""
         wanted = chains.branch_of(source, ctx.session.id)
         if wanted not in self._service.get("/v1/chains", ChainList).chain_keys:
             body = {
@@ -192,7 +192,7 @@ class MentisStore:
         return wanted
 
     def _mark_place(self, place: str, ctx: HookContext, *, branched: bool) -> None:
-        """Record in the owner's own chain in which chain a session is kept."""
+        """Record in the owner's own chain that a session is kept in the chain `place`."""
         tags = (thoughts.place_tag(ctx.session.id), *([thoughts.BRANCH] if branched else []))
         self.append_mark(self.chain(ctx.scope), thoughts.make_mark(place, *tags))
         self._remember(self._places, (owner_of(ctx.scope), ctx.session.id), place)
@@ -208,7 +208,7 @@ class MentisStore:
     # -- finding ------------------------------------------------------------------------------
 
     def search(self, chain: str, tags: Sequence[str], most: int | None = None) -> list[Thought]:
-        """Return a chain's thoughts with any of some tags, the newest `most`, in order."""
+        """Return a chain's thoughts with any of the tags, the newest `most`, the oldest first."""
         body = {"chain_key": chain, "tags_any": tags, "limit": most}
         return self._service.post("/v1/search", body, ThoughtPage).thoughts
 
@@ -217,13 +217,13 @@ class MentisStore:
         return ledger.read_marks(self.search(chain, ledger.TAGS, MOST_MARKS))
 
     def ledgers(self, chain: str) -> dict[str, MentisLedger]:
-        """Return the ledgers of an owner's chain and its branches, by chain."""
+        """Return the ledgers of an owner's chain and its newest branches, by chain."""
         own = self.ledger(chain)
         branches = own.branches[-(MOST_CHAINS - 1) :]
         return {chain: own} | {name: self.ledger(name) for name in branches}
 
     def search_near(self, names: Sequence[str], text: str, most: int) -> list[SearchHit]:
-        """Return the thoughts near a text in some chains, best first."""
+        """Return the thoughts near a text in these chains, best first."""
         body: dict[str, Any] = {"text": text, "limit": most}
         if len(names) == 1:
             return self._service.post(
@@ -234,7 +234,7 @@ class MentisStore:
         ).results
 
     def all_thoughts(self, chain: str) -> Iterator[Thought]:
-        """Yield a chain's thoughts from the first on."""
+        """Yield a chain's thoughts, the oldest first."""
         at: int | None = None
         while True:
             body = {

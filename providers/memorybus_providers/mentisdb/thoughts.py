@@ -1,6 +1,6 @@
-"""Events as thoughts with a type, tags and relations; pure.
+"""Makes thoughts with a type, tags and relations from events; pure.
 
-MentisDB accepts no id and no time from us, so both are tags. Our tags begin with ``mb:``.
+MentisDB does not accept ids or times from us, so both are tags. Our tags begin with ``mb:``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from memorybus_providers.remote.texts import sendable, split_text
 
 OURS: Final = "mb:"
 MARK: Final = "mb:mark"
-"""The tag of thoughts that hold nothing that was said: no recall shows them."""
+"""The tag of thoughts that are not memories, so that no recall shows them."""
 
 GONE: Final = "mb:gone"
 """The tag of thoughts whose relations retract or replace others."""
@@ -25,10 +25,10 @@ BRANCH: Final = "mb:branch"
 """The tag of marks whose content is the name of a branch's chain."""
 
 FORGOTTEN: Final = "mb:forgotten"
-"""The tag of marks before which nothing in their chain counts any more."""
+"""The tag of marks that make all earlier thoughts of their chain forgotten."""
 
 LONGEST = 400_000
-"""Characters of a thought at most: the server accepts bodies of 2 MB."""
+"""The most characters of a thought: the server accepts bodies of 2 MB."""
 
 _KINDS: Final[dict[Reason, str]] = {
     "branch": "BranchesFrom",
@@ -44,7 +44,7 @@ class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         kind: the kind of relation, in MentisDB's words.
         target_id: the earlier thought.
-        chain_key: its chain, if it is another one.
+        chain_key: the chain of the earlier thought, if it is another one.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A thought to be appended: the fields of ``POST /v1/thoughts``."""
+    """A thought before it is appended: the fields of ``POST /v1/thoughts``."""
 
     thought_type: str
     content: str
@@ -65,7 +65,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """A stored thought: those of its fields that are used."""
+    """A stored thought, with the fields that are used."""
 
     id: str
     index: int
@@ -102,7 +102,7 @@ def store_tag(store: str) -> str:
 
 
 def drafts_of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
-    """Return a turn as one thought, more if it is very long; none if nothing was said."""
+    """Return a turn as one thought, or as several if it is long; none if nothing was said."""
     text = utterances.join_lines(utterances.from_turn(event, person="user", agent="assistant"))
     return _drafts("Finding", text, ctx)
 
@@ -113,7 +113,7 @@ def drafts_of_delegation(event: Delegated, ctx: HookContext) -> list[Draft]:
 
 
 def drafts_of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Thought]) -> list[Draft]:
-    """Return a write to a store, which replaces or removes the older entries `old`."""
+    """Return the thoughts of a write to a store, which replaces or removes the entries `old`."""
     tags = (store_tag(event.store), *([GONE] if old else []))
     if event.action == "remove":
         relations = [Relation("Invalidates", one.id) for one in old]
@@ -155,7 +155,7 @@ def make_mark(text: str, *tags: str) -> Draft:
 def drafts_of_tool_call(
     kind: str, text: str, ctx: HookContext, *, importance: float, tags: Sequence[str], concepts: Any
 ) -> list[Draft]:
-    """Return a thought that a model has worded; tags that would look like ours are left out."""
+    """Return a thought that a model wrote, without tags that look like ours."""
     own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(OURS)]
     drafts = _drafts(kind, text, ctx, own, importance=importance)
     return [msgspec.structs.replace(one, concepts=[*map(sendable, concepts)]) for one in drafts]

@@ -1,4 +1,4 @@
-"""The two tools that a model calls: what they take."""
+"""The two tools that a model calls, with their arguments and descriptions."""
 
 from typing import Annotated, Final, Literal
 

@@ -46,7 +46,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def pairs(db: Connection, after: str = "") -> Iterator[tuple[str, str]]:
-    """Yield key and digest of everything above `after`; reads one key at a time."""
+    """Yield each key above `after` with its digest; the rows of one key are read at a time."""
     return paired(_keys(db), after)
 
 

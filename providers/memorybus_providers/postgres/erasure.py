@@ -1,8 +1,8 @@
 """Exports or erases everything of an owner in the tables.
 
-An erasure works in slices, each in its own transaction, so that no lane waits long. An interrupted
-erasure is begun again. Its last slice waits until no lane has a transaction open, and then removes
-the rows of the scope and its sessions, too: lanes then look these up again (see `Places`).
+An erasure works in slices, each in its own transaction, so that no lane waits long. An erasure that
+was interrupted can be repeated. The last slice waits until no lane has a transaction open, and then
+also removes the rows of the scope and its sessions: lanes look these up again (see `Places`).
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _SLICE = 1_000
 """Facts that are erased in one transaction."""
 
 _PAGE = 500
-"""Memories that are fetched at once."""
+"""How many memories are fetched at a time."""
 
 _SOME = "select id from facts where scope = %s limit %s"
 _RESULTS = """
@@ -88,7 +88,7 @@ def owners(db: Connection, after: tuple[str, str, str] | None) -> Iterator[Memor
 
 
 def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
-    """Yield what is kept of a scope, fetched by pages, in the transaction that `db` has open."""
+    """Yield all that is stored of a scope, fetched by pages, in the transaction of `db`."""
     for row in sorted(PostgresFacts(db).scopes(scope)):
         owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
         agent, person, workspace = (decode_text(name) for name in owner)
@@ -116,22 +116,25 @@ def _memory(owner: tuple[str, str, str], text: str, kind: str, *more: Any) -> St
 
 
 class PostgresErasure:
-    """Erases what is kept of scopes, by transactions of its own."""
+    """Erases all that is stored of scopes, in its own transactions."""
 
     def __init__(self, link: Link, schema: str) -> None:
-        """Erase nothing yet."""
+        """Prepare; nothing is erased yet."""
         self._link = link
         self._schema = schema
 
     def erase(self, scope: RecallScope) -> Residue:
-        """Erase what is kept of a scope; say where the server still has its bytes."""
+        """Erase all that is stored of a scope; say where the server may still have bytes of it."""
         with self._link.transaction(SECONDS, reading=True) as db:
             rows = PostgresFacts(db).scopes(scope)
         erased = sum(map(self._erase_scope, rows))
         return Residue(erased, (self._residue_text(),) if erased else ())
 
     def _erase_scope(self, scope: int) -> int:
-        """Erase a scope's facts in slices, and all else with the last; return how many facts."""
+        """Erase a scope's facts in slices, and with the last slice all other rows of the scope.
+
+        Return how many facts there were.
+        """
         erased = 0
         while count := self._erase_slice(scope):
             erased += count

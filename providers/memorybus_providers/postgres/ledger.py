@@ -1,4 +1,4 @@
-"""Keeps checkpoint and ledger in the provider's own tables, so that effects happen once (G4, G5).
+"""Keeps checkpoints and ledgers in the provider's own tables: effects happen once (G4, G5).
 
 A lane's row has the newest epoch and the checkpoint; its ledger has the ids of the events that were
 applied last, one row for each batch. Each lane has one owner, which keeps these ids in memory. A
@@ -13,7 +13,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.transactions import refuse_stale
 
 KEPT = 20_000
-"""The most event ids that are remembered for each lane, the last ones (G10): some 2 MB."""
+"""The most event ids that are remembered for each lane, the last ones (G10); they take 2 MB."""
 
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema() || ' lane ' || %s))"
 _PROGRESS = "select epoch, entry, n from lanes where lane = %s"

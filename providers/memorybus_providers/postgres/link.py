@@ -26,7 +26,7 @@ _AGAIN: Final = (
     errors.QueryCanceled,
     errors.UniqueViolation,
 )
-"""Errors that may not occur at another try: locks, time limits, a row that another one made."""
+"""Errors that may not occur at the next try: locks, time limits, a row that another one made."""
 
 _NOT_OURS: Final = (
     errors.InsufficientPrivilege,
@@ -68,7 +68,7 @@ class Link:
                 raise
 
     def close(self) -> None:
-        """Close the connection; what it has open is rolled back."""
+        """Close the connection; an open transaction is rolled back."""
         if self._db is not None:
             self._db.close()
             self._db = None
@@ -115,7 +115,7 @@ def connect(where: Where) -> Connection:
 def translating_errors() -> Iterator[None]:
     """Turn psycopg's errors into the provider's.
 
-    Errors about the data (SQLSTATE classes 22 and 23) are not translated: they are bugs of ours.
+    Errors about the data (SQLSTATE classes 22 and 23) are not translated: they are our own bugs.
     """
     try:
         yield
@@ -127,7 +127,7 @@ def translating_errors() -> Iterator[None]:
 
 
 def provider_error_of(error: psycopg.Error) -> ProviderError | None:
-    """Return the provider's error for an error of server or connection; None for a bug of ours.
+    """Return the provider's error for an error of server or connection; None for our own bug.
 
     The error's detail is left out, since the server quotes values in it.
     """

@@ -59,7 +59,7 @@ def prepare(link: Link) -> None:
 
 
 def refresh(db: Connection, scope: Scope) -> None:
-    """Write the rows of a scope's stores anew from the kept facts, in the open transaction."""
+    """Rewrite the rows of a scope's stores from the kept facts, in the open transaction."""
     _refresh(db, owner_of(scope))
 
 

@@ -1,8 +1,8 @@
-"""Makes the tables in numbered steps; each is applied once, by the first instance that opens.
+"""Makes the tables in numbered steps; the first instance that opens applies each step once.
 
-The instances of all workers open at once: they take turns by an advisory lock. A step that was
-released is never changed. Every index keeps the rows of one scope together, so that a look into it
-never meets another's rows.
+The instances of all workers may open at the same time, so an advisory lock lets them take turns. A
+step that was released is never changed. Every index keeps the rows of one scope together, so a
+search in one scope never reads another's rows.
 """
 
 from collections.abc import Iterator
@@ -108,27 +108,27 @@ _ASKED = """
 create function asked() returns bigint[] language sql stable as
 $$ select string_to_array(current_setting('memorybus.scopes', true), ',')::bigint[] $$;
 """
-# A policy is asked for once in each statement, not for each row: hence the select within.
+# The inner `select` makes Postgres call `asked` once for each statement, and not for each row.
 _WALL = """
 alter table {table} enable row level security;
 create policy asked on {table} for select using (scope = any((select asked())::bigint[]));
 """
 _WALLS = _ASKED + "".join(_WALL.format(table=table) for table in _BY_SCOPE)
-# What was said, by its time: the newest, and what was said at a time that is asked for.
+# This index finds the newest facts, and what was said at the time that a question names.
 _BY_TIME = "create index facts_by_time on facts(scope, at, id);"
 
 MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME)
-"""The steps, from number 1 on."""
+"""The steps; the first one has the number 1."""
 
 _WAIT = 60.0
-"""Seconds for all of them; another instance's are waited for."""
+"""Seconds that one statement may take; another instance's steps are waited for as long."""
 
 
 def migrate(where: Where) -> None:
-    """Bring the tables to this release; changes nothing if they are there.
+    """Apply the steps that are missing in the tables, if any.
 
     Raises:
-        Unavailable: the server is away or refuses it, or a newer release wrote the tables.
+        Unavailable: the server is away or refuses a step, or a newer release wrote the tables.
     """
     with translating_errors(), connect(where) as db:
         if _last_step(db, where.schema) != len(MIGRATIONS):
@@ -156,7 +156,7 @@ def _may_read(db: Connection, where: Where) -> bool:
 
 
 def _grant(db: Connection, where: Where) -> None:
-    """Let the readers' role see the rows of scopes that a transaction names, and nothing else."""
+    """Let the readers' role read the tables; policies show it only the scopes of a transaction."""
     schema, role = sql.Identifier(where.schema), sql.Identifier(where.reader)
     db.execute(sql.SQL("grant usage on schema {} to {}").format(schema, role))
     for table in _BY_SCOPE:

@@ -55,10 +55,10 @@ class Where(msgspec.Struct, frozen=True):
     """Where an instance's tables are.
 
     Attributes:
-        url: the connection string (a URI or ``key=value`` pairs); libpq adds what it lacks.
-        schema: the schema.
-        password: for the server; empty to let libpq find it.
-        reader: the role to which recalls change, empty for none.
+        url: the connection string (a URI or ``key=value`` pairs); libpq adds what is missing.
+        schema: the schema of the tables.
+        password: the password for the server; empty to let libpq find it.
+        reader: the role to which recalls change; empty for none.
     """
 
     url: str
@@ -67,15 +67,15 @@ class Where(msgspec.Struct, frozen=True):
     reader: str = ""
 
     def __repr__(self) -> str:
-        """Leave out what may hold a password."""
+        """Show only the schema: the other fields may contain a password."""
         return f"Where(schema={self.schema!r})"
 
 
 def meaning_options(config: ProviderConfig) -> MeaningOptions:
-    """Return an instance's options of search by meaning.
+    """Return an instance's options for search by meaning.
 
     Raises:
-        ConfigError: one is of the wrong type or out of its bounds.
+        ConfigError: an option has the wrong type or is out of bounds.
     """
     given = {name: value for name, value in config.options.items() if name.startswith("embedder")}
     return options_of(msgspec.structs.replace(config, options=given))
@@ -85,7 +85,8 @@ def read_where(config: ProviderConfig) -> Where:
     """Return where an instance's tables are.
 
     Raises:
-        ConfigError: a value cannot be right. It is not repeated: a URL may hold a password.
+        ConfigError: a value cannot be right. The message does not repeat it: a URL may contain a
+            password.
     """
     who = f"provider {config.name}"
     url, _, schema, reader = (_text(config, option) for option in _OWN[:4])
@@ -99,7 +100,7 @@ def read_where(config: ProviderConfig) -> Where:
 
 
 def keeps_rows(config: ProviderConfig) -> bool:
-    """Return whether `memory_rows` is asked for.
+    """Say whether the option ``memory_rows`` is set.
 
     Raises:
         ConfigError: the option is neither true nor false.

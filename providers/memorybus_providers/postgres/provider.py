@@ -1,4 +1,4 @@
-"""The Postgres provider: its options and its life; the rest is `FactProvider`."""
+"""The Postgres provider: its options, and how an instance is opened; the rest is `FactProvider`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -11,18 +11,17 @@ from memorybus_providers.base import HookContext, Placement, ProviderConfig
 from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.postgres import options
 
-if TYPE_CHECKING:  # numpy is imported by who has an embedder
+if TYPE_CHECKING:  # they import numpy and psycopg, which other processes do not need
     from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
     from memorybus_providers.postgres.store import PostgresStore
 
 
 class PostgresProvider(FactProvider):
-    """Facts in a schema of a PostgreSQL server, found as `holographic` finds them.
+    """Keeps facts in a schema of a PostgreSQL server, and finds them as `holographic` does.
 
-    It is a `FactProvider` of placement ``shared``: any number of workers write their lanes and
-    recall, and no lane waits for another. Nothing is held of the server between transactions, so a
-    pooler in transaction mode may stand before it; a connection that broke is made anew with the
-    next transaction.
+    Its placement is ``shared``: any number of workers write their lanes and recall, and no lane
+    waits for another. It keeps no state of a connection between transactions, so it may use a
+    pooler in transaction mode. A broken connection is replaced at the next transaction.
     """
 
     kind: ClassVar[str] = "postgres"
@@ -39,7 +38,7 @@ class PostgresProvider(FactProvider):
         """
         super().__init__(config)
         try:
-            import psycopg  # noqa: F401  nothing is asked of it yet
+            import psycopg  # noqa: F401  only to find out whether it is installed
         except ImportError as error:
             raise MissingProvider(
                 f"provider {config.name}: {error.name} is missing; install it with: "
@@ -53,16 +52,16 @@ class PostgresProvider(FactProvider):
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """Return the options."""
+        """Return the options, with those of search by meaning."""
         return options.SCHEMA
 
     def open(self) -> None:
-        """Make the tables if they are missing.
+        """Make the tables if they are missing; the store connects when it is first used.
 
         Raises:
             Unavailable: the server is away or refuses us, a newer release wrote the tables, or the
                 key of the embedder is missing.
-            MissingProvider: what the embedder needs is not installed.
+            MissingProvider: a library that the embedder needs is not installed.
         """
         if self.facts is not None:
             return
@@ -88,12 +87,12 @@ class PostgresProvider(FactProvider):
     # -- memory_rows --------------------------------------------------------------------------
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Follow the agent's store, and keep its row."""
+        """Apply a write to one of the agent's stores, and refresh its row if rows are kept."""
         super().on_memory_write(event, ctx)
         self._refresh(ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what was said in some events, in the rows of the stores, too."""
+        """Forget what was said in these events, and refresh the rows if rows are kept."""
         super().retract(event_ids, ctx)
         self._refresh(ctx)
 

@@ -1,4 +1,4 @@
-"""What is open of an instance: its connections, and the transaction of a lane."""
+"""The connections of an open instance, and the transaction of a lane."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -46,7 +46,7 @@ def by_words(db: Connection, source: PostgresFacts) -> FactSearch:
 
 
 class OpenTransaction:
-    """The parts of a transaction that writes."""
+    """The parts that write in an open transaction."""
 
     def __init__(self, db: Connection, places: Places) -> None:
         """Write through `db`."""
@@ -59,15 +59,15 @@ class OpenTransaction:
 
     @property
     def source(self) -> PostgresFacts:
-        """What was written; scopes are looked up anew, since this may have made them."""
+        """Reads what was written. Each is a new one, since the transaction may have made scopes."""
         return PostgresFacts(self.db)
 
 
 class PostgresStore:
-    """Owns two connections: one for lanes, one for those who read meanwhile. For one thread."""
+    """Owns two connections: one writes for lanes, and the other reads. For one thread."""
 
     def __init__(self, where: Where, searching: Searching = by_words) -> None:
-        """Connect to nothing yet; `searching` makes the search of a transaction."""
+        """Prepare without a connection; `searching` makes the search for a transaction."""
         self._searching = searching
         self._where = where
         self._link = Link(where)
@@ -125,7 +125,7 @@ class PostgresStore:
             db.execute(_RETRIEVED, (list(rows),))
 
     def keep_rows(self, scope: Scope) -> None:
-        """Bring `memory_rows` to what is kept of a scope's two stores."""
+        """Refresh the rows of a scope's two stores in ``memory_rows``."""
         with self.writing(in_order=True) as parts:
             memory_rows.refresh(parts.db, scope)
 
@@ -135,7 +135,7 @@ class PostgresStore:
             yield from digest.pairs(db, after)
 
     def erase(self, scope: RecallScope) -> Residue:
-        """Erase what is kept of a scope."""
+        """Erase all that is stored of a scope; see `PostgresErasure`."""
         return PostgresErasure(self._readers, self._where.schema).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:

@@ -1,7 +1,7 @@
-"""Encodes texts for Postgres, which takes no zero character and no lone surrogate; pure.
+"""Encodes texts for Postgres, which accepts neither zero characters nor lone surrogates; pure.
 
-A zero character is written as two characters of private use, and decoded to what it was. So no two
-texts are held alike, and no two people's ids.
+A zero character is written as two characters of private use, and decoded again. So different texts,
+and different people's ids, stay different.
 """
 
 from memorybus_providers.ranking.facts import clean
@@ -9,13 +9,13 @@ from memorybus_providers.ranking.facts import clean
 _ESCAPE, _ITSELF, _ZERO = "\ue000", "\ue000\ue001", "\ue000\ue002"
 
 LONGEST_NAME = 200
-"""Characters of a word or name that is looked up in an index, and of a token (G10)."""
+"""The most characters of a token, and of a word or name that is looked up in an index (G10)."""
 
 
 def encode_text(text: str) -> str:
-    """Return a text as Postgres can hold it.
+    """Return a text as Postgres can store it.
 
-    >>> shown(held("a\\0b\\ue000")) == "a\\0b\\ue000"
+    >>> decode_text(encode_text("a\\0b\\ue000")) == "a\\0b\\ue000"
     True
     """
     text = clean(text)
@@ -25,7 +25,7 @@ def encode_text(text: str) -> str:
 
 
 def decode_text(text: str) -> str:
-    """Return an encoded text as it was."""
+    """Return the text that was encoded."""
     if _ESCAPE in text:
         return text.replace(_ZERO, "\0").replace(_ITSELF, _ESCAPE)
     return text

@@ -1,7 +1,7 @@
-"""The key of a service: in an environment variable that the options name, or in a private file.
+"""Reads the key of a service from an environment variable or a private file.
 
-The options never hold the key itself, so it stands in no settings file, no record in Redis and no
-list of processes.
+The options only name the variable or the file. So the key itself is in no settings file, no record
+in Redis and no list of processes.
 """
 
 import os
@@ -34,8 +34,8 @@ def api_key(config: ProviderConfig) -> str:
     """Return an instance's key; "" if no option names one.
 
     Raises:
-        ConfigError: both are named, the variable is not set, or the file is missing, empty or open
-            to others.
+        ConfigError: both options are set, the variable is not set, or the file is missing, empty or
+            readable by others.
     """
     variable = str(config.options.get("api_key_env") or "")
     file = str(config.options.get("api_key_file") or "")

@@ -1,4 +1,4 @@
-"""The time that the requests of one hook share."""
+"""Limits the time that all requests of one hook may take together."""
 
 import math
 import threading
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from memorybus.clock import Clock
 
 SHARE = 0.8
-"""The part of a hook's deadline that its requests may take together; the rest is for the hook."""
+"""The part of a hook's deadline that its requests may take together; the rest is for our code."""
 
 
 class SharedDeadline:
-    """What is left of a hook's deadline; each thread has its own."""
+    """The time that is left before a hook's deadline; each thread has its own."""
 
     def __init__(self, clock: Clock) -> None:
         """Begin without a deadline."""
@@ -21,7 +21,7 @@ class SharedDeadline:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Let the requests of the block share so many seconds, and no more than an outer block."""
+        """Let the requests of a block share `seconds`, or what an outer block has left if less."""
         outer = self._until
         self._limits.until = min(outer, self._clock.monotonic() + SHARE * seconds)
         try:

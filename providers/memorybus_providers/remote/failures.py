@@ -1,8 +1,8 @@
-"""What a failed request means for an event; pure.
+"""Decides what a failed request means for an event; pure.
 
-A status about what was sent refuses that event alone. A status about the service, its address or
-its key holds back all events, since none is at fault: nothing is parked, and a person must act. All
-other failures are tried again.
+A status about the content of the request refuses only that event. A status about the service, its
+address or its key delays all events: the fault is in none of them, so nothing is parked, and a
+person must act. After all other failures the event is tried again.
 """
 
 import socket
@@ -14,7 +14,7 @@ import msgspec
 from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 
 _REFUSED: Final = frozenset({400, 413, 422})
-"""Statuses about what was sent: too large, malformed, not processable."""
+"""Statuses about the content of the request: too large, malformed, not processable."""
 
 _AGAIN: Final = frozenset({408, 409, 423, 425, 500})
 """Statuses that may be about one request: time-out, conflict, lock, an error of the server."""
@@ -26,11 +26,11 @@ UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
 """Errors that a client library raises when it cannot read an answer."""
 
 _QUOTED = 200
-"""Characters of a service's words that an error shows (G10)."""
+"""The most characters of a service's words that an error shows (G10)."""
 
 
 def error_for_status(status: int, message: str) -> ProviderError:
-    """Return the error that stands for an HTTP status other than 2xx.
+    """Return the provider's error for an HTTP status other than 2xx.
 
     400, 413 and 422 are `Permanent`. 408, 409, 423, 425 and 500 are `Transient`. All others are
     `Unavailable`: the account (401, 402, 403, 429), the address (404, 405, redirects), the service
@@ -42,17 +42,18 @@ def error_for_status(status: int, message: str) -> ProviderError:
 
 
 def error_for_connection(error: BaseException, message: str) -> Transient:
-    """Return the error that stands for a request without an answer.
+    """Return the provider's error for a request without an answer.
 
-    `Unavailable` if nothing was sent (refused, no such host, no trust). Else `Transient`: the time
-    ran out, the connection broke, or half an answer came, and the service may hold what was sent.
+    It is `Unavailable` if nothing was sent (refused, no such host, no trust). Else it is
+    `Transient`: the time ran out, the connection broke, or only a part of the answer came, and the
+    service may have stored what was sent.
     """
     sent = not any(isinstance(one, _NEVER_SENT) for one in _causes(error))
     return Transient(message) if sent else Unavailable(message)
 
 
 def error_for_unreadable(error: BaseException, service: str) -> Transient:
-    """Return the error that stands for an answer that the service's client cannot read."""
+    """Return the provider's error for an answer that the service's client cannot read."""
     return Transient(
         f"{service} sent an answer that its client cannot read: {type(error).__name__}"
     )
@@ -69,9 +70,9 @@ def quote(text: str, *secrets: str) -> str:
 
 
 def error_detail(body: bytes | str) -> str:
-    """Return FastAPI's ``detail`` of a refusal, without the input that it repeats.
+    """Return FastAPI's ``detail`` of a refusal, without the rejected input, which it repeats.
 
-    "" if the body has none.
+    If the body has no ``detail``, return "".
     """
     try:
         detail = msgspec.json.decode(body).get("detail", "")
@@ -83,7 +84,7 @@ def error_detail(body: bytes | str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes: client libraries wrap the errors below them."""
+    """Yield an error and its causes: client libraries wrap the errors of other libraries."""
     seen: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in seen:

@@ -1,4 +1,4 @@
-"""HTTP requests with JSON bodies, for a service that has no client library worth using."""
+"""Sends HTTP requests with JSON bodies, for services without a useful client library."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -14,13 +14,13 @@ from memorybus_providers.remote import failures, rate_limit
 T = TypeVar("T")
 
 _MOST_BYTES = 1 << 26
-"""Bytes of an answer that are read at most (G10)."""
+"""The most bytes of an answer that are read (G10)."""
 
 _JSON: Final = {"Content-Type": "application/json"}
 
 
 class HttpService:
-    """A server. Redirects are not followed: the key goes nowhere but where the settings say.
+    """A server. It follows no redirects, so that the key is sent only to the configured address.
 
     May be used from several threads.
     """
@@ -29,12 +29,12 @@ class HttpService:
     """The name of the service in errors."""
 
     def __init__(self, url: str, headers: Mapping[str, str], key: str, clock: Clock) -> None:
-        """Connect to nothing yet.
+        """Prepare; the connection is made by the first request.
 
         Args:
             url: the server's address.
-            headers: sent with each request; they hold the key.
-            key: the key, which errors must not show.
+            headers: the headers of each request, with the key.
+            key: the key, which is masked in errors.
             clock: time.
         """
         self.url = url.rstrip("/")
@@ -47,11 +47,11 @@ class HttpService:
         self._pool.clear()
 
     def error_detail(self, answer: bytes) -> str:
-        """Return what a refusal says is wrong, without the input that it may repeat."""
+        """Return the reason of a refusal, without the rejected input, which it may repeat."""
         return failures.error_detail(answer)
 
     def error_for_status(self, status: int, detail: str) -> ProviderError:
-        """Return the error that stands for a refusal."""
+        """Return the provider's error for a refusal."""
         return failures.error_for_status(status, f"{self.name} answers {status}: {detail}")
 
     def request_json(
@@ -60,7 +60,7 @@ class HttpService:
         """Send a request and return the answer as an object of type `kind`; see `request`.
 
         Raises:
-            Transient: also if the answer is no JSON of that type.
+            Transient: also if the answer is not JSON of that type.
         """
         answer = self.request(method, path, seconds, body)
         try:

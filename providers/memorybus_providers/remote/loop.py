@@ -1,4 +1,4 @@
-"""A private event loop in a thread of its own, for callers that have no event loop."""
+"""Runs coroutines in a private event loop in its own thread, for callers without an event loop."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ _END_SECONDS = 2.0
 
 
 class PrivateLoop:
-    """Awaits what any thread hands to it. The loop starts with the first awaitable."""
+    """Awaits coroutines for any thread. The loop starts with the first one."""
 
     def __init__(self, name: str) -> None:
         """Name the loop's thread after an instance."""
@@ -22,11 +22,11 @@ class PrivateLoop:
         self._thread: threading.Thread | None = None
 
     def wait_for(self, waiting: Awaitable[_T], deadline: float) -> _T:
-        """Return the result of an awaitable; cancel it if it takes over `deadline` seconds.
+        """Return the result of an awaitable; cancel it if it takes more than `deadline` seconds.
 
         Raises:
             TimeoutError: it took longer.
-            Exception: whatever the awaitable raises.
+            Exception: any error that the awaitable raises.
         """
         future = asyncio.run_coroutine_threadsafe(_await(waiting), self._started_loop())
         try:
@@ -36,7 +36,7 @@ class PrivateLoop:
             raise
 
     def close(self) -> None:
-        """Stop the loop, cancelling what still runs; safe to call twice."""
+        """Stop the loop and cancel what still runs; safe to call twice."""
         with self._lock:
             loop, self._loop = self._loop, None
             thread, self._thread = self._thread, None

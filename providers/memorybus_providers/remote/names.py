@@ -1,9 +1,9 @@
-"""Names of owners and sessions in a service: letters, digits, ``-`` and ``_``; no two are the same.
+"""Makes different names of letters, digits, ``-`` and ``_`` for owners and sessions in a service.
 
 Ids are hostile data; the names that a service gets are safe. A plain lower-case id is its own name.
-The name of any other id is its readable part, a ``_`` and a digest of the whole id; no plain id
-contains a ``_``. The names of several ids are joined by ``__``, which no single name contains. So
-two lists of ids never have the same name, and a person can still read who is meant.
+Any other id becomes its readable part, a ``_`` and a digest of the whole id; no plain id contains a
+``_``. The names of several ids are joined by ``__``, which no single name contains. So different
+lists of ids never have the same name, and people can still read it.
 """
 
 import re
@@ -11,7 +11,7 @@ import re
 from memorybus.ids import derived_id
 
 LONGEST = 100
-"""Characters of a name at most: what the strictest of the services allows."""
+"""The most characters of a name, which is what the strictest of the services allows."""
 
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _UNSAFE = re.compile(r"[^a-z0-9]+")

@@ -1,7 +1,7 @@
-"""An instance's table of options, read into a struct and checked; pure.
+"""Reads the options of an instance into a struct, and checks them; pure.
 
-A provider's struct inherits from `RemoteOptions` or `ServerOptions`, adds its own fields, and says
-in `rules` what else must hold. The rows of its schema that all services have come from here.
+A provider's struct inherits from `RemoteOptions` or `ServerOptions`, adds its own fields, and
+returns further rules from `rules`. This module makes the rows that the schemas of services share.
 """
 
 import re
@@ -23,15 +23,15 @@ class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The options of every service.
 
     Attributes:
-        prefix: what names in the service begin with.
-        timeout: seconds for one request or one write, as the schema says.
+        prefix: the beginning of all names in the service.
+        timeout: the seconds for one request or one write, as the schema says.
     """
 
     prefix: str = "memorybus"
     timeout: float = 10.0
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         return {
             "prefix must be 1 to 20 lower-case letters, digits and inner hyphens": bool(
                 _PREFIX.fullmatch(self.prefix)
@@ -54,7 +54,7 @@ class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fie
     api_key_file: str = ""
 
     def rules(self) -> dict[str, bool]:
-        """Return what must hold, each rule with whether it does."""
+        """Return the rules for the options, each with whether it is kept."""
         return {**address_rule(self.base_url), **RemoteOptions.rules(self)}
 
 
@@ -62,7 +62,7 @@ T = TypeVar("T", bound=RemoteOptions)
 
 
 def address_rule(base_url: str) -> dict[str, bool]:
-    """Return the rule of addresses, and whether one keeps it."""
+    """Return the rule for addresses, with whether an address keeps it."""
     return {"base_url must begin with http:// or https://": base_url.startswith(_HTTP)}
 
 
@@ -70,7 +70,7 @@ def read(config: ProviderConfig, kind: type[T]) -> T:
     """Return an instance's options as a struct of type `kind`.
 
     Raises:
-        ConfigError: one is unknown, missing, of the wrong type, or breaks a rule.
+        ConfigError: an option is unknown or missing, has the wrong type, or breaks a rule.
     """
     try:
         found = msgspec.convert(dict(config.options), prepared(kind))

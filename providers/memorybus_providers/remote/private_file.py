@@ -1,4 +1,4 @@
-"""A file with secrets, which only its owner may read."""
+"""Reads a file with secrets, which must be readable only by its owner."""
 
 import os
 import stat
@@ -14,11 +14,11 @@ def read(path: Path, who: str, option: str) -> str:
 
     Args:
         path: the file.
-        who: the words that errors begin with.
+        who: the words with which errors begin.
         option: the option that names the file.
 
     Raises:
-        ConfigError: the file cannot be read, or is open to others.
+        ConfigError: the file cannot be read, or others may read or write it.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -25,7 +25,7 @@ from memorybus_providers.remote.tool_calls import ToolSet
 
 
 class Client(Protocol):
-    """The connection to a service that a provider holds while it is open."""
+    """The connection to a service that a provider keeps while it is open."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -42,7 +42,7 @@ def service_capabilities(
     Args:
         tools: the provider's tools.
         handles: the events of its write hooks.
-        retracts: whether it defines `retract`; else its hook of session switches retracts.
+        retracts: whether it defines `retract`; if not, its hook for session switches retracts.
     """
     return Capabilities(
         recall=True,
@@ -57,9 +57,9 @@ def service_capabilities(
 
 
 class RemoteProvider(MemoryProvider, Generic[C]):
-    """A provider of a service that any number of workers reach.
+    """A provider of a service that any number of workers can reach.
 
-    What the service keeps of each owner has a name that begins with the option `prefix`.
+    Everything that the service keeps for an owner has a name that begins with the option `prefix`.
 
     Attributes:
         package: the module of the service's client; without it no instance can be opened.
@@ -87,7 +87,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
 
     @abstractmethod
     def connect(self) -> C:
-        """Return a client, which need not send anything before its first call.
+        """Return a client, which may connect at its first call only.
 
         Import the client's library here: an ImportError becomes advice on what to install.
         """
@@ -109,10 +109,10 @@ class RemoteProvider(MemoryProvider, Generic[C]):
         return cls.schema
 
     def open(self) -> None:
-        """Connect.
+        """Make the client, unless the instance is open already.
 
         Raises:
-            ConfigError: a key or a file that the options name is not there.
+            ConfigError: a key or a file that the options name is missing.
             MissingProvider: a package that the provider needs is not installed.
         """
         if self._client is not None:
@@ -143,7 +143,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
         return self._client
 
     def limit_writes(self, seconds: float) -> None:
-        """Let each write hook and tool take `seconds`: a model may read what is written."""
+        """Let each write hook and tool take `seconds`, since a model may read what is written."""
         hooks = self.capabilities.handles | {ToolCalled}
         self.time_limits = MappingProxyType(dict.fromkeys(hooks, seconds))
 

@@ -1,4 +1,4 @@
-"""The pause that a service has asked for (HTTP 429 and its ``Retry-After``)."""
+"""Keeps the pause that a service asked for (HTTP 429 and its ``Retry-After``)."""
 
 from email.utils import parsedate_to_datetime
 
@@ -9,14 +9,14 @@ DEFAULT_PAUSE = 5.0
 """Seconds without a call after a 429 that names no time."""
 
 LONGEST_PAUSE = 3_600.0
-"""Seconds that are waited at most, whatever a service asks for (G10)."""
+"""The most seconds of a pause, even if a service asks for more (G10)."""
 
 
 class RateLimit:
-    """Refuses calls until the service may be asked again, so that no request is spent meanwhile.
+    """Refuses calls until the service may be asked again, so that no request is wasted.
 
-    It raises `Unavailable`, since a rate limit is no event's fault. May be used from several
-    threads.
+    It raises `Unavailable`, since a rate limit is not the fault of an event. May be used from
+    several threads.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -28,14 +28,14 @@ class RateLimit:
         """Return if a call may be made.
 
         Raises:
-            Unavailable: not yet; the message names the seconds.
+            Unavailable: the pause is not over; the message names the seconds that are left.
         """
         left = self._until - self._clock.monotonic()
         if left > 0:
             raise Unavailable(f"{service} asked for a pause: no call for {left:.1f} s more")
 
     def note_pause(self, seconds: float | None) -> None:
-        """Note that the service asked for a pause; `seconds` is None if it named no time."""
+        """Begin a pause that the service asked for; `seconds` is None if it named no time."""
         wanted = DEFAULT_PAUSE if seconds is None else min(max(seconds, 0.0), LONGEST_PAUSE)
         self._until = max(self._until, self._clock.monotonic() + wanted)
 

@@ -1,4 +1,4 @@
-"""Which entries of a store a write replaces or removes; pure."""
+"""Decides which entries of a store a write replaces or removes; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def old_text(event: MemoryWritten) -> str:
-    """Return the text by which a write names an older entry; "" if it names none."""
+    """Return the text by which a write identifies an older entry; "" if there is none."""
     return "" if event.action == "add" else sendable(event.old_text).strip()
 
 
@@ -20,8 +20,8 @@ def replaced_entries(
 ) -> list[T]:
     """Return the entries that contain the old text, if all of them have the same text.
 
-    As in the agent's own stores, none is touched where entries of different texts contain it. The
-    same text may be there several times.
+    As in the agent's own stores, none is returned if entries of different texts contain it. The
+    same text may be stored several times.
     """
     old = old_text(event)
     found = [one for one in held if old and old in text_of(one)]

@@ -1,4 +1,4 @@
-"""Texts as a service takes them; pure."""
+"""Prepares texts for a service; pure."""
 
 import re
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ _BREAK = re.compile(r"\s")
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
 LONGEST_QUESTION = 2_000
-"""Characters of a question that are sent to a service, which makes one vector of it."""
+"""The most characters of a question that are sent to a service, which makes one vector of it."""
 
 
 def clean_question(query: str) -> str:
-    """Return a query as a service takes it: trimmed and cut; "" if it asks nothing."""
+    """Return a query trimmed and cut to `LONGEST_QUESTION`; "" if it is blank."""
     return sendable(query).strip()[:LONGEST_QUESTION].strip()
 
 
@@ -47,5 +47,5 @@ def _end(text: str, start: int, most: int) -> int:
 
 
 def parse_milliseconds(written: str | None) -> int:
-    """Return a time that we wrote beside a text, milliseconds; 0 if `written` is none."""
+    """Return a time from our metadata of a text, milliseconds; 0 if `written` is not a time."""
     return int(written) if written and _DIGITS.fullmatch(written) else 0

@@ -1,4 +1,4 @@
-"""Tools as structs of arguments: what a model sees of them, and how its calls are read; pure."""
+"""Describes tools to a model by structs of their arguments, and reads its calls; pure."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -30,16 +30,16 @@ class ToolSet(Generic[T]):
     """The tools of a provider by name.
 
     Attributes:
-        reading: the names of those that only read.
+        reading: the names of the tools that only read.
     """
 
     def __init__(self, tools: Mapping[str, RemoteTool[T]]) -> None:
-        """Keep them in this order."""
+        """Keep the tools in this order."""
         self._tools = MappingProxyType(dict(tools))
         self.reading = frozenset(name for name, tool in tools.items() if tool.reads)
 
     def schemas(self) -> list[dict[str, Any]]:
-        """Return them as OpenAI function objects: ``name``, ``description``, ``parameters``."""
+        """Return the tools as OpenAI functions: ``name``, ``description``, ``parameters``."""
         return [
             {
                 "name": name,

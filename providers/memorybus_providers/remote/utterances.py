@@ -1,4 +1,4 @@
-"""What was said in an event, by whom, as services take it; pure."""
+"""Reads what was said in an event, and by whom, for services; pure."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,10 @@ from memorybus_providers.remote.texts import sendable
 
 
 class RemoteUtterance(NamedTuple):
-    """What one side said.
+    """The words of one side.
 
     Attributes:
-        by_person: whether the person said it, or the agent.
+        by_person: whether the person said it; if not, the agent did.
         who: the speaker's name.
         text: the words; not blank.
     """
@@ -24,12 +24,12 @@ class RemoteUtterance(NamedTuple):
 def from_turn(
     event: TurnCompleted, person: str = "User", agent: str = "Assistant"
 ) -> list[RemoteUtterance]:
-    """Return who said what in a turn; a prompt that the host made up is left out.
+    """Return what was said in a turn, without a prompt that the host wrote and not the person.
 
     Args:
         event: the turn.
-        person: stands for the person if the event has no name of theirs.
-        agent: stands for the agent if the event has no name of its.
+        person: the person's name if the event has none.
+        agent: the agent's name if the event has none.
     """
     both = (
         RemoteUtterance(True, event.user_name or person, "" if event.synthetic else event.user),
@@ -49,5 +49,5 @@ def from_delegation(event: Delegated) -> list[RemoteUtterance]:
 
 
 def join_lines(utterances: list[RemoteUtterance]) -> str:
-    """Return utterances as a text: a line for each, which begins with the speaker's name."""
+    """Return utterances as a text, each on a line that begins with the speaker's name."""
     return "\n".join(f"{one.who}: {one.text}" for one in utterances)

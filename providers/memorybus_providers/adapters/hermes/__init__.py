@@ -1,7 +1,7 @@
-"""Hermes Agent's memory plugins behind the bus, unmodified: ``kind = "hermes:holographic"``.
+"""Runs unmodified memory plugins of Hermes Agent for the bus: ``kind = "hermes:holographic"``.
 
-A plugin runs in a process of its own under the Python of a Hermes installation; nothing of Hermes
-is imported here. What it prints goes to ``hermes-host.log`` in the instance's home.
+A plugin runs in its own process under the Python of a Hermes installation; nothing of Hermes is
+imported here. What it prints is written to ``hermes-host.log`` in the instance's home.
 """
 
 from memorybus_providers.adapters.hermes.provider import HostedHermesProvider, host

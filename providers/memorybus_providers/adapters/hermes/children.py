@@ -1,4 +1,4 @@
-"""The child processes of one instance: one for each HERMES_HOME, a bounded number at once."""
+"""The child processes of one instance: one for each HERMES_HOME, and a bounded number at a time."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ from memorybus_providers.owners import Owner
 
 
 class Children:
-    """Links to children, made when first needed. Belongs to one thread.
+    """Links to children, which are made when first needed. Belongs to one thread.
 
     Args:
         config: the instance's configuration.
         options: the options read from it.
         plugin: the plugin's name.
-        directory: the plugin's directory, if it is none of Hermes's own.
+        directory: the plugin's directory, if Hermes does not find it by name.
         known: what is known of the plugin.
 
     Attributes:
@@ -47,7 +47,7 @@ class Children:
         directory: str,
         known: KnownPlugin,
     ) -> None:
-        """Start nothing."""
+        """Prepare; no child is started yet."""
         self._clock = config.clock
         self._options = options
         self._plugin = plugin
@@ -59,10 +59,10 @@ class Children:
         self.own_place = PluginHome(config.home, own)
 
     def place_for(self, owner: Owner) -> PluginHome:
-        """Return the place of an owner's memories.
+        """Return the place at which an owner's memories are kept.
 
         Raises:
-            Permanent: they would be mixed with those of another owner.
+            Permanent: the memories would be mixed with those of another owner.
         """
         if not self.serves(owner):
             raise Permanent(
@@ -77,7 +77,7 @@ class Children:
         return placed(self.own_place, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
-        """Say whether this instance may hold an owner's memories."""
+        """Say whether this instance may keep an owner's memories."""
         shared = self._known.apart == "no" and self._options.apart
         return not shared or owner == self._options.owner
 
@@ -98,7 +98,7 @@ class Children:
         return ""
 
     def separation(self, owner: Owner) -> dict[str, Any]:
-        """Return what the child must know of an owner to keep it apart; see `child.apart`."""
+        """Return what the child must know about an owner to keep it apart; see `child.apart`."""
         if not self._options.apart:
             return {}
         first = self._options.owner
@@ -155,8 +155,8 @@ def _describe_owner(owner: Owner) -> str:
 
 
 def _home_of(config: ProviderConfig) -> Path:
-    """Return the HERMES_HOME of an instance whose options name none.
+    """Return the HERMES_HOME of an instance if its options name none.
 
-    A replay is configured like the instance that it stands for, and holds memories of its own.
+    A replay has the configuration of the instance that it replays, but its own memories.
     """
     return config.home.with_name(config.stands_for or config.home.name) / "hermes"

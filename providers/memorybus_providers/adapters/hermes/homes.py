@@ -1,4 +1,4 @@
-"""The HERMES_HOME and ``user_id`` of each owner, which keep the memories of owners apart."""
+"""Chooses the HERMES_HOME and ``user_id`` of each owner, so that their memories are kept apart."""
 
 import contextlib
 import re
@@ -11,14 +11,14 @@ from memorybus.ids import derived_id
 from memorybus_providers.owners import Owner
 
 NOBODY = "default"
-"""The person of a scope that names none; Hermes passes no ``user_id`` for it."""
+"""The name of the person if a scope names none; Hermes passes no ``user_id`` for it."""
 
 _PROFILE = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _NO_PROFILES = ("default", "custom")
-"""Hermes's names for a HERMES_HOME that belongs to no profile."""
+"""Names that Hermes uses for a HERMES_HOME without a profile."""
 
 _MARK = 16
-"""Hex digits of a mark: 64 bits, which do not collide by chance."""
+"""How many hex digits a mark has: 64 bits do not collide by chance."""
 
 
 class PluginHome(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class PluginHome(msgspec.Struct, frozen=True):
 
 
 def place_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
-    """Return an owner's place: the instance's own for `first`, a place below it for others."""
+    """Return an owner's place: the instance's own place for `first`, one below it for others."""
     if owner == first:
         return own
     directory = _directory(own, owner)
@@ -37,10 +37,10 @@ def place_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
 
 
 def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
-    """Return the place of an owner's agent and workspace: the instance's own, or a profile's.
+    """Return the place for an owner's agent and workspace: the instance's own, or a profile's.
 
-    A plugin takes the profile's name from the directory. It is the agent's name, as in Hermes, if
-    that is a valid profile name and stands for nobody else here.
+    A plugin takes the profile's name from the directory's name. As in Hermes, it is the agent's
+    name, if that is a valid name of a profile and means nobody else here.
     """
     if is_of_own_agent(owner, first):
         return own
@@ -83,7 +83,7 @@ def user_id_of(owner: Owner, first: Owner) -> str:
 
 
 def make_home(home: Path, source: Path, plugin: str) -> None:
-    """Make a HERMES_HOME; configuration, but no memory, is linked from `source`."""
+    """Make a HERMES_HOME with links to the configuration in `source`, but not to its memories."""
     private.directory(home)
     if home == source:
         return

@@ -1,4 +1,4 @@
-"""Starting a child: its environment, its configuration, the path of its socket."""
+"""Starts a child with its environment, its configuration and its socket."""
 
 import contextlib
 import os
@@ -17,10 +17,10 @@ from memorybus_providers.errors import Unavailable
 
 _SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
 _LONGEST_PATH: Final = 100
-"""Bytes of a Unix socket's path that every system accepts."""
+"""The most bytes of a Unix socket's path that every system accepts."""
 
 _LONGEST_PID: Final = 10
-"""A number of so many digits is no process id on any system."""
+"""A number of this many digits is not a process id on any system."""
 
 _PASSED: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -34,19 +34,19 @@ _SEALED: Final = (
     ("PIP_NO_INDEX", "1"),  # hindsight upgrades its client without asking Hermes
     ("UV_OFFLINE", "1"),
 )
-"""A hosted plugin installs nothing at run time."""
+"""Environment variables that prevent a hosted plugin from installing anything at run time."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child is started with.
+    """The parameters with which a child is started.
 
     Attributes:
         python: Hermes's Python.
         place: a directory of the provider, for the socket, the lock and the log.
         home: its HERMES_HOME.
         plugin: the plugin's name.
-        directory: the plugin's directory, if it is none of Hermes's own.
-        settle: the settle adapter's name.
+        directory: the plugin's directory, if Hermes does not find it by name.
+        settle: the name of the settle adapter.
         instances: how many plugin instances it keeps open.
         idle: seconds without any connection after which it ends.
         env: names of environment variables to pass on, whose values are masked in messages.
@@ -64,7 +64,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> Path:
-        """The file that holds what the plugin prints."""
+        """The file with the output of the plugin."""
         return self.place / "hermes-host.log"
 
     @property
@@ -74,10 +74,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def socket_path(place: Path) -> Path:
-    """Return the socket's path: in `place`, or in a private directory if that is too long.
+    """Return the socket's path: in `place`, or in a private directory if that path is too long.
 
     Raises:
-        Unavailable: the private directory belongs to somebody else.
+        Unavailable: the private directory belongs to somebody else, or is open to others.
     """
     path = place.absolute() / "hermes-host.sock"
     if len(os.fsencode(path)) <= _LONGEST_PATH:
@@ -94,8 +94,8 @@ def socket_path(place: Path) -> Path:
 def start_child(launch: Launch, path: Path, seconds: float) -> int:
     """Start a child that listens on `path`; return its process id.
 
-    The child has detached itself when this returns: it never becomes a zombie of ours, and ends
-    when it is unused.
+    The child has detached itself when this returns, so it never becomes a zombie process of ours.
+    It ends when it is unused.
 
     Raises:
         Unavailable: it could not be started; the message quotes what it printed.
@@ -123,7 +123,7 @@ def start_child(launch: Launch, path: Path, seconds: float) -> int:
 
 
 def read_pid(lock: Path) -> int:
-    """Return the process id that a lock file holds; 0 if it holds none.
+    """Return the process id in a lock file; 0 if it contains none.
 
     A crash may leave the file empty, and anyone who can write to the directory may write anything.
     """
@@ -134,7 +134,7 @@ def read_pid(lock: Path) -> int:
 def kill_process_group(pid: int) -> None:
     """Kill a child and all processes that it started; do nothing if `pid` cannot be a child's.
 
-    To the system, 0 means our own process group, and 1 every process that we may signal.
+    For the system, 0 means our own process group, and 1 every process to which we may send signals.
     """
     if pid <= 1:
         return

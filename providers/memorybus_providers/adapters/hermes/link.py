@@ -1,4 +1,4 @@
-"""The connection to a child, which is started when it is first needed, and killed if it hangs."""
+"""Connects to a child, starts it when it is first needed, and kills it if it hangs."""
 
 import contextlib
 import fcntl
@@ -23,11 +23,11 @@ from memorybus_providers.errors import Permanent, ProviderError, Transient, Unav
 _TRIES = 3
 _POLL = 0.02
 _LOADING = 30.0
-"""Seconds that a slow machine may take to import Hermes; meanwhile calls fail as unavailable."""
+"""Seconds that a slow machine may take to import Hermes; until then calls raise `Unavailable`."""
 
 
 class OwnersMixed(Permanent):
-    """The plugin, as it is configured, would mix an owner's memories with those of others."""
+    """With its configuration, the plugin would mix an owner's memories with those of others."""
 
 
 _MEANINGS: Mapping[str, type[ProviderError]] = {
@@ -39,7 +39,7 @@ _MEANINGS: Mapping[str, type[ProviderError]] = {
 
 
 class HostLink:
-    """One connection to the child of a plugin and HERMES_HOME. Belongs to one thread.
+    """A connection to the child for a plugin and a HERMES_HOME. Belongs to one thread.
 
     Args:
         launch: see `Launch`.
@@ -47,7 +47,7 @@ class HostLink:
     """
 
     def __init__(self, launch: Launch, clock: Clock) -> None:
-        """Connect to nothing yet."""
+        """Prepare; the first request connects."""
         self._launch = launch
         self._clock = clock
         self._connection: socket.socket | None = None
@@ -64,7 +64,7 @@ class HostLink:
 
         Raises:
             Unavailable: no child can be started, or the plugin's backend is down.
-            Transient: the child took too long or ended, or the plugin's failure may pass.
+            Transient: the child took too long or ended, or the plugin's failure is temporary.
             Permanent: the plugin refuses this event.
         """
         until = self._clock.monotonic() + seconds
@@ -85,7 +85,7 @@ class HostLink:
         return self._value(answer)
 
     def close(self, *, kill_child: bool = False) -> None:
-        """Close the connection; the child ends when nobody is connected. Or kill it."""
+        """Close the connection, and kill the child if asked to; else it ends when it is unused."""
         if kill_child and self.pid:
             kill_process_group(self.pid)
         if self._connection is not None:
@@ -158,7 +158,7 @@ class HostLink:
         with self._locked(until) as lock:
             connection = _connect(path)
             if connection is None:
-                lock.write_text("")  # from now on it holds no other pid than that of our child
+                lock.write_text("")  # a crash must not leave the id of an earlier child in it
                 lock.write_text(
                     str(start_child(self._launch, path, until - self._clock.monotonic()))
                 )
@@ -203,7 +203,7 @@ def _connect(path: Path) -> socket.socket | None:
 def _is_closed(connection: socket.socket) -> bool:
     """Say whether the other end has closed.
 
-    The child sends nothing without a request, so that only the end of the stream can be read.
+    The child sends nothing without a request, so only the end of the stream can be read.
     """
     connection.setblocking(False)
     try:
@@ -215,7 +215,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def _error_from_failure(failure: Mapping[str, str]) -> ProviderError:
-    """Return the child's failure as an error of the contract, its trace as a note."""
+    """Return the provider's error for a failure of the child, with its trace as a note."""
     error = _MEANINGS.get(failure["class"], Permanent)(failure["message"])
     error.add_note(failure["trace"])
     return error

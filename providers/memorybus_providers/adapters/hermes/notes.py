@@ -1,9 +1,9 @@
-"""What Hermes tells a plugin when a session begins, kept for opening the session again later.
+"""Keeps what Hermes tells a plugin when a session begins, to open the session again later.
 
-A child opens a session's plugin instance again for any later event: after the child ended, after
-the instance was closed, or in another worker. Hermes tells a plugin these facts only at the
-beginning, so they are noted before the plugin is called. A session whose beginning this instance
-never got has no note.
+A later event may need a new plugin instance for the session: after the child ended, after the
+instance was closed, or in another worker. Hermes tells a plugin these facts only at the beginning,
+so they are stored before the plugin is called. A session has no note if this instance of the
+provider never got its beginning.
 """
 
 import contextlib
@@ -18,24 +18,24 @@ from memorybus.ids import derived_id
 from memorybus_providers.owners import Owner
 
 MOST = 4_096
-"""Notes at most; above that the least recently used are deleted (G10)."""
+"""The most notes; if there are more, the least recently used ones are deleted (G10)."""
 
 _FREED = 256
-"""How many notes are deleted at once."""
+"""How many notes are deleted at a time."""
 
 Facts = Mapping[str, str]
-"""What is known of a session, under Hermes's names."""
+"""What is known of a session, with Hermes's names."""
 
 
 class SessionNotes:
-    """One file for each session of an owner, below the instance's home. Written by one thread.
+    """The notes: one file for each session of an owner, below the home. One thread writes them.
 
     Args:
         home: the instance's home.
     """
 
     def __init__(self, home: Path) -> None:
-        """Read nothing yet."""
+        """Prepare; nothing is read yet."""
         self._directory = home / "sessions"
 
     def facts(self, owner: Owner, session_id: str) -> Facts:

@@ -1,4 +1,4 @@
-"""The options of a hosted plugin, read from an instance's table."""
+"""The options of an instance that hosts a plugin."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from memorybus_providers.owners import Owner
 
 
 class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """See `SCHEMA`, which describes each."""
+    """The options; `SCHEMA` describes each."""
 
     hermes_python: str = ""
     hermes_home: str = ""
@@ -87,7 +87,7 @@ def options_of(config: ProviderConfig) -> PluginOptions:
     """Return an instance's options.
 
     Raises:
-        ConfigError: one is unknown or of the wrong type.
+        ConfigError: an option is unknown, has the wrong type, or is not positive as it must be.
     """
     try:
         found = msgspec.convert(dict(config.options), prepared(PluginOptions))

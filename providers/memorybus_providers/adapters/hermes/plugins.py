@@ -1,4 +1,4 @@
-"""What is known of Hermes's plugins, as of Hermes 0.19: pure facts, one row each."""
+"""Lists what is known of the plugins of Hermes 0.19, with one row for each plugin."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,9 +11,9 @@ Apart = Literal["plugin", "profile", "home", "no"]
 
 ``plugin``: the plugin does it, by ``user_id``. ``profile``: the plugin keeps persons apart by
 ``user_id``, and each agent and workspace has a HERMES_HOME, since the plugin uses the profile's
-name. ``home``: each agent, person and workspace has a HERMES_HOME, which holds the memories.
-``no``: nothing does, since all share the account of a service. The child's `apart` makes sure that
-a plugin's own configuration does not undo this.
+name. ``home``: each agent, person and workspace has a HERMES_HOME with its memories.
+``no``: owners cannot be kept apart, since all share the account of a service. The child's `apart`
+makes sure that a plugin's own configuration does not undo this.
 """
 
 
@@ -21,12 +21,13 @@ class KnownPlugin(msgspec.Struct, frozen=True):
     """What the bus knows of a plugin.
 
     Attributes:
-        settle: the adapter by which the child knows that a write is over.
+        settle: the adapter with which the child waits for the end of a write.
         apart: see `Apart`.
-        reading_tools: its tools that only read; others are applied as events.
-        common_tools: its tools that reach what all persons share; only the instance's own owner may
-            use them.
-        peers: the allowed values of the argument ``peer`` of its tools; others are other persons.
+        reading_tools: its tools that only read; calls of other tools are applied as events.
+        common_tools: its tools for what all persons share; only the instance's own person may use
+            them.
+        peers: the allowed values of the argument ``peer`` of its tools; others would mean other
+            persons.
     """
 
     settle: str = "generic"
@@ -44,7 +45,7 @@ PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
     {
         "byterover": KnownPlugin(reading_tools=_tools("brv", "query", "status")),
         "hindsight": KnownPlugin("hindsight", "no", _tools("hindsight", "recall", "reflect")),
-        # `fact_store` reads or writes by its argument: a writing tool then.
+        # `fact_store` reads or writes, depending on an argument, so it counts as a writing tool.
         "holographic": KnownPlugin("synchronous"),
         # `honcho_profile` writes if it is given a card.
         "honcho": KnownPlugin(
@@ -70,8 +71,8 @@ PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
 SETTLES: Final = frozenset(
     ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
 )
-"""The adapters that know when a write is over. ``generic`` only waits a while, and the plugin of
-``supermemory`` holds a session's turns in memory until the session ends."""
+"""The adapters that know when a write is over. ``generic`` only waits some time, and the plugin
+``supermemory`` keeps a session's turns in memory until the session ends."""
 
 
 _UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"

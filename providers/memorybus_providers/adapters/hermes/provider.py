@@ -1,4 +1,4 @@
-"""A Hermes plugin as a provider of the bus.
+"""Makes a Hermes plugin a provider of the bus.
 
 ::
 
@@ -6,9 +6,9 @@
     kind = "hermes:holographic"
     hermes_python = "~/.hermes/hermes-agent/venv/bin/python"
 
-Hermes's hooks take no event id, so a call that was cut short is made again, and its effect may be
-there twice (delivery ``blind``, G4). Whether an event counts as applied only after its write has
-ended depends on the plugin: `note` says whether its writes can be awaited.
+Hermes's hooks take no event id, so a call that was interrupted is repeated, and may have its effect
+twice (delivery ``blind``, G4). For most plugins an event counts as applied only after its write has
+ended; `note` says whether the writes of a plugin can be awaited.
 """
 
 import contextlib
@@ -60,10 +60,10 @@ _SHARE = 0.8
 
 _STARTING = 20.0
 _PROMPTING = 4.0
-"""Seconds that a plugin may take for its block of a system prompt, with the start of its child."""
+"""Seconds for a plugin's block of a system prompt, including the start of its child."""
 
 _ASKED = 256
-"""Owners whose last session is remembered (G10)."""
+"""The most owners for which the session of the last recall is remembered (G10)."""
 _OURSELVES = "memorybus"
 _ASIDE = "memorybus-recall"
 """The session id of recalls that belong to no session."""
@@ -73,7 +73,7 @@ def host(target: str) -> type[MemoryProvider]:
     """Return the provider class of ``hermes:target``: a plugin's name or its directory.
 
     Raises:
-        ConfigError: `target` is empty, or our own plugin.
+        ConfigError: `target` is empty, or names our own plugin.
     """
     name = Path(target).name
     if not name:
@@ -98,7 +98,7 @@ class HostedHermesProvider(MemoryProvider):
 
     Attributes:
         plugin: the plugin's name.
-        directory: its directory, if it is none of Hermes's own.
+        directory: its directory, if Hermes does not find it by name.
         known: what is known of the plugin.
     """
 
@@ -109,7 +109,7 @@ class HostedHermesProvider(MemoryProvider):
     known: ClassVar[KnownPlugin] = KnownPlugin()
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Read the options; start nothing."""
+        """Read the options; no child is started yet."""
         super().__init__(config)
         self._options: PluginOptions = options_of(config)
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)
@@ -123,10 +123,10 @@ class HostedHermesProvider(MemoryProvider):
 
     @classmethod
     def is_available(cls, config: ProviderConfig) -> bool:
-        """Say that Hermes's Python is there.
+        """Say whether Hermes's Python exists.
 
         Raises:
-            MissingProvider: it is not; the message names the remedy.
+            MissingProvider: it does not exist; the message names the remedy.
         """
         return find_python(options_of(config).hermes_python).is_file()
 
@@ -139,7 +139,7 @@ class HostedHermesProvider(MemoryProvider):
         """Start the child of the instance's own HERMES_HOME, or connect to a running one.
 
         Raises:
-            Unavailable: it cannot be started, or cannot load the plugin.
+            Unavailable: the child cannot be started, or cannot load the plugin.
         """
         self._is_open = True
         private.directory(self.config.home)
@@ -169,7 +169,7 @@ class HostedHermesProvider(MemoryProvider):
         self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
-        """Pass on that the user has spoken; some plugins need it."""
+        """Tell the plugin that the user has spoken; some plugins need this."""
         self._write("on_turn_start", requests.turn_start_args(event), ctx)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
@@ -181,7 +181,7 @@ class HostedHermesProvider(MemoryProvider):
         self._write("on_memory_write", requests.memory_write_args(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
-        """Let the session's instance go on under the new id."""
+        """Let the session's instance continue with the new id."""
         self._notes.carry(self._owner_of_event(ctx), event.parent, ctx.session.id)
         self._write("on_session_switch", requests.switch_args(event), ctx)
 
@@ -194,15 +194,15 @@ class HostedHermesProvider(MemoryProvider):
         self._write("on_delegation", requests.delegation_args(event), ctx)
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
-        """Pass on that the session is over."""
+        """Tell the plugin that the session is over."""
         self._write("on_session_end", requests.session_end_args(event), ctx)
 
     # -- tools and recall -------------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the parts of the plugin's text; nothing for a person whom it does not serve.
+        """Return the passages of the plugin's text; none for an owner that it does not serve.
 
-        If a recall is for everyone, the plugin is asked for each owner that it has written for.
+        In a recall for everyone, the plugin is asked for each owner for whom it has got events.
         """
         owners = [one for one in self._owners.owners_in(ctx.scope) if self._children.serves(one)]
         name = ctx.session.id if ctx.session else _ASIDE
@@ -212,16 +212,16 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            with contextlib.suppress(OwnersMixed):  # it holds nothing of an owner that it refuses
+            with contextlib.suppress(OwnersMixed):  # a refused owner has no memories there
                 text = self._ask_beside_lane(request, owner, name, seconds)
                 found.extend(Recollection(part) for part in split_passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return what the plugin adds to the system prompt; "" for a person whom it does not serve.
+        """Return the plugin's block of the system prompt; "" for an owner that it does not serve.
 
-        Parts that the scope leaves out are those of the instance's own owner. The owner's last
-        recalled session is asked, so that the plugin need not begin another one for this.
+        Names that the scope leaves out are those of the instance's own owner. The request uses the
+        session of the owner's last recall, so that the plugin need not begin another session.
         """
         first = self._options.owner
         asked = ((scope.agent, first.agent), (scope.user, first.user))
@@ -241,10 +241,10 @@ class HostedHermesProvider(MemoryProvider):
             self._asked.popitem(last=False)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the plugin's tools; before `open`, a child is started for this.
+        """Return the schemas of the plugin's tools; before `open`, a child is started for this.
 
         Raises:
-            Unavailable: it cannot be started, or cannot load the plugin.
+            Unavailable: the child cannot be started, or cannot load the plugin.
         """
         try:
             found: list[Mapping[str, Any]] = self._children.ask(
@@ -258,7 +258,7 @@ class HostedHermesProvider(MemoryProvider):
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool; an answer that is no JSON object is returned as ``result``."""
+        """Run a tool; an answer that is not a JSON object is returned as ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
         if refused := self._children.refusal(owner_of(ctx.scope), tool, arguments):
             return {"error": refused}
@@ -275,7 +275,7 @@ class HostedHermesProvider(MemoryProvider):
         """Return the owner of an event.
 
         Raises:
-            Permanent: this instance does not serve the owner; nothing has been noted yet.
+            Permanent: this instance does not serve the owner; nothing was stored for it.
         """
         owner = owner_of(ctx.scope)
         self._children.place_for(owner)
@@ -292,14 +292,14 @@ class HostedHermesProvider(MemoryProvider):
     def _ask_beside_lane(
         self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
     ) -> str:
-        """Ask beside the lane; a child that hangs is not killed, which is left to the lane."""
+        """Send a request that does not write; do not kill a child that hangs: lanes may use it."""
         place = self._children.place_for(owner)
         scope = Scope(owner.agent, owner.user, owner.workspace)
         session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
 
     def _session(self, scope: Scope, session_id: str, place: PluginHome) -> requests.Args:
-        """Return a session as its plugin sees it, with what keeps its owner apart."""
+        """Return a session as the plugin sees it, with what is needed to keep its owner apart."""
         owner = owner_of(scope)
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)

@@ -1,4 +1,4 @@
-"""Finding the Python of a Hermes installation: configured, our own, or that of ``hermes``."""
+"""Finds the Python of a Hermes installation: the configured one, our own, or that of ``hermes``."""
 
 import importlib.util
 import shutil
@@ -9,7 +9,7 @@ from typing import Final
 from memorybus_providers.errors import MissingProvider
 
 _MARK: Final = "hermes_constants"
-"""A module that only Hermes has; it is found without importing anything."""
+"""A module that only Hermes has; it can be found without an import."""
 
 _ADVICE: Final = (
     "set hermes_python to the Python of a Hermes installation "
@@ -21,7 +21,7 @@ def find_python(given: str) -> Path:
     """Return the Python that can import Hermes.
 
     Raises:
-        MissingProvider: there is none; the message names the remedy.
+        MissingProvider: no such Python is found; the message names the remedy.
     """
     if given:
         return _require_file(Path(given).expanduser())
@@ -35,7 +35,7 @@ def find_python(given: str) -> Path:
 
 
 def shebang(script: Path) -> Path | None:
-    """Return the Python that a script's first line names by its path; None if it names none."""
+    """Return the path of the Python that a script's first line names; None if it names none."""
     with script.open("rb") as file:
         first = file.readline(1_024).decode(errors="replace").strip()
     if not first.startswith("#!"):

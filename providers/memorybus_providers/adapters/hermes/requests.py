@@ -1,4 +1,4 @@
-"""Requests to the child for events, with arguments as Hermes passes them; pure."""
+"""Makes requests to the child from events, with arguments as Hermes passes them; pure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,10 +27,10 @@ _FIXED: Final = frozenset(
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )
-"""Names that an event must not set: the session's owner, its place, and values that are no text."""
+"""Names that an event must not set: the session's owner and place, and values that are not text."""
 
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
-"""Hermes's reasons for a switch of sessions, where they differ from ours."""
+"""Hermes's names of reasons for a session switch, if they differ from ours."""
 
 
 def hook_request(name: str, args: Args, session: Args) -> Args:
@@ -39,7 +39,7 @@ def hook_request(name: str, args: Args, session: Args) -> Args:
 
 
 def session_facts(event: SessionStarted) -> dict[str, str]:
-    """Return the facts about a session in an event, under Hermes's names."""
+    """Return the facts about a session in an event, with Hermes's names."""
     values = {
         **{name: value for name, value in event.details.items() if _is_allowed(name)},
         "platform": event.platform,
@@ -56,14 +56,14 @@ def _is_allowed(name: str) -> bool:
 def session_args(
     scope: Scope, session_id: str, home: Path, user_id: str, known: Mapping[str, str]
 ) -> Args:
-    """Return the arguments of ``initialize``; as in Hermes, empty values are left out.
+    """Return the arguments of ``initialize``, without empty values, as in Hermes.
 
     Args:
         scope: the owner and platform of the session.
         session_id: the session.
         home: HERMES_HOME.
         user_id: the id by which the plugin knows the person; "" for none.
-        known: the facts noted at the session's beginning (`session_facts`).
+        known: the facts that were stored at the session's beginning (`session_facts`).
     """
     values = {
         "platform": scope.platform or "cli",
@@ -93,7 +93,7 @@ def turn_args(event: TurnCompleted, ctx: HookContext) -> Args:
 
 
 def turn_start_args(event: TurnStarted) -> Args:
-    """Return the arguments of ``on_turn_start``, with those details that are known."""
+    """Return the arguments of ``on_turn_start``, with the details that are known."""
     values = {
         "model": event.model,
         "platform": event.platform,
@@ -133,7 +133,7 @@ def compress_args(event: ContextCompressing) -> Args:
 
 
 def delegation_args(event: Delegated) -> Args:
-    """Return the arguments of ``on_delegation``, with those details that are known."""
+    """Return the arguments of ``on_delegation``, with the details that are known."""
     tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
     details: Args = {name: value for name, value in tokens.items() if value}
     details |= {"model": event.model} if event.model else {}

@@ -1,5 +1,5 @@
-"""Reads facts from the file, as `memorybus_providers.finding` asks for them.
+"""Reads facts from the file for `memorybus_providers.finding`.
 
-The database and the scope of the asker enter; nothing is written. The store and ``meaning`` use
-it.
+It gets the database and the scope of whoever asks, and writes nothing. The store and ``meaning``
+use it.
 """

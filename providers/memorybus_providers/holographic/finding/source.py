@@ -1,4 +1,4 @@
-"""Reads facts from the file, as `FactSource` defines it: what a search is made of, and lists."""
+"""Reads facts from the file: implements `FactSource`, with the parts of a search, and lists."""
 
 import json
 import sqlite3
@@ -28,7 +28,8 @@ from memorybus_providers.truth.changes import Correction, FormerEntry
 
 _ANCHORS = 12
 _REACHING_BACK = 90 * DAY_MS
-"""Anchors of a period in a scope, and how much earlier than it they may be, milliseconds (G10)."""
+"""The most anchors that are read for a period in a scope, and how long before the period an anchor
+may be, milliseconds (G10)."""
 
 _SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 _SPEAKERS = f"""
@@ -49,7 +50,7 @@ _NAMES = f"""
 select word from entities
 where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
 """  # noqa: S608
-# Parts of the query lead (cross join), each a seek in the index.
+# `cross join` makes SQLite take the parts of the question first, each with one seek in the index.
 _BETWEEN = """
 select word.key, scope.value, substr(term, length(scope.value) + 1), doc
 from json_each(:scopes) scope cross join json_each(:ranges) word cross join vocabulary
@@ -57,9 +58,9 @@ where term >= scope.value || json_extract(word.value, '$[0]')
     and term < scope.value || json_extract(word.value, '$[1]')
 limit :most
 """
-# As one list: SQLite writes it, and msgspec reads it, in half the time that rows would take.
+# The rows come as one JSON list: SQLite writes it, and msgspec reads it, in half the time of rows.
 _SEARCH = "select json_group_array(rowid) from facts_fts where facts_fts match :match"
-# The full-text index leads (cross join): it is what narrows.
+# `cross join` makes SQLite use the full-text index first, which excludes most facts.
 _SEARCH_NARROWED = f"""
 select json_group_array(facts.id) from facts_fts cross join facts on facts.id = facts_fts.rowid
 where facts_fts match :match and {_WITHIN}
@@ -67,8 +68,8 @@ where facts_fts match :match and {_WITHIN}
 _AMONG = f"""
 select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
 """  # noqa: S608
-# The index `facts_by_time` leads to the last anchors before the end of each period. What was said
-# then is one of them, or stands behind one and before the next.
+# The index `facts_by_time` finds the last anchors before the end of each period. What was said in
+# the period is one of these anchors, or follows one of them before the next anchor.
 _SAID_WITHIN = f"""
 with asked as materialized (
     select key as period, json_extract(value, '$[0]') as low, json_extract(value, '$[1]') as high
@@ -123,7 +124,7 @@ _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
     and facts.seq between :first and :last order by facts.seq
 """
-# Of the sessions that came last, those in which a person spoke last.
+# Of the newest sessions, those in which a person spoke most recently.
 _LAST_SESSIONS = f"""
 select id from (
     select id, (
@@ -157,7 +158,7 @@ _rows = msgspec.json.Decoder(list[int])
 
 
 class SqliteFacts:
-    """Reads through one connection, and takes no lock."""
+    """Reads facts through one connection, without a lock."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read through `db`."""
@@ -166,28 +167,28 @@ class SqliteFacts:
     # -- what a search is made of -------------------------------------------------------------
 
     def extent(self, whose: RecallScope) -> Extent:
-        """Return how many facts there are, and what the tokens of each scope begin with."""
+        """Return how many facts there are, and the prefix of each scope's tokens."""
         rows = self._db.execute(_SIZES, limits_of(whose)).fetchall()
         return Extent(
             sum(size for _, size in rows), [scope_prefix(scope) for scope, n in rows if n]
         )
 
     def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
-        """Return those of some folded words that are part of a speaker's name."""
+        """Return the folded words that are part of a speaker's name."""
         rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(whose)})
         return frozenset(row[0] for row in rows)
 
     def tokens(
         self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
-        """Return the tokens of the index within spans."""
+        """Return the tokens of the index within the spans."""
         given = {"scopes": json.dumps(scopes), "ranges": json.dumps(spans), "most": most}
         return self._db.execute(_BETWEEN, given)
 
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[list[int]]:
-        """Return the rows of each term."""
+        """Yield the rows that match each term."""
         limits = _limits(view)
         search = _SEARCH_NARROWED if view.narrowed else _SEARCH
         for forms in terms:
@@ -196,18 +197,18 @@ class SqliteFacts:
             yield _rows.decode(rows)
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
-        """Return those of some rows that a view sees."""
+        """Return those of the rows that a view may see."""
         given = {"near": json.dumps(rows), **_limits(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
     def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
-        """Return for each period the newest `most` rows of what was said in it."""
+        """Return for each period the newest rows of what was said in it, at most `most`."""
         spans = json.dumps([(period.start, period.end) for period in periods])
         found = self._db.execute(_SAID_WITHIN, {"periods": spans, **_limits(view)})
         return newest_of_each(found, len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
-        """Return the facts of some rows, and the utterances around each."""
+        """Return the facts of these rows, and the utterances around each."""
         given = {"found": json.dumps(rows), "reach": reach, **_limits(view)}
         return [fact_of(*row) for row in self._db.execute(_WITH_NEIGHBOURS, given)]
 
@@ -221,21 +222,22 @@ class SqliteFacts:
         most: int = MOST,
         as_of: int | None = None,
     ) -> list[Fact]:
-        """Return facts that hold all words of one of some phrases, in whatever order."""
+        """Return facts that contain all words of at least one phrase, in any order."""
         scopes = self.extent(whose).scopes
         match = all_words_expression(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         if not match:
             return []
-        # The last rows are the newest, but for a replay's: sorting all that match takes too long.
+        # The highest rows are usually the newest, except after a replay. To sort all matching rows
+        # by their time would take too long.
         reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
         return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
 
     def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
-        """Return what speakers said who have one of these folded words in their name."""
+        """Return what was said by speakers with one of these folded words in their name."""
         return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
 
     def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
-        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        """Return facts that somebody chose to keep, only those of `category` if it is not empty."""
         return self._facts(_KEPT, whose, category=clean(category))
 
     def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
@@ -244,7 +246,7 @@ class SqliteFacts:
         return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
 
     def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
-        """Return what was said from `reach` utterances before a fact to as many after it."""
+        """Return a fact with the `reach` utterances before and after it."""
         if fact.place is None:
             return []
         session, seq = fact.place
@@ -266,7 +268,7 @@ class SqliteFacts:
         return former.former_entries(self._db, whose)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again after a time, and until another."""
+        """Say whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:

@@ -1,6 +1,6 @@
-"""Search by meaning, beside the words: vectors of facts, and the facts that are near a question.
+"""Searches by meaning in addition to words: the vectors of facts, and the facts near a question.
 
-Texts of facts and questions enter; their vectors come from an embedder that the option ``embedder``
-names, a service or a model on disk, and are kept beside the facts in the same file. Only the
-holographic provider uses it, and with that option alone: else nothing but ``options`` is imported.
+An embedder, which is a service or a model on disk, makes vectors from the texts of facts and
+questions; the option ``embedder`` names it. The vectors of facts are stored in the same file as the
+facts. Only the holographic provider uses this package, and it imports it only with that option.
 """

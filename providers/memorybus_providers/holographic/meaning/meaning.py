@@ -1,4 +1,4 @@
-"""Search by meaning of one open instance: its embedder, its searches, and what fills in vectors."""
+"""The search by meaning of one open instance: its embedder, its searches and its filler."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ LOCK: Final = "meaning.lock"
 
 
 class SqliteMeaning(FilledMeaning):
-    """What an instance with an embedder has beside its store.
+    """What an instance with an embedder has in addition to its store.
 
     Args:
         path: the database.
-        config: the instance.
-        options: its options, with an embedder.
+        config: the configuration of the instance.
+        options: its options, which name an embedder.
     """
 
     def __init__(self, path: Path, config: ProviderConfig, options: MeaningOptions) -> None:
@@ -39,7 +39,7 @@ class SqliteMeaning(FilledMeaning):
         self._nearby: list[NearbyFacts] = []
 
     def make_search(self, db: sqlite3.Connection) -> FactSearch:
-        """Return a search by words and meaning over an open database."""
+        """Return a search by words and meaning in an open database."""
         nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
         self._nearby.append(nearby)
         return FactSearch(SqliteFacts(db), nearby.begin_comparison)
@@ -51,7 +51,7 @@ class SqliteMeaning(FilledMeaning):
 
 @contextmanager
 def _open_exclusively(path: Path, clock: Clock) -> Iterator[SqliteVectorTables | None]:
-    """Open the vectors of a file, unless another process fills them: who holds a lock."""
+    """Lock and open the vectors of a file; yield None if another process has the lock."""
     lock = FileLock(path.with_name(LOCK), mode=private.FILE)
     try:
         lock.acquire(timeout=0)

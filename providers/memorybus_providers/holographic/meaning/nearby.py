@@ -1,4 +1,4 @@
-"""The facts of a scope beside a question, by their meaning: the whole way, for one connection."""
+"""Compares the facts of a scope with a question by meaning, from the text to the nearest facts."""
 
 import sqlite3
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from memorybus_providers.holographic.rows import SCOPES, limits_of
 
 
 class NearbyFacts:
-    """Compares facts by their meaning. The vector of a question is asked for at once, in a thread.
+    """Compares facts with questions; a thread gets the vector of a question without delay.
 
     Args:
         db: the database.
-        embedder: what makes vectors.
-        model: what those of the facts have to be known by.
-        options: how long a question may wait, and what the model wants before it.
+        embedder: makes vectors.
+        model: the name of the model of which the vectors of the facts must be.
+        options: say how long a question may wait, and which prefix the model expects before it.
         clock: time.
     """
 
@@ -50,7 +50,7 @@ class NearbyFacts:
         self._questions.close()
 
     def begin_comparison(self, text: str, scope: RecallScope) -> Callable[[], Compared]:
-        """Ask for the vector; the function returned waits for it a moment, and compares.
+        """Request the vector; the returned function waits for it a moment, and compares.
 
         Nothing is compared if the vector does not come in time, or if the vectors of the facts are
         of another model.

@@ -1,7 +1,7 @@
-"""The facts of a scope that are nearest to a vector: every one is compared, exactly.
+"""Finds the facts of a scope that are nearest to a vector; it compares every one exactly.
 
-Matrices of the scopes that were asked last stay in memory and grow with their scopes: an answer
-reads what is new, and reads a scope anew only after something was removed from it.
+The matrices of the scopes that were searched last stay in memory. A search reads only the vectors
+that are new, and reads all vectors of a scope again only after one was removed from it.
 """
 
 import sqlite3
@@ -17,10 +17,10 @@ from memorybus_providers.embedding.vectors import NEAREST, Model
 from memorybus_providers.holographic.meaning.tables import STORED
 
 KEPT_BYTES = 1 << 28
-"""Matrices kept in memory (G10); the scope that was asked last stays, however large."""
+"""The most bytes of matrices in memory (G10); the scope searched last stays, however large."""
 
 _BLOCKS = 16
-"""Pieces of a scope's matrix; more are put together."""
+"""The most pieces of a scope's matrix; with one more, all are joined into one."""
 
 _COUNTS = "select filled, removed from meaning_scopes where scope = ?"
 _ROWS = """
@@ -36,7 +36,7 @@ class _Block(msgspec.Struct, frozen=True):
 
 
 class _Scope(msgspec.Struct):
-    """What is in memory of a scope, and how it stood when that was read."""
+    """The vectors of a scope that are in memory, and the scope's counts when they were read."""
 
     counts: tuple[int, int] = (0, 0)
     last: int = 0
@@ -44,21 +44,21 @@ class _Scope(msgspec.Struct):
 
     @property
     def size(self) -> int:
-        """Bytes of its vectors."""
+        """How many bytes its vectors have."""
         return sum(block.vectors.nbytes for block in self.blocks)
 
 
 class SqliteComparison:
-    """Facts and their cosines with what is asked; see `Compared`.
+    """Facts and their cosines with the question; see `Compared`.
 
     Args:
-        model: what the vectors are of.
-        facts: their rows.
+        model: the model that made the vectors.
+        facts: the rows of the facts.
         cosines: one for each.
     """
 
     def __init__(self, model: Model, facts: NDArray[np.int64], cosines: Vector) -> None:
-        """Keep them."""
+        """Keep the arguments."""
         self._model = model
         self._facts = facts
         self._cosines = cosines
@@ -72,7 +72,7 @@ class SqliteComparison:
         return [int(fact) for fact in self._facts[first][order]]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
-        """Return how near some facts are, by their rows."""
+        """Return how near the facts of these rows are, by row."""
         asked = np.isin(self._facts, rows)
         found = zip(self._facts[asked].tolist(), self._cosines[asked].tolist(), strict=True)
         return {fact: self._model.nearness(cosine) for fact, cosine in found}
@@ -86,17 +86,17 @@ class Nearest:
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Have read nothing yet."""
+        """Read nothing yet."""
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
     def compare(self, scopes: Iterable[int], vector: Vector, model: Model) -> SqliteComparison:
-        """Compare the facts of some scopes with a vector.
+        """Compare the facts of these scopes with a vector.
 
         Args:
-            scopes: their rows; no vector of any other is looked at.
-            vector: what is asked, of length one.
-            model: what the vectors are of.
+            scopes: the rows of the scopes; vectors of other scopes are not read.
+            vector: the vector of the question, of length one.
+            model: the model that made the vectors.
         """
         blocks = [block for scope in scopes for block in self._read(scope)]
         facts = [block.facts for block in blocks]
@@ -108,7 +108,8 @@ class Nearest:
         )
 
     def _read(self, scope: int) -> Sequence[_Block]:
-        # The counts first: what comes after them is read again, never missed.
+        # The counts are read before the vectors: one that is written in between is read the next
+        # time, and never missed.
         counts = self._db.execute(_COUNTS, (scope,)).fetchone() or (0, 0)
         known = self._scopes.pop(scope, None)
         if known is None or known.counts[1] != counts[1]:
@@ -133,7 +134,7 @@ class Nearest:
             known.blocks = [_join_blocks(known.blocks)]
 
     def _bound(self) -> None:
-        """Forget the scopes that were asked longest ago."""
+        """Drop the matrices of the scopes that were searched longest ago."""
         size = sum(one.size for one in self._scopes.values())
         while size > KEPT_BYTES and len(self._scopes) > 1:
             _, oldest = self._scopes.popitem(last=False)

@@ -1,8 +1,8 @@
-"""The vectors beside the facts: tables of their own in the same file, made when first needed.
+"""Stores vectors in tables of the same file as the facts; the tables are made when first needed.
 
-Triggers keep them with the facts: a new fact is queued, a removed one takes its vector along, and
-one whose text changes is queued anew. A ticket of the queue is never given twice, though a fact's
-row number may be: a vector that was made for one fact cannot become another's.
+Triggers keep the vectors in step with the facts: they queue a new fact, delete the vector of a
+removed one, and do both if a fact's text changes. SQLite may use a fact's row number again, but
+never a ticket of the queue; so a vector that was made for one fact cannot become another's.
 """
 
 import sqlite3
@@ -94,7 +94,7 @@ class SqliteVectorTables:
         return None if row is None else Model(*row)
 
     def name_model(self, model: Model) -> None:
-        """Record which model makes all vectors from now on."""
+        """Record the model that makes all vectors from now on."""
         with self._writing():
             self._db.execute(
                 "insert or ignore into meaning_model(id, name, size, mean) values (1, ?, ?, ?)",
@@ -106,11 +106,12 @@ class SqliteVectorTables:
         return [Missing(*row) for row in self._db.execute(_MISSING, (most,))]
 
     def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
-        """Store vectors; those of facts that have gone meanwhile are dropped.
+        """Store vectors; those of facts that were removed meanwhile are dropped.
 
         Args:
             tickets: the facts.
-            vectors: one for each, of length one; one of size 0 says that there can be none.
+            vectors: one for each fact, of length one. A vector of size 0 means that the embedder
+                refuses the text.
         """
         rows = [
             (vector.astype(STORED).tobytes(), one.ticket)
@@ -139,7 +140,7 @@ class SqliteVectorTables:
 
 
 def _statements() -> Iterator[str]:
-    """Yield the statements that make the tables: a script would commit what is open."""
+    """Yield the statements that make the tables; `executescript` would commit the transaction."""
     statement = ""
     for line in _TABLES.splitlines():
         statement += line + "\n"

@@ -1,8 +1,8 @@
-"""Corrections by tool: a note that holds in the place of a fact.
+"""Corrections that a tool makes: a note replaces what a fact says.
 
-A correction and what it puts right may be events of two keys, in any order. It is therefore kept
-beside the facts, under the name or the text of the fact that it corrects, and compared when they
-are read (G8).
+A correction and the fact that it corrects may come from events of two order keys, in any order. A
+correction is therefore stored apart from the facts, with the name or the text of the fact that it
+corrects, and both are compared when facts are read (G8).
 """
 
 import json
@@ -16,7 +16,7 @@ from memorybus_providers.ranking.facts import clean
 from memorybus_providers.truth.changes import Correction
 
 MOST = 1_000
-"""Corrections of a scope that are looked at, the newest (G10)."""
+"""The most corrections of a scope that are read, the newest (G10)."""
 
 _ADD = "insert or ignore into corrections values (?, ?, ?, ?, ?, ?, ?)"
 _RETRACT = """
@@ -31,7 +31,7 @@ order by at desc, event_id desc limit {MOST}
 
 
 class SqliteCorrections:
-    """Writes and reads corrections; writes inside the transaction its caller has open."""
+    """Writes corrections, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
@@ -39,7 +39,7 @@ class SqliteCorrections:
         self._places = places
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Correct a fact, known by its name or else by a text that it holds, with a note."""
+        """Correct a fact, given by its name or else by a text that it contains, with a note."""
         place = self._places.get(ctx)
         made = Correction(fact, clean(old), note, ctx.at)
         event_id = bytes.fromhex(ctx.event_id)
@@ -48,7 +48,7 @@ class SqliteCorrections:
         return made
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget corrections that were made in some events of the context's lineage."""
+        """Delete the corrections that these events of the context's lineage made."""
         where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         self._db.execute(_RETRACT, {"events": json.dumps(event_ids), **where})
 

@@ -1,6 +1,6 @@
-"""The rows of facts that somebody chose to keep (see `remembering.notes`).
+"""Writes the rows of facts that somebody chose to keep (see `remembering.notes`).
 
-Names in a kept fact are linked with it, so that it can be searched by them.
+The names in a kept fact are linked with it, so that it is found by them.
 """
 
 import json
@@ -46,7 +46,8 @@ select id, content from facts
 where kind = :kind and seq is null and instr(content, :old) and {where}
 order by content = :old desc, id limit 2
 """
-# A store belongs to the agent or to the person; a scope is one part of what it holds.
+# A store belongs to the agent or to the person; an entry is looked for in the scope first, and then
+# in the whole store.
 _WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "memory": ("scope = :scope", "scope in (select id from scopes where agent = :agent)"),
@@ -56,7 +57,7 @@ _WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 class KeptFacts(StoreEntries):
-    """Writes kept facts; works inside the transaction its caller has open."""
+    """Writes kept facts, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
@@ -64,10 +65,10 @@ class KeptFacts(StoreEntries):
         self._places = places
 
     def add(self, note: Note, ctx: HookContext) -> str | None:
-        """Keep a note as it stands; return its name, None if it is blank.
+        """Keep a note word for word; return its name, or None if it is blank.
 
-        Of several events with the same note the earliest counts: events of several keys come in
-        any order, and the state must not depend on it (G8).
+        Of several events with the same note the earliest counts: events of several order keys come
+        in any order, and the state must not depend on it (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
@@ -80,10 +81,10 @@ class KeptFacts(StoreEntries):
         return name
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget the notes that only these events of the context's lineage have said.
+        """Delete the notes that only these events of the context's lineage have said.
 
-        Entries of the two stores stay: their order key is another, and a later write takes them
-        back.
+        Entries of the two stores stay: they have another order key, and only a later write removes
+        them.
         """
         where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         given = {"events": json.dumps(event_ids), **where}
@@ -92,14 +93,14 @@ class KeptFacts(StoreEntries):
                 self._db.execute(_ATTRIBUTE, {"fact": fact})
 
     def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
-        """Remove a fact, and keep what it said as a former entry (see `former`)."""
+        """Remove an entry, and keep what it said as a former entry (see `former`)."""
         fact = self._find_meant(kind, clean(old_text), ctx)
         if fact is not None:
             former.keep_former(self._db, fact, ctx.at, successor)
             self._db.execute("delete from facts where id = ?", (fact,))
 
     def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
-        """Record an event as a source of a note, and file the note as its earliest source does."""
+        """Record an event as a source of a note, which is attributed to its earliest source."""
         session = self._places.get(ctx).session
         filed = (clean(note.category), clean(note.tags))
         source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)

@@ -1,4 +1,4 @@
-"""What the entries of the two stores said before they were replaced or removed."""
+"""Keeps what entries of the two stores said before they were replaced or removed."""
 
 import sqlite3
 from typing import Any, Final
@@ -10,7 +10,7 @@ from memorybus_providers.ranking.trust import TRUST
 from memorybus_providers.truth.changes import FormerEntry
 
 MOST = 500
-"""Former entries of a scope that are looked at, the newest (G10)."""
+"""The most former entries of a scope that are read, the newest (G10)."""
 
 _END = """
 insert into former(scope, session, name, event_id, at, kind, content, until, successor)

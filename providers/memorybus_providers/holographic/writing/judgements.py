@@ -1,7 +1,7 @@
-"""Feedback on facts: helpful or not. It is stored under a fact's name, apart from the facts.
+"""Stores feedback on facts, helpful or not, under the names of the facts and apart from them.
 
-Feedback and its fact may be events of two keys, and a rebuild may apply the feedback first: it
-waits for its fact. Judgements are only counted, so that their order does not matter (G8).
+Feedback and its fact may come from events of two order keys, and a rebuild may apply the feedback
+first: it then waits for its fact. Judgements are only counted, so their order does not matter (G8).
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ _KEPT = "select 1 from facts where scope = ? and seq is null and name = ? limit 
 
 
 class SqliteJudgements:
-    """Writes judgements; works inside the transaction its caller has open."""
+    """Writes judgements, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
@@ -35,8 +35,8 @@ class SqliteJudgements:
     def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
         """Judge the fact of this name in the context's scope; return the trust in it.
 
-        None if there is no such fact: should it come, it is judged. What was said must have been
-        flushed.
+        The result is None if there is no such fact; the judgement is kept for it. Pending
+        utterances must have been flushed.
         """
         scope = self._places.get(ctx).scope
         counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()

@@ -1,4 +1,4 @@
-"""Results of writing tools, so that a repeated call changes nothing."""
+"""Keeps the results of tools that write, so that a repeated call changes nothing."""
 
 import sqlite3
 
@@ -6,14 +6,14 @@ from memorybus_providers.remembering.parts import RESULTS_KEPT
 
 
 class SqliteResults:
-    """Reads and writes them inside the transaction that is open."""
+    """Reads and writes results, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Write through `db`."""
         self._db = db
 
     def get(self, event_id: str) -> str | None:
-        """Return the result of a call that was run before."""
+        """Return the result of an earlier run of a call; None if there is none."""
         query = "select result from tool_results where event_id = ?"
         row = self._db.execute(query, (bytes.fromhex(event_id),)).fetchone()
         return None if row is None else str(row[0])

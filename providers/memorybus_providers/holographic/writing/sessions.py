@@ -1,4 +1,4 @@
-"""The rows of scopes and sessions: where a fact belongs."""
+"""The rows of scopes and sessions, to which facts belong."""
 
 import sqlite3
 
@@ -9,7 +9,7 @@ from memorybus_providers.base import HookContext
 from memorybus_providers.ranking.facts import clean, mark_of_session
 
 CACHED = 10_000
-"""How many sessions' rows are kept in memory (G10)."""
+"""The most sessions whose rows are kept in memory (G10)."""
 
 
 class SessionRows(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class SessionRows(msgspec.Struct, frozen=True):
 
 
 class Sessions:
-    """Finds or makes the rows; works inside the transaction its caller has open."""
+    """Finds or makes the rows, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read and write through `db`."""

@@ -1,4 +1,4 @@
-"""The rows of what was said (see `remembering.utterances`), in their session's order."""
+"""Writes what was said (see `remembering.utterances`) in the order of each session."""
 
 import json
 import sqlite3
@@ -29,14 +29,14 @@ _INDEX = """
 insert into facts_fts(rowid, terms) select ? + key, value from json_each(?)
 """
 _MERGE_AFTER = 16
-"""Rows that are written before the index is merged: each time has a cost of its own."""
+"""How many rows are written before the index is merged, since each merge has a fixed cost."""
 
 _PAGES = 2
-"""Pages of the index that are merged for each row, at most: more than are due in the long run.
+"""The most pages of the index that are merged for each row: more than are due in the long run.
 
-The parts of an index have to be merged now and then, or a search looks through too many. FTS5
-itself does it once in 64 written pages, for all of them: every 64th of single turns took 40 ms
-longer, with 100,000 turns before it."""
+The parts of an index must be merged from time to time, or a search reads too many parts. FTS5 does
+this by itself once in 64 written pages, for all of them at once: with 100,000 turns in the file,
+every 64th turn then took 40 ms longer."""
 
 _LINEAGE = """
 select facts.content from sessions join facts on facts.session = sessions.id
@@ -56,14 +56,14 @@ delete from facts where seq is not null and kind = 'compression'
 
 
 _Row = tuple[int, int, str, bytes, int, str, str, str, str]
-"""A fact's columns as `_SAY` names them, but for its place in the session."""
+"""A fact's columns in the order of `_SAY`, without its place in the session."""
 
 
 class SqliteUtterances:
-    """Writes utterances; works inside the transaction its caller has open.
+    """Writes utterances, inside the transaction that its caller has open.
 
-    They wait in memory until `flush`, which puts all of them into the index in one statement: a
-    statement for each would make FTS5 write out its index each time, three times as slow.
+    They wait in memory until `flush`, which adds all of them to the index in one statement. With a
+    statement for each, FTS5 would write its index each time, which takes three times as long.
     """
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
@@ -75,14 +75,14 @@ class SqliteUtterances:
         self._unmerged = 0
 
     def flush(self) -> None:
-        """Put what was said into the facts and the index; due before a commit or a look-up."""
+        """Write pending utterances to the facts and the index; needed before commits and reads."""
         if not self._pending:
             return
         pending, self._pending = self._pending, []
         (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
         self._db.executemany(_SAY, self._number_rows(pending))
-        # The terms are made here and not by SQLite, which would call back for each: a thread that
-        # gives up the interpreter's lock and takes it again at once lets no other thread have it.
+        # The terms are made here because SQLite would call Python for each row: a thread that
+        # releases the interpreter's lock and takes it again at once starves all other threads.
         terms = [index_terms(scope, tags, text) for scope, *_, tags, text in pending]
         self._db.execute(_INDEX, (last + 1, msgspec.json.encode(terms).decode()))
         count_facts(self._db, Counter(row[0] for row in pending))
@@ -95,12 +95,12 @@ class SqliteUtterances:
             self._unmerged = 0
 
     def forget(self) -> None:
-        """Drop what waits, and what a rollback may have taken back."""
+        """Drop pending utterances, and the cached speakers: a rollback may have removed them."""
         self._pending.clear()
         self._speakers.clear()
 
     def _number_rows(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
-        """Yield rows with their places in their sessions."""
+        """Yield each row with its place in its session."""
         following: dict[int, int] = {}
         for row in rows:
             session = row[1]
@@ -110,23 +110,23 @@ class SqliteUtterances:
             following[session] += 1
 
     def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        """Append an event's utterances to its session, verbatim; blank ones are left out."""
         self._append(numbered_passages(utterances), ctx)
 
     def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append what the lineage has not stored yet: a compression repeats its turns.
+        """Append the utterances that the lineage has not stored yet: a compression repeats turns.
 
-        Whatever was said before must have been flushed.
+        Pending utterances must have been flushed.
         """
         scope = self._places.get(ctx).scope
         said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
         self._append(unsaid_passages(utterances, (text for (text,) in said_before)), ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what was said in some events of the context's lineage.
+        """Delete what was said in these events of the context's lineage.
 
-        A compression in the middle of such a turn has brought its beginning, too. Whatever was
-        said before must have been flushed.
+        A compression in the middle of such a turn may have stored its beginning a second time; that
+        is deleted, too. Pending utterances must have been flushed.
         """
         where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         given = {"events": json.dumps(event_ids), **where}
@@ -134,7 +134,7 @@ class SqliteUtterances:
             self._db.execute(_REPEATED, {"text": text, **where})
 
     def add_speaker(self, name: str, ctx: HookContext) -> None:
-        """Remember that somebody of this name speaks in this scope: one row per word of it."""
+        """Remember a speaker of the context's scope, with one row per word of the name."""
         if not name:
             return
         scope = self._places.get(ctx).scope

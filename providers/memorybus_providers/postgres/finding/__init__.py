@@ -1,4 +1,4 @@
-"""Reads facts from the tables, as `memorybus_providers.finding` asks for them.
+"""Reads facts from the tables for `memorybus_providers.finding`.
 
 This package gets a connection and the asker's scope, and writes nothing. The store, its erasure and
 ``meaning`` use it.

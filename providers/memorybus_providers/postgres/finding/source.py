@@ -1,4 +1,4 @@
-"""Reads facts from the tables, as `FactSource` defines it: each question is one round trip."""
+"""Reads facts from the tables: implements `FactSource`, with one round trip for each question."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -64,7 +64,7 @@ join postings on postings.scope = one.scope and postings.token = asked.token col
 _MATCHING = f"select distinct asked.term, postings.fact {_POSTED}"
 _NARROWED = f"{_MATCHING} join facts on facts.id = postings.fact where {_WITHIN}"
 _AMONG = f"select id from facts where id = any(%(rows)s) and {_WITHIN}"  # noqa: S608
-# For each scope and period one seek in the index, whose rows come in order.
+# Each scope and period takes one seek in the index, which returns rows in the order of time.
 _SAID_WITHIN = f"""
 select period.n, said.at, said.id
 from unnest(%(numbers)s::int[], %(starts)s::bigint[], %(ends)s::bigint[]) as period(n, low, high)
@@ -170,7 +170,7 @@ class PostgresFacts:
         self._scopes: dict[RecallScope, list[int]] = {}
 
     def scopes(self, whose: RecallScope) -> list[int]:
-        """Return the rows of the scopes that may be seen; looked up once."""
+        """Return the rows of the scopes that may be seen; they are looked up once."""
         if whose not in self._scopes:
             self._scopes[whose] = self._look_up_scopes(whose)
         return self._scopes[whose]
@@ -183,7 +183,7 @@ class PostgresFacts:
         return Extent(sum(int(n) for _, n in rows), [str(scope) for scope, n in rows if n])
 
     def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
-        """Return those of some folded words that are part of a speaker's name."""
+        """Return the folded words that are part of a speaker's name."""
         given = (self.scopes(whose), [encode_text(word) for word in words])
         return frozenset(
             decode_text(row[0]) for row in self._db.execute(_SPEAKERS, given).fetchall()
@@ -192,7 +192,7 @@ class PostgresFacts:
     def tokens(
         self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
-        """Return the tokens within spans."""
+        """Return the tokens within the spans."""
         low, high = ([_token(one[side]) for one in spans] for side in (0, 1))
         given = (list(range(len(spans))), low, high, [int(one) for one in scopes], most)
         return self._db.execute(_TOKENS, given).fetchall()
@@ -200,7 +200,7 @@ class PostgresFacts:
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[list[int]]:
-        """Return the rows of each term; one query asks for all terms."""
+        """Return the rows that match each term; one query asks for all terms."""
         asked = [(n, _token(form)) for n, forms in enumerate(terms) for form in forms]
         found: list[list[int]] = [[] for _ in terms]
         if asked:
@@ -218,7 +218,7 @@ class PostgresFacts:
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
     def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
-        """Return for each period the newest `most` rows of what was said in it."""
+        """Return for each period the newest rows of what was said in it, at most `most`."""
         given = {
             "numbers": list(range(len(periods))),
             "starts": [period.start for period in periods],
@@ -229,7 +229,7 @@ class PostgresFacts:
         return newest_of_each(self._db.execute(_SAID_WITHIN, given), len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
-        """Return the facts of some rows, and the utterances around each."""
+        """Return the facts of these rows, and the utterances around each."""
         given = {"rows": list(rows), "reach": reach, **self._view_parameters(view)}
         return facts_of(self._db.execute(_WITH_NEIGHBOURS, given))
 
@@ -263,7 +263,7 @@ class PostgresFacts:
         return self._facts(_SAID_BY, whose, words=[encode_text(name) for name in names])
 
     def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
-        """Return facts that somebody chose to keep; only those of a category, if one is given."""
+        """Return facts that somebody chose to keep, only those of `category` if it is not empty."""
         return self._facts(_KEPT, whose, category=encode_text(category))
 
     def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
@@ -272,7 +272,7 @@ class PostgresFacts:
         return {fact.name: fact for fact in found}
 
     def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
-        """Return what was said from `reach` utterances before a fact to as many after it."""
+        """Return a fact with the `reach` utterances before and after it."""
         if fact.place is None:
             return []
         session, seq = fact.place
@@ -297,7 +297,7 @@ class PostgresFacts:
         return [_former_entry(*row) for row in rows]
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again after a time, and until another."""
+        """Say whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     # -- parameters ---------------------------------------------------------------------------

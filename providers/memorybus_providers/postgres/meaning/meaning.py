@@ -27,9 +27,9 @@ class PostgresMeaning(FilledMeaning):
     """What an instance with an embedder has in addition to its store.
 
     Args:
-        where: the tables.
-        config: the instance.
-        options: its options, with an embedder.
+        where: where the tables are.
+        config: the configuration of the instance.
+        options: its options, which name an embedder.
     """
 
     def __init__(self, where: Where, config: ProviderConfig, options: MeaningOptions) -> None:
@@ -66,7 +66,7 @@ class PostgresMeaning(FilledMeaning):
 
 
 class _TurnTables(PostgresVectorTables):
-    """The tables as one of several fillers uses them; it renews its claim as long as it fills.
+    """The tables for one of several fillers, which renews its claim as long as it fills them.
 
     If it pauses for a minute, or dies, another filler takes over; facts that both send to the
     embedder meanwhile are stored once.

@@ -1,6 +1,7 @@
 """The tables of vectors, which are made when an embedder is first configured.
 
-A trigger queues facts that are added; with a removed fact its vector and its place in the queue go.
+A trigger queues facts that are added. If a fact is removed, its vector and its row in the queue are
+removed, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,7 +111,7 @@ class PostgresVectorTables:
             return model_of(db)
 
     def name_model(self, model: Model) -> None:
-        """Record which model makes all vectors from now on, and make a table for them."""
+        """Record the model that makes all vectors from now on, and make a table for them."""
         with self._link.transaction(SECONDS) as db:
             db.execute(_NAME, (model.name, model.size, model.chance))
             db.execute(_VECTORS.format(size=model.size))
@@ -125,7 +126,7 @@ class PostgresVectorTables:
         return [Missing(fact, decode_text(content)) for fact, content in rows]
 
     def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
-        """Store vectors; those of facts that have gone meanwhile are dropped."""
+        """Store vectors; those of facts that were removed meanwhile are dropped."""
         facts = [one.ticket for one in tickets]
         with self._link.transaction(SECONDS) as db:
             db.execute(_KEEP, (facts, [_literal(vector) for vector in vectors]))
@@ -174,7 +175,7 @@ class PostgresComparison:
         return [fact for (fact,) in found.fetchall()]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
-        """Return how near some facts are, by their rows."""
+        """Return how near the facts of these rows are, by row."""
         found = self._db.execute(_COSINES, {**self._asked, "facts": list(rows)}).fetchall()
         return {fact: self._model.nearness(cosine) for fact, cosine in found}
 
@@ -200,5 +201,5 @@ def _create_extension(db: Connection) -> None:
 
 
 def _literal(vector: Vector) -> str | None:
-    """Return a vector as pgvector reads it; None of an empty one."""
+    """Return a vector as pgvector reads it; None if it is empty."""
     return f"[{','.join(np.char.mod('%.6g', vector))}]" if vector.size else None

@@ -1,8 +1,8 @@
-"""The rows of corrections that were made by tool: a note holds in the place of a fact.
+"""Writes the rows of corrections, which a tool makes: a note replaces what a fact says.
 
-A correction and what it puts right may be events of two keys, in any order. It is therefore kept
-beside the facts, under the name or the text of the fact that it corrects, and compared when they
-are read (G8).
+A correction and the fact that it corrects may come from events of two order keys, in any order. A
+correction is therefore stored apart from the facts, with the name or the text of the fact that it
+corrects, and both are compared when facts are read (G8).
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class PostgresCorrections:
         self._places = places
 
     def add(self, fact: str, old: str, note: str, ctx: HookContext) -> Correction:
-        """Correct a fact, known by its name or else by a text that it holds, with a note."""
+        """Correct a fact, given by its name or else by a text that it contains, with a note."""
         place = self._places.get(self._db, ctx)
         event_id = bytes.fromhex(ctx.event_id)
         given = (place.scope, event_id, place.session, ctx.at, fact, encode_text(old), note)
@@ -42,7 +42,7 @@ class PostgresCorrections:
         return Correction(fact, clean(old), note, ctx.at)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget corrections that were made in some events of the context's lineage."""
+        """Delete the corrections that these events of the context's lineage made."""
         events = [bytes.fromhex(event_id) for event_id in event_ids]
         scope = self._places.get(self._db, ctx).scope
         given = {"scope": scope, "root": encode_text(ctx.session.root), "events": events}

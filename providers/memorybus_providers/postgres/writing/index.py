@@ -1,4 +1,4 @@
-"""Facts and their words: rows of facts, and one posting for each token that a fact holds."""
+"""Writes and removes rows of facts, with one posting for each token that a fact contains."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text
 
 NUMBERS = "select nextval('fact_ids') from generate_series(1, %s)"
-"""Selects so many new row numbers; sorted, they are given to facts in the order these come."""
+"""Selects a number of new row numbers, which are sorted before the facts get them in order."""
 
 _FACTS = """
 copy facts(id, scope, session, seq, name, event_id, at, kind, speaker, category, tags, content)
@@ -26,7 +26,7 @@ where postings.scope = gone.scope and postings.token = gone.token collate "C"
 
 
 class NewFact(msgspec.Struct, frozen=True):
-    """A fact's columns; its texts are as they are held."""
+    """The columns of a fact; its texts are encoded (see `texts`)."""
 
     id: int
     scope: int
@@ -43,7 +43,7 @@ class NewFact(msgspec.Struct, frozen=True):
 
 
 def insert(db: Connection, facts: Sequence[NewFact]) -> None:
-    """Write facts and their postings, as two streams."""
+    """Write facts and their postings, in two streams."""
     with db.cursor() as cursor:
         with cursor.copy(_FACTS) as copy:
             for fact in facts:
@@ -61,7 +61,7 @@ def post(db: Connection, fact: int, scope: int, tags: str, content: str) -> None
 
 
 def unpost(db: Connection, gone: Iterable[tuple[int, int, str, str]]) -> None:
-    """Remove the postings of facts, each given by its number, scope, tags and text."""
+    """Remove the postings of facts, which are given by number, scope, tags and text."""
     columns = [list(column) for column in zip(*_postings(gone), strict=True)]
     if columns:
         db.execute(_UNPOSTED, columns)
@@ -75,7 +75,7 @@ def remove(db: Connection, facts: Sequence[int]) -> None:
 def _postings(
     facts: Iterable[tuple[int, int, str, str]],
 ) -> list[tuple[int, str, int]]:
-    """Return the postings of some facts, in the order of their index."""
+    """Return the postings of these facts, in the order of their index."""
     held = {
         (scope, token[:LONGEST_NAME], fact)
         for fact, scope, tags, content in facts

@@ -1,7 +1,7 @@
-"""The rows of feedback on facts, under their names, apart from the facts.
+"""Writes feedback on facts, under the names of the facts and apart from them.
 
-Feedback and its fact may be events of two keys, and a rebuild may apply the feedback first: it
-waits for its fact. Judgements are only counted, so that their order does not matter (G8).
+Feedback and its fact may come from events of two order keys, and a rebuild may apply the feedback
+first: it then waits for its fact. Judgements are only counted, so their order does not matter (G8).
 """
 
 from memorybus_providers.base import HookContext
@@ -28,7 +28,7 @@ class PostgresJudgements:
     def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
         """Judge the fact of this name in the context's scope; return the trust in it.
 
-        None if there is no such fact: should it come, it is judged.
+        The result is None if there is no such fact; the judgement is kept for it.
         """
         scope = self._places.get(self._db, ctx).scope
         counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()

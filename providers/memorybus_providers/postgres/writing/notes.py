@@ -1,6 +1,7 @@
-"""The rows of facts that somebody chose to keep (see `remembering.notes`).
+"""Writes the rows of facts that somebody chose to keep (see `remembering.notes`).
 
-Lanes may keep the same note at once. Whoever changes the sources of one holds its row meanwhile.
+Several lanes may keep the same note at the same time. A lane that changes the sources of a note
+locks the note's row until its transaction ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,8 @@ select id, content from facts
 where kind = %(kind)s and seq is null and position(%(old)s in content) > 0
 """
 _ORDER = " order by content <> %(old)s, id limit 2"
-# A store belongs to the agent or to the person; a scope is one part of what it holds.
+# A store belongs to the agent or to the person; an entry is looked for in the scope first, and then
+# in the whole store.
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "memory": " and scope in (select id from scopes where agent = %(agent)s)",
@@ -88,10 +90,10 @@ class Notes(StoreEntries):
         self._places = places
 
     def add(self, note: Note, ctx: HookContext) -> str | None:
-        """Keep a note as it stands; return its name, None if it is blank.
+        """Keep a note word for word; return its name, or None if it is blank.
 
-        Of several events with the same note the earliest counts: events of several keys come in
-        any order, and the state must not depend on it (G8).
+        Of several events with the same note the earliest counts: events of several order keys come
+        in any order, and the state must not depend on it (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
@@ -107,10 +109,10 @@ class Notes(StoreEntries):
         return name
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget the notes that only these events of the context's lineage have said.
+        """Delete the notes that only these events of the context's lineage have said.
 
-        Entries of the two stores stay: their order key is another, and a later write takes them
-        back.
+        Entries of the two stores stay: they have another order key, and only a later write removes
+        them.
         """
         events = [bytes.fromhex(event_id) for event_id in event_ids]
         given = (self._places.get(self._db, ctx).scope, encode_text(ctx.session.root), events)
@@ -126,14 +128,14 @@ class Notes(StoreEntries):
                 self._attribute(fact)
 
     def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
-        """Remove a fact, and keep what it said as a former entry."""
+        """Remove an entry, and keep what it said as a former entry."""
         fact = self._find_meant(kind, encode_text(old_text), ctx)
         if fact is not None:
             self._db.execute(_END, (ctx.at, successor, fact))
             index.remove(self._db, [fact])
 
     def _find_or_insert(self, name: str, note: Note, place: PlaceRows, ctx: HookContext) -> int:
-        """Return the row of a note, held; make it if it is not there."""
+        """Return the row of a note, which is locked; make it if it is missing."""
         text = encode_text(note.content)
         event = bytes.fromhex(ctx.event_id)
         row = (place.scope, place.session, name, event, ctx.at, note.kind)
@@ -155,7 +157,7 @@ class Notes(StoreEntries):
             self._db.execute(_NAMED, (scope, fact, names))
 
     def _attribute(self, fact: int) -> None:
-        """File a note as its earliest source does."""
+        """Give a note the session, time, category and tags of its earliest source."""
         first = self._db.execute(_FIRST, (fact,)).fetchone()
         known = self._db.execute(_ATTRIBUTED, (fact,)).fetchone()
         if first is None or known is None:

@@ -1,7 +1,7 @@
-"""The rows of scopes and sessions: where a fact belongs.
+"""Finds or makes the rows of scopes and sessions, to which facts belong.
 
-Row numbers are cached in memory. An erasure removes rows while no writing transaction is open, and
-raises a counter; a writer that finds another count looks all row numbers up anew.
+Row numbers are cached in memory. An erasure removes rows while no other transaction writes, and
+raises a counter; a writer that finds a changed counter looks up all row numbers again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from memorybus_providers.postgres.texts import encode_text
 from memorybus_providers.ranking.facts import mark_of_session
 
 CACHED = 10_000
-"""How many scopes' and sessions' rows are kept in memory (G10)."""
+"""The most sessions whose rows are kept in memory (G10)."""
 
 _NEW_SCOPES = """
 insert into scopes(key, agent, person, workspace)
@@ -53,12 +53,12 @@ def scope_key(agent: str, user: str, workspace: str) -> str:
 
 
 def place_names(ctx: HookContext) -> PlaceNames:
-    """Return where the facts of a context belong, by its names."""
+    """Return the names of the scope and session to which the facts of a context belong."""
     return ctx.scope, ctx.session.id, ctx.session.root
 
 
 def begin_erasure(db: Connection) -> None:
-    """Wait until nobody else writes, and let everybody look up rows anew afterwards."""
+    """Wait until nobody else writes, and make every writer look up its rows again afterwards."""
     db.execute(_ERASING)
     db.execute(_COUNTED)
 
@@ -67,12 +67,12 @@ class Places:
     """Finds or makes the rows, in the transaction that is open."""
 
     def __init__(self) -> None:
-        """Know none yet."""
+        """Prepare with an empty cache."""
         self._known: dict[PlaceNames, PlaceRows] = {}
         self._erasures = 0
 
     def begin(self, db: Connection) -> None:
-        """Begin to write: no row goes before the transaction ends."""
+        """Begin to write: until the transaction ends, no erasure removes a scope or a session."""
         with db.pipeline():
             db.execute(_WRITING)
             counted = db.execute(_COUNT)
@@ -92,7 +92,7 @@ class Places:
     def get_all(
         self, db: Connection, asked: Iterable[PlaceNames]
     ) -> Mapping[PlaceNames, PlaceRows]:
-        """Return the rows of several places, in two round trips if any is new."""
+        """Return the rows of at least these places, in two round trips if any is not cached."""
         asked = list(asked)
         missing = {one for one in asked if one not in self._known}
         if missing:
@@ -105,7 +105,7 @@ class Places:
 
 def _find_or_make(db: Connection, missing: Iterable[PlaceNames]) -> dict[PlaceNames, PlaceRows]:
     keys = {one[0]: scope_key(one[0].agent, one[0].user, one[0].workspace) for one in missing}
-    # Sorted, so that two transactions that make the same rows wait for each other in one order.
+    # Sorted, so that two transactions that make the same rows never deadlock.
     scopes = sorted((key, *_names(scope)) for scope, key in keys.items())
     rows = _insert_missing(db, _NEW_SCOPES, _SCOPES, scopes)
     sessions = {
@@ -130,7 +130,7 @@ def _names(scope: Scope) -> tuple[str, str, str]:
 def _insert_missing(
     db: Connection, insert: str, select: str, rows: Iterable[tuple[object, ...]]
 ) -> dict[str, int]:
-    """Insert rows that are not there; return the numbers of all by their keys."""
+    """Insert the rows that are missing; return the numbers of all rows by their keys."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     with db.pipeline():
         db.execute(insert, columns)

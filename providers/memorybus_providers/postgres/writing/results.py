@@ -1,4 +1,4 @@
-"""The rows of what writing tools returned, so that a repeated call changes nothing."""
+"""Keeps the results of tools that write, so that a repeated call changes nothing."""
 
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import decode_text, encode_text
@@ -10,14 +10,14 @@ _FORGET = "delete from tool_results where seq <= %s"
 
 
 class PostgresResults:
-    """Reads and writes them in the transaction that `db` has open."""
+    """Reads and writes results in the transaction that `db` has open."""
 
     def __init__(self, db: Connection) -> None:
         """Write through `db`."""
         self._db = db
 
     def get(self, event_id: str) -> str | None:
-        """Return the result of a call that was run before."""
+        """Return the result of an earlier run of a call; None if there is none."""
         row = self._db.execute(_OF, (bytes.fromhex(event_id),)).fetchone()
         return None if row is None else decode_text(row[0])
 

@@ -1,4 +1,4 @@
-"""The rows of what was said (see `remembering.utterances`), in their session's order."""
+"""Writes what was said (see `remembering.utterances`) in the order of each session."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class PostgresUtterances:
         self._speakers: set[tuple[PlaceNames, str]] = set()
 
     def flush(self) -> None:
-        """Write what waits; due before a commit or a look-up."""
+        """Write pending utterances and speakers; needed before commits and reads."""
         pending, self._pending = self._pending, []
         speakers, self._speakers = self._speakers, set()
         if not pending and not speakers:
@@ -82,17 +82,24 @@ class PostgresUtterances:
             self._insert([(found[at], ctx, piece) for at, ctx, piece in pending])
 
     def append(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        """Append an event's utterances to its session, verbatim; blank ones are left out."""
         self._append(numbered_passages(utterances), ctx)
 
     def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
-        """Append what the lineage has not stored yet; whatever was said before is flushed."""
+        """Append the utterances that the lineage has not stored yet: a compression repeats turns.
+
+        Pending utterances must have been flushed.
+        """
         lineage = self._lineage(ctx)
         before = (decode_text(row[0]) for row in self._db.execute(_LINEAGE, lineage).fetchall())
         self._append(unsaid_passages(utterances, before), ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what was said in some events of the context's lineage, and its repetitions."""
+        """Delete what was said in these events of the context's lineage.
+
+        Passages of a compression that repeat it are deleted, too. Pending utterances must have been
+        flushed.
+        """
         lineage = self._lineage(ctx)
         events = [bytes.fromhex(event_id) for event_id in event_ids]
         gone = self._db.execute(_RETRACTED, (*lineage, events)).fetchall()
@@ -102,7 +109,7 @@ class PostgresUtterances:
             self._remove(self._db.execute(_REPEATED, (*lineage, texts)).fetchall())
 
     def add_speaker(self, name: str, ctx: HookContext) -> None:
-        """Remember that somebody of this name speaks in this scope: one row per word of it."""
+        """Remember a speaker of the context's scope, with one row per word of the name."""
         if name:
             self._speakers.add((place_names(ctx), clean(name)))
 

@@ -1,9 +1,9 @@
-"""Initialising a plugin instance so that it keeps the memories of its owner apart from others'.
+"""Initialises plugin instances, and refuses those that would mix the memories of owners.
 
 `plugins.KnownPlugin.apart` says how a plugin keeps owners apart. The plugin's own configuration may
-undo that: one name for everybody, one workspace for all agents. So this module looks at what the
-plugin has made of its configuration, and refuses it, before anything is written. The parent
-describes the owner of a session:
+undo that, with one name for everybody or one workspace for all agents. So this module checks what
+the plugin has made of its configuration, before anything is written. The parent describes the owner
+of a session:
 
 ========  ==================================================================================
 name      the owner, for people
@@ -27,7 +27,7 @@ from .failures import CallRefused
 from .frames import CWD, MIXED, WHOSE
 
 _NAME = 80
-"""Characters of a Honcho session's name before a mark; Honcho takes 100."""
+"""The most characters of a Honcho session's name before a mark; Honcho accepts 100."""
 
 _NOT_PLAIN = re.compile("[^A-Za-z0-9_-]")
 _PLAIN_KEY = re.compile("[A-Za-z0-9_:-]*[A-Za-z0-9_][A-Za-z0-9_:-]*")
@@ -39,8 +39,8 @@ def initialize(plugin: Any, session: Mapping[str, Any]) -> None:
     """Initialise an instance for a session.
 
     Raises:
-        CallRefused: the plugin, as it is configured, would mix it with another owner's memories.
-        Exception: whatever the plugin raises.
+        CallRefused: with its configuration, the plugin would mix the memories of two owners.
+        Exception: any error of the plugin.
     """
     told = {name: value for name, value in session.items() if name != WHOSE}
     opened = _INITIALIZERS.get(getattr(plugin, "name", ""), _initialize_plainly)
@@ -52,7 +52,7 @@ def _initialize_plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
 
 
 def _initialize_holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """Refuse a configured database that several HERMES_HOMEs would share."""
+    """Refuse a database outside of the HERMES_HOME, since other owners would share it."""
     plugin.initialize(**told)
     where = Path(plugin._store.db_path).resolve()  # noqa: SLF001
     elsewhere = not where.is_relative_to(Path(told["hermes_home"]).resolve())
@@ -61,7 +61,7 @@ def _initialize_holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) 
 
 
 def _initialize_mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """Refuse a configured ``user_id``, which stands for every person."""
+    """Refuse a configured ``user_id``, which all persons would share."""
     plugin.initialize(**told)
     fixed = plugin._config.get("user_id")  # noqa: SLF001
     if fixed and (whose.get("stranger") or whose.get("foreign")):
@@ -71,7 +71,7 @@ def _initialize_mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None
 
 
 def _initialize_retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
-    """Refuse a project that the environment names for all profiles."""
+    """Refuse a project from the environment, which all profiles would share."""
     plugin.initialize(**told)
     project = plugin._client.project  # noqa: SLF001
     if whose.get("foreign") and project != f"hermes-{Path(told['hermes_home']).name}":
@@ -83,15 +83,15 @@ def _initialize_retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> 
 def _initialize_honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
     """Check and adapt the configuration when the plugin resolves the name of its session.
 
-    The plugin makes its session in a thread that `initialize` starts, and takes an exception there
-    for a failure of its own. So a refusal is kept and raised here.
+    The plugin makes its session in a thread that `initialize` starts, and treats an exception there
+    as its own failure. So a refusal is remembered and raised here.
     """
     refused: list[CallRefused] = []
     names: list[str] = []
     resolve = plugin._resolve_session_key  # noqa: SLF001
 
     def resolve_name(config: Any, session_id: str, **given: Any) -> str:
-        """Return the Honcho session's name; the first answer counts."""
+        """Return the Honcho session's name; later calls get the answer of the first."""
         try:
             _check_honcho(plugin, config, told, whose)
         except CallRefused as refusal:
@@ -131,7 +131,7 @@ def _workspace(raw: Mapping[str, Any], host: str) -> str:
 def _honcho_session(
     config: Any, session_id: str, given: Mapping[str, Any], whose: Whose, resolve: Any
 ) -> str:
-    """Return the session's name as in Hermes if no other owner has it; else with a mark."""
+    """Return the session's name as in Hermes, with a mark if another owner could have it."""
     key = given.get("gateway_session_key") or ""
     if key:
         name, own = resolve(config, session_id, **given), bool(_PLAIN_KEY.fullmatch(key))
@@ -145,7 +145,7 @@ def _honcho_session(
 
 
 def _adapt_honcho_config(plugin: Any, config: Any, whose: Whose) -> None:
-    """Give a stranger a peer of its own, and upload none of the owner's memory files for it."""
+    """Give a stranger its own peer, and upload none of the owner's memory files for it."""
     if not whose.get("stranger"):
         return
     config.session_strategy = "per-session"  # then it uploads no files; the name is set already
@@ -154,7 +154,7 @@ def _adapt_honcho_config(plugin: Any, config: Any, whose: Whose) -> None:
     taken = {"", _NOT_PLAIN.sub("-", config.peer_name or ""), _NOT_PLAIN.sub("-", config.ai_peer)}
     if user_id not in config.user_peer_aliases and (user_id in taken or _NOT_PLAIN.search(user_id)):
         given["user_id"] = (
-            f"{user_id or 'nobody'}-{whose['mark']}"  # Honcho's names would make two one
+            f"{user_id or 'nobody'}-{whose['mark']}"  # else two persons could get the same peer
         )
 
 

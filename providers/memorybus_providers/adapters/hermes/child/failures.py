@@ -1,6 +1,6 @@
-"""What a plugin's exception means for the event: try again, wait for the backend, or refuse it.
+"""Decides what a plugin's exception means for an event: try again, wait for the backend, or refuse.
 
-Plugins use any library, so errors are recognised by base class, by name and by HTTP status.
+Plugins may use any library, so errors are recognised by base class, by name and by HTTP status.
 """
 
 import sqlite3
@@ -38,21 +38,21 @@ _LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class CallRefused(Exception):
-    """A failure whose meaning a settle adapter or the host knows.
+    """A failure for which a settle adapter or the host states the meaning.
 
     Args:
         meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
-        message: for people.
+        message: the text for people.
     """
 
     def __init__(self, meaning: str, message: str) -> None:
-        """Keep the meaning."""
+        """Keep the meaning and the message."""
         super().__init__(message)
         self.meaning = meaning
 
 
 def meaning_of(error: BaseException) -> str:
-    """Return the meaning of an error, or of the first of its causes that has one."""
+    """Return the meaning of an error, or of its first cause with a known meaning."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
@@ -92,7 +92,7 @@ def _known_meaning(error: BaseException) -> str:
 
 
 def _meaning_of_sqlite(error: sqlite3.OperationalError) -> str:
-    """Return what SQLite's code says; "" if Python or the plugin made the error, without a code."""
+    """Return the meaning of SQLite's error code; "" if the error was not made by SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return ""

@@ -1,4 +1,4 @@
-"""Frames on a stream socket: four bytes of length, then a JSON object. Bounded."""
+"""Sends and receives frames on a stream socket: four bytes of length, then a JSON object."""
 
 import json
 import socket
@@ -6,16 +6,16 @@ import struct
 from typing import Any, Final
 
 VERSION: Final = 2
-"""The version of the protocol between the two processes, which must be the same in both."""
+"""The version of the protocol, which must be the same in both processes."""
 
 LONGEST: Final = 64 << 20
-"""Bytes of one frame (G10)."""
+"""The most bytes of one frame (G10)."""
 
 WHOSE: Final = "memorybus"
-"""The key of a request's session that is ours; Hermes does not pass it to plugins."""
+"""Our own key in the session of a request; it is not passed to plugins."""
 
 CWD: Final = "cwd"
-"""The key of the host's working directory; Hermes does not pass it to plugins either."""
+"""The key of the host's working directory, which is not passed to plugins, either."""
 
 MIXED: Final = "Mixed"
 """The meaning of a refusal because the plugin would mix the memories of owners."""
@@ -24,14 +24,14 @@ _LENGTH = struct.Struct(">I")
 
 
 class FrameError(Exception):
-    """Bytes that are no frame, or a frame that is too long."""
+    """What was received is not a frame, or a frame is too long."""
 
 
 def send(connection: socket.socket, value: dict[str, Any]) -> None:
     """Send one object.
 
     Raises:
-        FrameError: it is too long, or not JSON.
+        FrameError: the object is too long, or cannot be written as JSON.
         OSError: the other end has closed, or is too slow for the socket's time-out.
     """
     try:
@@ -47,7 +47,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
     """Receive one object; None if the other end has closed.
 
     Raises:
-        FrameError: what came is no frame.
+        FrameError: what was received is not a frame.
         OSError: nothing came within the socket's time-out, or the connection broke.
     """
     head = _receive_exactly(connection, _LENGTH.size)
@@ -73,7 +73,7 @@ def _decode_object(body: bytes) -> dict[str, Any]:
 
 
 def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
-    """Return `size` bytes; None if the stream ends before."""
+    """Return `size` bytes; None if the stream ends before that."""
     parts = bytearray()
     while len(parts) < size:
         part = connection.recv(min(size - len(parts), 1 << 20))

@@ -1,7 +1,7 @@
-"""Hooks called as Hermes's MemoryManager calls them, but without swallowing what they raise.
+"""Calls hooks as Hermes's MemoryManager does, but does not ignore their errors.
 
-Hermes inspects two signatures (`sync_turn`, `on_memory_write`) before it calls, and so do we.
-Keywords that Hermes always passes are dropped for hooks that cannot take them.
+Hermes inspects two signatures (`sync_turn`, `on_memory_write`) before it calls them, and so does
+this module. Keywords that Hermes always passes are dropped for hooks that do not take them.
 """
 
 import inspect
@@ -24,7 +24,7 @@ def sync_turn(plugin: Any, args: Mapping[str, Any]) -> None:
 
 
 def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Pass on a write; metadata by keyword, as the fourth argument, or not at all."""
+    """Pass on a write, with metadata as a keyword, as the fourth argument, or not at all."""
     values = (args["action"], args["target"], args["content"])
     metadata = dict(args["metadata"])
     mode = metadata_mode(plugin.on_memory_write)
@@ -37,18 +37,18 @@ def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
 
 
 def on_turn_start(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Pass on that the user has spoken, with the details that the hook takes."""
+    """Tell the plugin that the user has spoken, with the details that the hook takes."""
     hook = plugin.on_turn_start
     hook(args["number"], args["message"], **accepted_keywords(hook, args["details"]))
 
 
 def on_session_end(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Pass on that a session is over."""
+    """Tell the plugin that a session is over."""
     plugin.on_session_end(list(args["messages"]))
 
 
 def on_session_switch(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Pass on a switch of sessions; like Hermes, pass ``rewound`` only if it is true."""
+    """Pass on a session switch; as in Hermes, ``rewound`` is passed only if it is true."""
     keywords = {"parent_session_id": args["parent"], "reset": args["reset"]}
     keywords |= {"rewound": True} if args["rewound"] else {}
     keywords |= {"reason": args["reason"]} if args["reason"] else {}
@@ -73,7 +73,7 @@ def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
     """Return a tool's answer, which is JSON text by Hermes's contract.
 
     Raises:
-        CallRefused: the plugin has no such tool; Hermes would not have asked it.
+        CallRefused: the plugin has no tool of this name; Hermes would not call it, either.
     """
     if args["tool"] not in map(tool_name, plugin.get_tool_schemas()):
         raise CallRefused(PERMANENT, f"the plugin has no tool {args['tool']!r}")
@@ -82,7 +82,9 @@ def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
 
 
 def tool_name(schema: Any) -> Any:
-    """Return the name in a tool's schema, which may stand in OpenAI's outer object (mm:50)."""
+    """Return the name in a tool's schema, which may be wrapped in OpenAI's outer object (Hermes:
+    ``normalize_tool_schema``).
+    """
     if not isinstance(schema, dict):
         return None
     wrapped = schema.get("function")
@@ -96,13 +98,15 @@ def recall(plugin: Any, query: str, session_id: str) -> str:
 
 
 def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
-    """Let the plugin fetch ahead what `prefetch` returns later, as many plugins do."""
+    """Let the plugin fetch in advance what `prefetch` returns later, as many plugins do."""
     hook = plugin.queue_prefetch
     hook(query, **accepted_keywords(hook, {"session_id": session_id}))
 
 
 def accepts(hook: PluginHook, keyword: str) -> bool:
-    """Say whether a hook takes a keyword; one that cannot be inspected is assumed to (mm:617)."""
+    """Say whether a hook takes a keyword. If it cannot be inspected, say yes, as Hermes does in
+    ``_provider_sync_accepts_messages``.
+    """
     try:
         parameters = inspect.signature(hook).parameters
     except (TypeError, ValueError):
@@ -118,7 +122,9 @@ def accepted_keywords(hook: PluginHook, keywords: Mapping[str, Any]) -> dict[str
 
 
 def metadata_mode(hook: PluginHook) -> str:
-    """Return how a memory-write hook takes metadata (mm:984)."""
+    """Return how a memory-write hook takes metadata, as Hermes finds it out in
+    ``_provider_memory_write_metadata_mode``.
+    """
     if accepts(hook, "metadata"):
         return "keyword"
     takers = (

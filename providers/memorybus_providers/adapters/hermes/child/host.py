@@ -1,4 +1,4 @@
-"""The host of a plugin, which answers the parent: hooks, recalls, tools, system prompt blocks."""
+"""Hosts a plugin and answers the parent's requests: hooks, recalls, tools, system prompt blocks."""
 
 import contextlib
 import threading
@@ -16,10 +16,10 @@ from .watch import Watch, WatchedCall
 Request = Mapping[str, Any]
 
 _REMEMBERED = 16
-"""Answers that are kept for a request that is repeated."""
+"""The most answers that are kept in case a request is repeated."""
 
 _THREADS = 2
-"""Idle threads that are allowed for each instance that may be open."""
+"""The most idle threads for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -39,16 +39,16 @@ class Host:
     Args:
         plugin: see `Plugin`.
         settling: see `Settling`.
-        watch: sees the threads and errors that calls leave behind.
-        limit: instances that stay open at most.
+        watch: observes the threads and errors that calls leave behind.
+        limit: the most instances that stay open.
 
     Attributes:
         worn: whether dropped instances have left so many threads that a new process should replace
-            this one (G10). Nothing that counts as applied is lost with it.
+            this one (G10). No event that counts as applied is lost with it.
     """
 
     def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
-        """Open nothing yet."""
+        """Prepare; no instance is opened yet."""
         self._plugin = plugin
         self._settling = settling
         self._watch = watch
@@ -70,7 +70,7 @@ class Host:
         """Return the answer to a request.
 
         Raises:
-            BaseException: whatever the plugin raises, or reports as an error in its log.
+            BaseException: any error that the plugin raises, or reports in its log.
         """
         return self._answers[request["op"]](request)
 
@@ -81,7 +81,7 @@ class Host:
     def _hook(self, request: Request) -> Any:
         done = request["hook"], request["event"]
         with self._writes:
-            if done not in self._done:  # else the caller died before it received the answer
+            if done not in self._done:  # if it is, the caller died before it got the answer
                 self._done[done] = self._run_hook(request)
             if len(self._done) > _REMEMBERED:
                 self._done.popitem(last=False)
@@ -97,7 +97,7 @@ class Host:
                 else self._instances.instance_for(session)
             )
         if instance is None or name == "initialize":
-            return None  # `initialize` tells a new instance all of this, as in Hermes
+            return None  # a new instance got all of this by `initialize`, as in Hermes
         with instance.lock:
             value = self._run_write(instance, request, _with_transcript(instance, name, args))
         if switches:
@@ -133,7 +133,7 @@ class Host:
 
     def _after_failure(self, instance: PluginInstance, call: WatchedCall) -> None:
         goes_on = False
-        with contextlib.suppress(Exception):  # what matters is why the write failed
+        with contextlib.suppress(Exception):  # only the error of the write must be reported
             goes_on = self._settling.after_failure(instance.plugin, call)
         if not goes_on:
             instance.drop_plugin()
@@ -174,7 +174,7 @@ class Host:
 
 
 def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) -> dict[str, Any]:
-    """Add the conversation so far to the hooks to which Hermes passes all of it."""
+    """Add the conversation so far to the arguments of hooks to which Hermes passes all of it."""
     if name == "sync_turn":
         return args | {"messages": [*instance.transcript, *args["messages"]]}
     if name == "on_session_end" and not args["messages"]:

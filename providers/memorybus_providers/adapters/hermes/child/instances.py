@@ -1,4 +1,4 @@
-"""One plugin instance for each session, up to a bound; the least used idle one is closed."""
+"""Keeps one plugin instance for each session; above a limit, idle ones are closed."""
 
 import contextlib
 import json
@@ -14,21 +14,22 @@ from .watch import WatchedCall
 
 TranscriptMessage = dict[str, Any]
 InstanceKey = tuple[str, tuple[str, ...], str]
-"""A session, its owner, and all other facts about it: an instance serves nothing else."""
+"""A session, its owner, and all other facts about it. An instance serves only one such key."""
 
 _OWNER_FIELDS = ("agent_identity", "user_id", "agent_workspace")
 _OPTIONAL_FACTS = frozenset(("session_id", "platform", "agent_context"))
-"""Facts that are not part of a key, since a recall may not know them."""
+"""Facts that are left out of the third part of a key: its first part names the session, and a
+recall may not know the others."""
 
 _LONGEST = 2_000
 
 
 class PluginInstance:
-    """A plugin at work for one session.
+    """An initialised plugin for one session.
 
     Attributes:
-        plugin: the plugin's object; None after a failed write, until the next call opens another.
-        proven: whether it has written a turn. Then no earlier turn is in doubt any more.
+        plugin: the plugin's object; None after a failed write, until the next call makes another.
+        proven: whether it has written a turn. If so, no earlier turn is in doubt any more.
         lock: held while it is called.
         transcript: the session's messages that this instance has seen, at most 2,000. Hermes passes
             the whole conversation to some hooks, while an event carries only its own turn.
@@ -42,12 +43,12 @@ class PluginInstance:
         self.transcript: list[TranscriptMessage] = []
 
     def drop_plugin(self) -> None:
-        """Drop the plugin's object, whose write failed."""
+        """Drop the plugin's object after a failed write."""
         self.plugin = None
         self.proven = False
 
     def keep_transcript(self, messages: list[TranscriptMessage]) -> None:
-        """Keep the transcript; only its end if it is long."""
+        """Keep a transcript, or only its end if it is long."""
         self.transcript = messages[-_LONGEST:]
 
 
@@ -57,11 +58,11 @@ class PluginInstances:
     Args:
         make: makes a plugin's object.
         settling: see `Settling`.
-        limit: how many instances stay open; one that is being called is never closed.
+        limit: how many instances stay open; an instance is never closed while it is called.
     """
 
     def __init__(self, make: Callable[[], Any], settling: Settling, limit: int) -> None:
-        """Open nothing yet."""
+        """Prepare; no instance is opened yet."""
         self._make = make
         self._settling = settling
         self._limit = limit
@@ -69,13 +70,14 @@ class PluginInstances:
         self._open: OrderedDict[InstanceKey, PluginInstance] = OrderedDict()
 
     def instance_for(self, session: Mapping[str, Any]) -> PluginInstance:
-        """Return a session's instance, initialised with `session` if it is new or failed."""
+        """Return a session's instance; it is initialised if it is new or its last write failed."""
         return self._ensure_open(_key(session, session["session_id"]), session)
 
     def begin_switch(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
         """Return the instance that continues as `session`: the parent's, or the session's own.
 
-        None if there is neither, or if the plugin cannot switch: then a new one has been opened.
+        If there is neither, or if the plugin cannot switch, a new instance is opened, and the
+        result is None.
         """
         name = _key(session, session["session_id"])
         with self._guard:
@@ -86,7 +88,7 @@ class PluginInstances:
             return None
 
     def finish_switch(self, parent: str, session: Mapping[str, Any]) -> None:
-        """Move the parent's instance to the session, as in Hermes the one instance goes on."""
+        """Move the parent's instance to the session, since it continues in Hermes."""
         name = _key(session, session["session_id"])
         with self._guard:
             before = self._key_before(session, parent)
@@ -95,7 +97,7 @@ class PluginInstances:
                 self._open[name] = self._open.pop(before)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all instances."""
         with self._guard:
             for name in list(self._open):
                 self._discard(name)
@@ -103,8 +105,8 @@ class PluginInstances:
     def _key_before(self, session: Mapping[str, Any], parent: str) -> InstanceKey | None:
         """Return the key of the parent's instance, which continues as another session.
 
-        An instance with the same facts is preferred; else it is any of the parent and owner, since
-        a session may be resumed in another chat.
+        An instance with the same facts is preferred. Else it is the last one of the parent and the
+        owner, since a session may be resumed in another chat.
         """
         if parent == session["session_id"]:
             return None
@@ -123,7 +125,7 @@ class PluginInstances:
             return self._open[name]
 
     def _open_plugin(self, session: Mapping[str, Any]) -> Any:
-        """Return an initialised plugin; raise `CallRefused` if that fails: no event is at fault."""
+        """Return an initialised plugin; raise `CallRefused` if that fails: no event caused it."""
         plugin = self._make()
         self._settling.before_initialize(plugin)
         try:
@@ -139,13 +141,13 @@ class PluginInstances:
         return plugin
 
     def _shrink(self, newest: InstanceKey) -> None:
-        """Close the least used idle instances until the limit holds."""
+        """Close the least recently used idle instances that are too many."""
         idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
         for name in idle[: max(0, len(self._open) - self._limit)]:
             self._discard(name)
 
     def _discard(self, name: InstanceKey) -> None:
-        """Settle and shut down an instance, without ``on_session_end``: the session goes on."""
+        """Settle and shut down an instance, without ``on_session_end``: the session continues."""
         instance = self._open.pop(name, None)
         if instance is None or instance.plugin is None:
             return

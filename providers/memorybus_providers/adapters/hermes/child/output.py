@@ -1,4 +1,4 @@
-"""The plugin's output, kept in a file of bounded size with credentials masked."""
+"""Keeps the plugin's output in a file of bounded size, with credentials masked."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LARGEST = 256 << 10
-"""Bytes after which the file is renamed and a new one begun (two are kept, G10)."""
+"""If the file has more bytes, it is renamed and a new one is begun; two files are kept (G10)."""
 
 _LINE = 4_096
 _SHORTEST = 6
@@ -19,12 +19,12 @@ class Mask:
     """Replaces credentials by ``***``.
 
     Args:
-        secrets: values that shall never be shown; those of less than six characters are not
-            masked, since they are part of ordinary words.
+        secrets: values that must never be shown. Those of less than six characters are not masked,
+            since they may be part of ordinary words.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Sort the secrets, the longest first, so that no part of one remains."""
+        """Sort the secrets, the longest first, so that no part of a longer one remains."""
         self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len)[::-1]
 
     def __call__(self, text: str) -> str:
@@ -35,7 +35,7 @@ class Mask:
 
 
 def kept_secrets(path: Path) -> list[str]:
-    """Return the values of a ``.env`` file; none if there is no such file."""
+    """Return the values of a ``.env`` file; none if it cannot be read."""
     with contextlib.suppress(OSError):
         lines = path.read_text(errors="replace").splitlines()
         return [found[1].strip() for line in lines if (found := _ENTRY.match(line))]
@@ -43,7 +43,7 @@ def kept_secrets(path: Path) -> list[str]:
 
 
 def capture(path: Path, mask: Mask) -> None:
-    """Send everything this process prints to a file, by way of a thread that bounds and masks."""
+    """Write all output of this process to a file, through a thread that bounds and masks it."""
     reader, writer = os.pipe()
     for standard in (1, 2):
         os.dup2(writer, standard)

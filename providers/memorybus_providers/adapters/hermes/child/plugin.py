@@ -1,4 +1,4 @@
-"""Loading a plugin as Hermes does, by name or from a directory."""
+"""Loads a plugin as Hermes does, by name or from a directory."""
 
 import importlib
 import logging
@@ -13,11 +13,11 @@ class Plugin:
 
     Args:
         name: the name of a bundled plugin, or of one in ``$HERMES_HOME/plugins``.
-        directory: the plugin's directory, if it is neither.
+        directory: the plugin's directory, if it is another one; else "".
     """
 
     def __init__(self, name: str, directory: str) -> None:
-        """Find it.
+        """Find the plugin.
 
         Raises:
             ImportError: this Python has no Hermes.
@@ -36,7 +36,7 @@ class Plugin:
         """Return an instance, not initialised yet.
 
         Raises:
-            CallRefused: it cannot be loaded, or says that it is not available.
+            CallRefused: the plugin cannot be loaded, or says that it is not available.
         """
         made = self._memory._load_provider_from_dir(self.directory)  # noqa: SLF001
         if made is None:

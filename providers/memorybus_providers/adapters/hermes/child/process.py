@@ -1,4 +1,4 @@
-"""The child process: it detaches itself, loads the plugin, and serves until it is unused."""
+"""Runs the child process: it detaches itself, loads the plugin, and serves until it is unused."""
 
 import atexit
 import contextlib
@@ -24,7 +24,7 @@ _HELLO = 10.0
 
 
 def run(listener: int, configuration: bytes) -> None:
-    """Go on as a process of its own, whose id is printed. Never returns.
+    """Continue in a detached process and print its id; never returns.
 
     Args:
         listener: the file descriptor of a listening socket.
@@ -42,11 +42,11 @@ def run(listener: int, configuration: bytes) -> None:
     capture(Path(config["log"]), mask)
     with socket.socket(fileno=listener) as listening:
         serve(listening, HostService(config, mask), config["idle"])
-    os._exit(0)  # plugins leave threads, which would hold up the end of an interpreter
+    os._exit(0)  # a normal exit would wait for the threads that plugins leave
 
 
 class HostService:
-    """The host, or the reason why there is none; one for all connections.
+    """Serves all connections with the host, or with the reason why it could not be made.
 
     Args:
         config: see `run`.
@@ -54,7 +54,7 @@ class HostService:
     """
 
     def __init__(self, config: dict[str, Any], mask: Mask) -> None:
-        """Load the plugin; a failure is kept and sent to everyone who connects."""
+        """Load the plugin; a failure is kept, and sent on each connection."""
         self.mask = mask
         self.failure: dict[str, str] | None = None
         self.host: Host | None = None
@@ -84,7 +84,7 @@ class HostService:
 
 
 def serve(listening: socket.socket, service: HostService, idle: float) -> None:
-    """Serve connections, each from a thread, until there has been none for `idle` seconds."""
+    """Serve each connection in a thread, until there has been none for `idle` seconds."""
     threads: list[threading.Thread] = []
     listening.settimeout(idle)
     while service.host is not None or not threads:
@@ -122,7 +122,8 @@ def _send(connection: socket.socket, reply: dict[str, Any], service: HostService
 
 
 def _make_host(config: dict[str, Any]) -> Host:
-    # This process ends by _exit, so no handler would run, and each would keep its instance alive.
+    # This process ends by `_exit`, which runs no handlers, but a registered handler would keep its
+    # plugin instance in memory.
     atexit.register = lambda function, *_, **__: function  # type: ignore[assignment]
     loader = importlib.import_module("hermes_cli.env_loader")
     loader.load_hermes_dotenv(hermes_home=config["home"])
@@ -140,6 +141,6 @@ def _make_host(config: dict[str, Any]) -> Host:
 
 
 def _let_failures_through(plugin: Plugin, failure_prefixes: tuple[str, ...]) -> None:
-    """Let messages of low levels through if an adapter needs some of them."""
+    """Log messages of low levels if an adapter needs some of them."""
     if failure_prefixes:
         logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)

@@ -1,8 +1,8 @@
-"""Whether a thread is idle: it has ended, or waits for work and has none.
+"""Finds out whether a thread is idle: it has ended, or waits for work and has none.
 
-Plugins keep threads that never end: a writer that takes from a queue, threads of an executor or of
-an event loop. The work of a call is done when they wait for more. A thread that waits in any other
-way (in a loop of its own with pauses, say) cannot be judged and counts as working.
+Plugins keep threads that never end: a writer that reads a queue, or threads of an executor or an
+event loop. The work of a call is done when they wait for more. A thread that waits in any other way
+(for example in a loop with pauses) cannot be judged, and counts as working.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ def is_idle(thread: threading.Thread) -> bool:
 
 
 def _at_queue(frame: FrameType) -> bool:
-    """Return whether it waits in `Queue.get` at an empty queue."""
+    """Return whether a thread waits in `Queue.get` for an empty queue."""
     outer = frame.f_back
     if outer is None or outer.f_code is not queue.Queue.get.__code__:
         return False
@@ -31,14 +31,14 @@ def _at_queue(frame: FrameType) -> bool:
 
 
 def _in_executor(frame: FrameType) -> bool:
-    """Return whether it is an executor's thread without work."""
+    """Return whether a thread belongs to an executor and has no work."""
     if frame.f_code is not concurrent.futures.thread._worker.__code__:  # noqa: SLF001
         return False
     return "work_item" not in frame.f_locals and bool(frame.f_locals["work_queue"].empty())
 
 
 def _in_loop(frame: FrameType) -> bool:
-    """Return whether it is an event loop without a task, which waits for events."""
+    """Return whether a thread runs an event loop that has no task and waits for events."""
     outer = frame.f_back
     if outer is None or outer.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]  # noqa: SLF001
         return False

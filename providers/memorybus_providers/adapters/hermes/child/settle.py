@@ -1,7 +1,7 @@
-"""When a plugin's write is over: one adapter for each plugin that works in threads.
+"""Waits until a plugin's write is over: there is one adapter for each plugin that uses threads.
 
-The adapters read private attributes of Hermes 0.19's plugins. A plugin that lacks them is of
-another version: then nothing is guessed, and the provider is unavailable and says why.
+The adapters read private attributes of the plugins of Hermes 0.19. If a plugin lacks one, it is of
+another version; then nothing is guessed, and the provider is unavailable and says why.
 """
 
 import re
@@ -28,14 +28,15 @@ WRITES = frozenset(
 _PATIENCE = 2.0
 
 _EVENT = "memorybus_event"
-"""The key in a Honcho message's metadata that holds the id of the event it came with."""
+"""The key of the event's id in the metadata of a Honcho message."""
 
 
 class Settling:
-    """For unknown plugins: it waits a while for threads, and cannot know more.
+    """The adapter for unknown plugins: it waits some time for threads, but cannot be certain.
 
     Attributes:
-        reopens_on_switch: a session switch opens another instance, since the plugin cannot switch.
+        reopens_on_switch: whether a session switch opens another instance, since the plugin cannot
+            switch.
         failure_prefixes: beginnings of log messages of low levels that report a failed write.
     """
 
@@ -66,19 +67,19 @@ class Settling:
         call.join(_PATIENCE)
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """Clean up after a failed write; say whether the instance is kept.
+        """Clean up after a failed write; return whether the instance is kept.
 
         An instance that is kept may send again by itself what failed. So it is kept only if it may
-        hold turns that count as applied already and would be lost with it.
+        have turns in memory that count as applied already and would be lost with it.
         """
         return True
 
 
 class ReopenedAfterFailure(Settling):
-    """For plugins that hold nothing that counts as applied: a new instance follows a failure."""
+    """For plugins that keep no applied turns in memory: after a failure a new instance is made."""
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """Drop the instance without ``shutdown``, so that nothing of what it holds is sent."""
+        """Drop the instance without ``shutdown``, so that it sends nothing that it still has."""
         return False
 
 
@@ -88,11 +89,11 @@ class Synchronous(ReopenedAfterFailure):
     failure_prefixes = ("Holographic memory_write mirror failed",)
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: there is nothing left to wait for."""
 
 
 class Threads(ReopenedAfterFailure):
-    """For plugins that start a thread for each write, which then ends or waits for more.
+    """For plugins that start a thread for each write, which ends or becomes idle after it.
 
     It waits without a limit: the parent kills this process if it takes too long, so that nothing is
     written late.
@@ -104,7 +105,7 @@ class Threads(ReopenedAfterFailure):
 
 
 class Mem0(Threads):
-    """The plugin silently drops turns while its breaker is open or a thread is still working."""
+    """For mem0, which silently drops turns while its breaker is open or a thread still works."""
 
     def ensure_ready(self, plugin: Any) -> None:
         """Refuse while the breaker is open; wait for an earlier thread."""
@@ -125,39 +126,39 @@ class Mem0(Threads):
             raise CallRefused(TRANSIENT, "mem0 dropped the turn")
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """Close its connections; it holds no turns."""
+        """Close its connections; it keeps no turns in memory."""
         plugin.shutdown()
         return False
 
 
 class Hindsight(ReopenedAfterFailure):
-    """The plugin has a writer thread with a queue, and may hold back turns in memory."""
+    """For hindsight, which has a writer thread with a queue, and may delay turns in memory."""
 
     def after_initialize(self, plugin: Any) -> None:
-        """Retain every turn: what is held back would be lost with the process."""
+        """Retain every turn: a turn that is delayed would be lost with the process."""
         require_attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Let a switch send nothing, since every turn was sent when it came."""
+        """Let a session switch send nothing, since every turn was sent when it came."""
         if call.hook == "on_session_switch":
             require_attribute(plugin, "_session_turns").clear()
         return False
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
-        """Wait until the queue is empty and its last job done."""
+        """Wait until the queue is empty and its last job is done."""
         require_attribute(plugin, "_retain_queue").join()
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
-        """End the writer; what failed has left the queue."""
+        """End the writer; the failed write is no longer in the queue."""
         plugin.shutdown()
         return False
 
 
 class Honcho(Threads):
-    """The plugin makes its session in the background, and drops turns before that.
+    """For honcho, which makes its session in the background, and drops turns before that.
 
-    Every message carries the id of its event, by which a turn in doubt is looked up in Honcho.
+    Every message has the id of its event, by which a turn in doubt is looked up in Honcho.
     """
 
     reopens_on_switch = True
@@ -168,7 +169,7 @@ class Honcho(Threads):
     )
 
     def __init__(self) -> None:
-        """Nothing is being written."""
+        """Begin without a write."""
         self._event = ""
         self._marks = False
 
@@ -184,7 +185,7 @@ class Honcho(Threads):
         plugin._do_session_init = begin_session  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Wait until the session is made; only the bus tries requests again."""
+        """Wait until the session is made, and let only the bus repeat requests."""
         if require_attribute(plugin, "_cron_skipped"):
             return
         if not require_attribute(plugin, "_session_initialized"):
@@ -198,7 +199,7 @@ class Honcho(Threads):
         http.max_retries = 0
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Mark messages with the event; look up a turn that is in doubt."""
+        """Mark messages with the event's id, and look up a turn that is in doubt."""
         self._event = call.event
         if call.hook != "sync_turn" or require_attribute(plugin, "_cron_skipped"):
             return False
@@ -210,7 +211,7 @@ class Honcho(Threads):
         return next(iter(found), None) is not None
 
     def _mark_messages(self, kind: Any) -> None:
-        """Let sessions of the SDK add the event to the messages they send."""
+        """Let sessions of the SDK add the event's id to the messages that they send."""
         if self._marks:
             return
         self._marks = True
@@ -225,12 +226,12 @@ class Honcho(Threads):
 
 
 class RetainDB(ReopenedAfterFailure):
-    """The plugin keeps turns in a queue on disk, and sends failed ones when it is next opened."""
+    """For retaindb, which queues turns on disk, and sends failed ones when it is opened again."""
 
     failure_prefixes = ("RetainDB memory mirror failed",)
 
     def after_initialize(self, plugin: Any) -> None:
-        """Send each turn within the call, without that queue: the bus keeps what is not sent."""
+        """Send each turn within the call, without the queue, since the bus keeps unsent turns."""
         queue = require_attribute(plugin, "_queue")
         require_attribute(queue, "enqueue")
         client = require_attribute(plugin, "_client")
@@ -238,7 +239,7 @@ class RetainDB(ReopenedAfterFailure):
         queue.enqueue = require_attribute(client, "ingest_session")
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: there is nothing left to wait for."""
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """End its thread."""
@@ -247,9 +248,9 @@ class RetainDB(ReopenedAfterFailure):
 
 
 class Supermemory(Threads):
-    """The plugin keeps a session's turns in memory until the session ends or is switched.
+    """For supermemory, which keeps turns in memory until their session ends or is switched.
 
-    So a failed instance is kept: it alone holds other turns, which count as applied.
+    So a failed instance is kept: only it has the earlier turns, which count as applied.
     """
 
     failure_prefixes = (
@@ -258,19 +259,19 @@ class Supermemory(Threads):
     )
 
     def __init__(self) -> None:
-        """Nothing is being written."""
+        """Begin without a write."""
         self._call: WatchedCall | None = None
         self._before: tuple[str, list[Any]] = ("", [])
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Refuse what the plugin would drop for lack of a client."""
+        """Refuse writes that the plugin would drop because it has no client."""
         if require_attribute(plugin, "_client") is None:
             raise CallRefused(
                 UNAVAILABLE, "supermemory has no client: its package or key is missing"
             )
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Keep what an end or a switch of the session forgets even if it fails."""
+        """Save the turns, which an end or a switch of the session drops even if it fails."""
         turns = list(require_attribute(plugin, "_session_turns"))
         self._call, self._before = call, (require_attribute(plugin, "_session_id"), turns)
         return False
@@ -283,16 +284,16 @@ class Supermemory(Threads):
 
 
 class OpenViking(Threads):
-    """The plugin sends a turn up to four times, or never if its server was away at first."""
+    """For openviking, which sends a turn up to four times, or never if its server was away."""
 
     failure_prefixes = ("OpenViking memory mirror failed",)
 
     def __init__(self) -> None:
-        """Nothing has failed."""
+        """Begin without a failure."""
         self._failure: Exception | None = None
 
     def after_initialize(self, plugin: Any) -> None:
-        """Let a request that failed once fail for the rest of the call: the bus tries again."""
+        """Let all later requests of a call fail after one has failed: the bus tries again."""
         make = require_attribute(plugin, "_new_client")
 
         def new_client() -> Any:
@@ -303,12 +304,12 @@ class OpenViking(Threads):
         plugin._new_client = new_client  # noqa: SLF001
 
     def ensure_ready(self, plugin: Any) -> None:
-        """Refuse what the plugin would drop."""
+        """Refuse writes that the plugin would drop because it has no client."""
         if require_attribute(plugin, "_client") is None:
             raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
     def begin_write(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
-        """Nothing of this call has failed."""
+        """Forget the failure of an earlier call."""
         self._failure = None
         return False
 
@@ -342,7 +343,7 @@ def require_attribute(plugin: Any, name: str) -> Any:
     """Return a private attribute that an adapter relies on.
 
     Raises:
-        CallRefused: the plugin lacks it: it is of a version that the adapter does not know.
+        CallRefused: the plugin lacks it, so the adapter does not know this version of the plugin.
     """
     if not hasattr(plugin, name):
         raise CallRefused(
@@ -360,7 +361,7 @@ def _honcho_session(plugin: Any) -> Any:
 
 
 def _classify_by_text(request: Callable[..., Any]) -> Callable[..., Any]:
-    """Return RetainDB's request function with failures classified by the status in their text."""
+    """Return RetainDB's request function, with errors classified by the status in their text."""
 
     def request_classified(*args: Any, **options: Any) -> Any:
         try:

@@ -1,6 +1,6 @@
-"""The child's script: ``python -I start.py FD``, its configuration as JSON on standard input.
+"""Starts the child: ``python -I start.py FD``, with its configuration as JSON on standard input.
 
-It makes a package of the files beside it, since Hermes's Python need not have memorybus.
+It makes a package of the files in its directory, since Hermes's Python may not have memorybus.
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""What a call leaves behind: its threads, their errors, and failures that the plugin logged.
+"""Observes what a call leaves behind: threads, their errors, and failures in the plugin's log.
 
-Hermes plugins work in threads of their own and report failures only in the log. So an event counts
-as applied only when those threads have ended and no failure was logged.
+Hermes plugins work in their own threads and report failures only in the log. So an event counts as
+applied only if these threads have ended or are idle, and no failure was logged.
 """
 
 import contextlib
@@ -36,12 +36,12 @@ class WatchedCall:
         writes: whether failures during the call are attributed to it.
 
     Attributes:
-        threads: threads that it or its threads started, and idle ones of earlier calls.
-        failures: what was raised or logged as a failure.
+        threads: the threads that the call or its threads started, and idle ones of earlier calls.
+        failures: the failures that were raised or logged.
     """
 
     def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
-        """Nothing has happened yet."""
+        """Begin without threads and failures."""
         self.hook = hook
         self.event = event
         self.writes = writes
@@ -49,9 +49,9 @@ class WatchedCall:
         self.failures: list[BaseException] = []
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until all threads have ended or are idle; say whether they are.
+        """Wait until all threads have ended or are idle; return whether they have.
 
-        There is no limit if `seconds` is None. A thread that is waited for long is printed, once.
+        There is no limit if `seconds` is None. If this takes long, a thread is printed, once.
         """
         begun = time.monotonic()
         told = False
@@ -66,7 +66,7 @@ class WatchedCall:
         return True
 
     def _working(self) -> list[threading.Thread]:
-        """Return the threads at work; it looks twice, as one may have given work to another."""
+        """Return the threads that work; check twice, since one may have given work to another."""
         found = [thread for thread in self.threads if not is_idle(thread)]
         return found or [thread for thread in self.threads if not is_idle(thread)]
 
@@ -77,15 +77,15 @@ class WatchedCall:
 
 
 class Watch(logging.Handler):
-    """Sees threads and log records of this process; there is one for the process.
+    """Observes the threads and log records of this process, which has only one watch.
 
     Args:
-        directory: the plugin's directory; log records of its files count.
+        directory: the plugin's directory; only log records from its files may report failures.
         failure_prefixes: beginnings of messages below WARNING that report a failure, too.
     """
 
     def __init__(self, directory: Path, failure_prefixes: tuple[str, ...]) -> None:
-        """See nothing yet; `install` begins."""
+        """Prepare; `install` begins to observe."""
         super().__init__(logging.DEBUG)
         self._directory = f"{directory}/"
         self._failure_prefixes = failure_prefixes
@@ -114,7 +114,7 @@ class Watch(logging.Handler):
 
     @property
     def idle_threads(self) -> int:
-        """How many threads that earlier calls have started are idle."""
+        """How many threads of earlier calls are idle."""
         return len(self._standing)
 
     @contextlib.contextmanager
@@ -149,7 +149,7 @@ class Watch(logging.Handler):
     def _reports_failure(self, record: logging.LogRecord) -> bool:
         """Say whether a record reports a failure.
 
-        A warning may also be advice, which is no reason to apply an event again.
+        A warning may also be advice, for which an event must not be applied again.
         """
         known = str(record.msg).startswith(self._failure_prefixes or ("\0",))
         return self._is_plugins(record) and (known or _tells_of_failure(record))
@@ -163,7 +163,7 @@ class Watch(logging.Handler):
         self._note_failure(args.exc_value or args.exc_type())
 
     def _note_failure(self, error: BaseException) -> None:
-        """Blame the call that writes, unless this thread belongs to a recall."""
+        """Attribute an error to the call that writes, unless this thread belongs to a recall."""
         own = self._calls.get(threading.current_thread())
         if own is not None and not own.writes:
             return
@@ -179,7 +179,7 @@ def _tells_of_failure(record: logging.LogRecord) -> bool:
 
 
 def _cause(record: logging.LogRecord) -> BaseException | None:
-    """Return the exception that a record reports: its own, or one among its arguments."""
+    """Return the exception of a log record, or one among its arguments."""
     if record.exc_info and record.exc_info[1] is not None:
         return record.exc_info[1]
     args = record.args if isinstance(record.args, tuple) else ()
