@@ -41,7 +41,7 @@ create table if not exists scopes(
 create table if not exists sessions(
     id integer primary key,
     scope integer not null references scopes, name text not null, root text not null,
-    mark text not null,                       -- stands for the name, see facts.py
+    mark text not null,                       -- stands for the name, see ranking/facts.py
     unique(scope, name, root)                 -- another root is another order key
 );
 create index if not exists sessions_by_root on sessions(scope, root);
@@ -51,7 +51,7 @@ create table if not exists facts(
     scope integer not null references scopes,
     session integer not null references sessions,
     seq integer,                              -- place among the session's utterances, from 0
-    name text not null,                       -- see facts.py
+    name text not null,                       -- see ranking/facts.py
     event_id blob not null,
     at integer not null,                      -- milliseconds
     kind text not null,

@@ -28,9 +28,6 @@ from typing import Final, Literal
 MARK: Final = "!"
 """Separates a word without diacritics from its written form; sorts before letters and digits."""
 
-LONGEST = 64
-"""Nothing uses this limit: a word of any length becomes one token."""
-
 LONG = 10
 SHORTEST_PART = 4
 _LONGEST_COMPOUND = 40
