@@ -71,7 +71,7 @@ class PromptExchange:
 
     def delete_slot(self, slot: str) -> None:
         """Delete the question and the answers of a slot in which nobody asks any more."""
-        self._redis.delete(self._keys.warm(slot), self._keys.want(slot))
+        self._redis.delete(*self._keys.slot(slot))
 
     def report(self, counter: PromptCounter) -> None:
         """Add counts to Redis.

@@ -146,7 +146,7 @@ def _await_answers(
         errors = {k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR)}
         waited = clock.monotonic() - began
         if all(n in results or n in errors for n in names) or waited >= timeout:
-            redis.delete(keys.warm(slot), keys.want(slot))
+            redis.delete(*keys.slot(slot))
             return results, errors
         clock.sleep(look_pause(waited))
 

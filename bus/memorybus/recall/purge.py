@@ -72,7 +72,7 @@ def purge_sessions(
             for name in instances:
                 retraction_marks.change_mark(redis, settings, scope, name)
         for slot in slots:
-            redis.delete(keys.warm(slot), keys.want(slot))
+            redis.delete(*keys.slot(slot))
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, "recall") from error
     finally:

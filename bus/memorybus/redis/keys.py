@@ -127,6 +127,10 @@ class Keys:
         """Return a session's warm results."""
         return f"{self.namespace}:warm:{{{slot}}}"
 
+    def slot(self, slot: str) -> tuple[str, str]:
+        """Return all keys of a recall slot: its request and its warm results."""
+        return self.want(slot), self.warm(slot)
+
     def retracted(self, owner: str) -> str:
         """Return the marks that change when an event of an owner is retracted."""
         return f"{self.namespace}:retracted:{{{owner}}}"

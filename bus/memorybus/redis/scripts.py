@@ -477,8 +477,7 @@ def store_warm(
 ) -> ScriptCall[None]:
     """Store a result, unless there is a newer request or result."""
     args = (provider, generation, result, ttl_ms)
-    where = (keys.want(slot), keys.warm(slot))
-    return ScriptCall(_STORE_WARM, where, args, _no_reply)
+    return ScriptCall(_STORE_WARM, keys.slot(slot), args, _no_reply)
 
 
 # -- the log as it stands, and the archive --------------------------------------------------------

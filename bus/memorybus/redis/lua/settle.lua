@@ -62,8 +62,8 @@ end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows
 if event ~= '' then
   local known = redis.call('HMGET', KEYS[6], 'n', 'sealed')
-  local last = math.max(tonumber(known[1] or '0'), tonumber(known[2] or '0'))
-  local n = string.format('%d', last + 1)
+  local highest = math.max(tonumber(known[1] or '0'), tonumber(known[2] or '0'))
+  local n = string.format('%d', highest + 1)
   redis.call('HSET', KEYS[6], 'n', n)
   redis.call('XADD', KEYS[5], '*', 'n', n, 'e', event)
 end
