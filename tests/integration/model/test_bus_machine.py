@@ -56,12 +56,14 @@ class Bus(RuleBasedStateMachine):
     """See the module."""
 
     url: ClassVar[str]
+    begun: ClassVar[int] = 0
 
     # -- the beginning ----------------------------------------------------------------------------
 
     @initialize(kind=st.sampled_from(sorted(KINDS)))
     def begin(self, kind: str) -> None:
         """One kind of provider, one worker."""
+        type(self).begun += 1
         self.kind = kind
         self.directory = Path(tempfile.mkdtemp(prefix="mb-m-"))
         self.world = World(self.url, self.directory)
@@ -323,8 +325,11 @@ class Bus(RuleBasedStateMachine):
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def run(url: str, examples: int, steps: int) -> None:
-    """Run the machine; SHRINK=1 looks for minutes for a smaller form of what fails."""
+def run(url: str, examples: int, steps: int) -> int:
+    """Run the machine, and return how often it began.
+
+    SHRINK=1 looks for minutes for a smaller form of what fails.
+    """
     machine = type("Bus", (Bus,), {"url": url})
     shrink = (Phase.shrink,) if os.environ.get("SHRINK") == "1" else ()
     run_state_machine_as_test(
@@ -336,6 +341,7 @@ def run(url: str, examples: int, steps: int) -> None:
             suppress_health_check=list(hypothesis.HealthCheck),
         ),
     )
+    return machine.begun
 
 
 @pytest.mark.timeout(300)
@@ -349,6 +355,4 @@ def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
 @pytest.mark.skipif(scale.QUICK, reason="the long form is for the full run")
 def test_the_bus_keeps_its_word_for_long(make_redis: MakeServer, report: Report) -> None:
     """G1 to G6, G8: the same, two thousand times, fifty steps each."""
-    examples = scale.times(2_000)
-    run(make_redis().url, examples=examples, steps=50)
-    report(faults=examples)
+    report(faults=run(make_redis().url, examples=scale.times(2_000), steps=50))
