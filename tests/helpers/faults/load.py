@@ -3,7 +3,8 @@
 ``python -m helpers.faults.load --journal /path --rate 2000`` publishes turns of many sessions until
 SIGTERM. A line goes to the journal only after `publish` has returned and, for a higher level, after
 `flush` has confirmed it; the journal is fsynced before the next group begins. On SIGTERM it waits
-for the log, prints one JSON object of what it did, and ends.
+for the log, prints one JSON object of what it did, and ends. It ends in the same way when the test
+run that started it is gone.
 """
 
 import argparse
@@ -65,10 +66,14 @@ class Writer:
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def run(self, told: StopSignal) -> float:
-        """Offer events until told to end; return the rate that was offered, per second."""
+        """Offer events until told to end; return the rate that was offered, per second.
+
+        A test run that is killed cannot tell it. Its writer has another parent then, and ends, too.
+        """
         begin = last = SYSTEM.monotonic()
         offered = owed = 0.0
-        while not told.is_set():
+        parent = os.getppid()
+        while not told.is_set() and os.getppid() == parent:
             told.wait(last + TICK - SYSTEM.monotonic())
             now = SYSTEM.monotonic()
             owed = min(owed + (now - last) * self._options.rate, _CATCH_UP * self._group)

@@ -1,17 +1,21 @@
 """The helpers that other tests rely on can fail, and say why."""
 
 import itertools
+import sys
 import tempfile
 from pathlib import Path
 
 import fakeredis
 import pytest
 import redis
+from helpers.faults.crew import PATH
+from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
+from memorybus.config.settings import to_environ
 from memorybus.redis.keys import Keys
 
 
@@ -79,6 +83,19 @@ def test_orphans_are_found_and_killed(spawn: Spawn) -> None:
     assert [process.pid for process in spawn.descendants()] == [orphan]
     spawn.end_all()
     assert spawn.descendants() == []
+
+
+def test_a_writer_ends_with_the_run_that_started_it(
+    spawn: Spawn, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """A test run that is killed leaves no load behind, which would slow down the next one."""
+    journal = tmp_path / "journal"
+    start = [sys.executable, "-m", "helpers.faults.load", "--journal", str(journal), "--flush", "0"]
+    around = to_environ(make_settings(url="redis://127.0.0.1:1/0"), {}) | {"PYTHONPATH": PATH}
+    parent = spawn("-c", f"import subprocess; subprocess.run({start!r})", env=around)
+    wait_until(lambda: journal.exists() and journal.stat().st_size, "the writer publishes")
+    parent.kill()
+    wait_until(lambda: not spawn.descendants(), "the writer has ended")
 
 
 def test_files_in_memory_go_with_the_run(tmp_path: Path) -> None:
