@@ -71,9 +71,10 @@ servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prome
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
 	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 
-# Keys and scripts run on a fake Redis within the test process: no server is started.
+# Keys and scripts run on a fake Redis within the test process: no server is started. Some tests
+# wait, so there is one process more than the two cores for which the time is promised.
 quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples
-	$(PY) -m pytest -n 2 $(SPREAD) --hypothesis-profile=quick --fake-redis \
+	$(PY) -m pytest -n 3 $(SPREAD) --hypothesis-profile=quick --fake-redis \
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
