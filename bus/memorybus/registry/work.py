@@ -4,8 +4,8 @@ A worker counts in memory and reports with its heartbeat; one that is killed los
 """
 
 import threading
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from operator import sub
 from typing import Final, Literal
@@ -28,6 +28,9 @@ LATENCY_BOUNDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 300.0, 3_600.0, 86_40
 _LATENCY_BOUNDS_MS = tuple(round(bound * 1000) for bound in LATENCY_BOUNDS)
 
 _KEPT_MS = 7 * 86_400_000
+
+_MAX_SAMPLES = 10_000
+"""The most latencies of a provider that are kept until they are summed up (G10)."""
 
 
 def _bounds_as_text(bounds: Sequence[float]) -> tuple[str, ...]:
@@ -76,12 +79,32 @@ class WorkDone(msgspec.Struct, frozen=True):
     latency: Histogram = Histogram()
 
 
+class _Samples:
+    """What was measured of a provider's work since it was last summed up."""
+
+    def __init__(self) -> None:
+        self.durations: list[float] = []
+        self.ages: list[int] = []
+
+    def sums(self) -> dict[str, int]:
+        """Return the samples as the fields of the provider's hash."""
+        apply_counts = _count_parts(self.durations, APPLY_BOUNDS, _APPLY_FIELDS)
+        latency_counts = _count_parts(self.ages, _LATENCY_BOUNDS_MS, _LATENCY_FIELDS)
+        apply_us, latency_ms = round(sum(self.durations) * 1e6), sum(self.ages)
+        return {"apply_us": apply_us, "latency_ms": latency_ms, **apply_counts, **latency_counts}
+
+
 class WorkCounter:
-    """Counts in this process until `report` adds the counts to Redis. Any thread may count."""
+    """Counts in this process until `report` adds the counts to Redis. Any thread may count.
+
+    Durations and latencies are only kept when an event is settled, since that is done for each
+    event. They are summed up with the next report, or once there are `_MAX_SAMPLES` of them.
+    """
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._sums: Counter[tuple[str, str]] = Counter()
+        self._sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._samples: defaultdict[str, _Samples] = defaultdict(_Samples)
         self._settled: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -93,7 +116,7 @@ class WorkCounter:
     def count(self, provider: str, what: Mishap) -> None:
         """Count one of a provider's mishaps."""
         with self._lock:
-            self._sums[provider, what] += 1
+            self._sums[provider][what] += 1
 
     def settled(
         self,
@@ -112,18 +135,19 @@ class WorkCounter:
             now_ms: the wall time.
             doubt: the highest n that a former owner may have applied.
         """
-        ages = _ages(events, now_ms)
-        counted = {
-            _APPLY_FIELDS[bisect_left(APPLY_BOUNDS, took)]: 1,
-            "apply_us": round(took * 1e6),
-            "latency_ms": sum(ages),
-            "redelivered": sum([e.resent or e.position.n <= doubt for e in events]),
-            **_count_by_latency(ages),
-        }
+        ages = [now_ms - entry_ms(event.position.entry) for event in events]
+        if min(ages) < 0:  # the clock of Redis is ahead of ours
+            ages = [max(0, age) for age in ages]
+        redelivered = sum([e.resent or e.position.n <= doubt for e in events])
         with self._lock:
             self._settled[provider] += len(events)
-            for field, amount in counted.items():
-                self._sums[provider, field] += amount
+            if redelivered:
+                self._sums[provider]["redelivered"] += redelivered
+            samples = self._samples[provider]
+            samples.durations.append(took)
+            samples.ages += ages
+            if len(samples.ages) >= _MAX_SAMPLES:
+                self._sum_up(provider)
 
     def report(self, redis: Redis, keys: Keys) -> None:
         """Add what was counted to Redis, in one round trip.
@@ -132,34 +156,46 @@ class WorkCounter:
             redis.RedisError: Redis is away; what was counted is reported the next time.
         """
         with self._lock:
-            taken, self._sums = self._sums, Counter()
+            for provider in list(self._samples):
+                self._sum_up(provider)
+            taken, self._sums = self._sums, defaultdict(Counter)
         if not taken:
             return
         try:
-            amounts = {(keys.work(name), field): n for (name, field), n in taken.items()}
-            add_counts(redis, amounts, _KEPT_MS)
+            add_counts(redis, _amounts(taken, keys), _KEPT_MS)
         except BaseException:
             with self._lock:
-                self._sums.update(taken)
+                for provider, sums in taken.items():
+                    self._sums[provider].update(sums)
             raise
 
+    def _sum_up(self, provider: str) -> None:
+        self._sums[provider].update(self._samples.pop(provider).sums())
 
-def _ages(events: Sequence[LoggedEvent], now_ms: int) -> list[int]:
-    """Return for how many milliseconds events have been in the log, the newest first.
 
-    The clock of Redis may be ahead of ours, so an age below 0 counts as 0. They are sorted because
-    the parts of the histogram are then counted without a look at each event.
+def _amounts(sums: Mapping[str, Mapping[str, int]], keys: Keys) -> dict[tuple[str, str], int]:
+    """Return counts by the key of a provider's hash and the field."""
+    return {
+        (keys.work(provider), field): amount
+        for provider, counts in sums.items()
+        for field, amount in counts.items()
+    }
+
+
+def _count_parts(
+    values: Sequence[float], bounds: Sequence[float], fields: Sequence[str]
+) -> dict[str, int]:
+    """Return how many values each part of a histogram has, without empty parts.
+
+    Args:
+        values: the values.
+        bounds: the upper bounds of all parts but the last, which has none.
+        fields: the names of the parts.
     """
-    ages = sorted([now_ms - entry_ms(event.position.entry) for event in events])
-    ahead = bisect_left(ages, 0)
-    return [0] * ahead + ages[ahead:]
-
-
-def _count_by_latency(ages: Sequence[int]) -> dict[str, int]:
-    """Return how many of some sorted ages each part of the histogram has, without empty parts."""
-    ends = [bisect_right(ages, bound) for bound in _LATENCY_BOUNDS_MS]
-    counts = map(sub, (*ends, len(ages)), (0, *ends))
-    return {field: n for field, n in zip(_LATENCY_FIELDS, counts, strict=True) if n}
+    ascending = sorted(values)
+    ends = [*(bisect_right(ascending, bound) for bound in bounds), len(ascending)]
+    counts = map(sub, ends, (0, *ends))
+    return {field: count for field, count in zip(fields, counts, strict=True) if count}
 
 
 def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
