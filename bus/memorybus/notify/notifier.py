@@ -1,7 +1,7 @@
 """A thread in the supervisor of workers that looks at the bus and notifies people.
 
 Only one such thread at a time reports on the bus: the one that has the task, which Redis assigns
-(`registry.office`). If Redis is away, each host reports that by itself.
+(`registry.notifier_lease`). If Redis is away, each host reports that by itself.
 """
 
 import logging
@@ -26,7 +26,7 @@ from memorybus.notify.host_note import HostNote
 from memorybus.notify.reporter import Reporter
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.registry.office import Office
+from memorybus.registry.notifier_lease import NotifierLease
 
 _log = logging.getLogger("memorybus")
 
@@ -64,9 +64,9 @@ class Notifier:
         self._ended = (False, False)
         self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
         rules, sender, rng = settings.notify, sender_of(settings), new_rng()
-        office = Office(self._redis, Keys(settings.namespace), new_id())
+        lease = NotifierLease(self._redis, Keys(settings.namespace), new_id())
         here = HostNote(settings.notice_path)
-        self._bus = Reporter(rules, channels, sender, office, clock, rng)
+        self._bus = Reporter(rules, channels, sender, lease, clock, rng)
         self._host = Reporter(rules, channels, sender, here, clock, rng)
 
     @property

@@ -62,7 +62,7 @@ _LOOK_AT_PARTITION = _load("look_at_partition", "server_time", "log_entries")
 _READ_NUMBERS = _load("read_numbers", "log_entries")
 _SEAL = _load("seal", "server_time", "log_entries")
 _RENUMBER = _load("renumber", "log_entries")
-_KEEP_OFFICE = _load("keep_office", "server_time")
+_HOLD_NOTIFIER_LEASE = _load("hold_notifier_lease", "server_time")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -692,10 +692,10 @@ def _read_call_wait(reply: Any) -> CallWait:
 # -- telling people -------------------------------------------------------------------------------
 
 
-def keep_office(
+def hold_notifier_lease(
     keys: Keys, owner: str, life_ms: int, note: bytes = b""
 ) -> ScriptCall[bytes | None]:
-    """Take or keep the task of notifying people of findings; read its note, or write a new one.
+    """Take or renew the task of notifying people of findings; read its note, or write a new one.
 
     Returns the note, b"" if there is none; None if another process has the task.
 
@@ -705,7 +705,7 @@ def keep_office(
         life_ms: milliseconds after which the task is free without another call; 0 gives it up.
         note: the new note; b"" keeps the present one.
     """
-    return ScriptCall(_KEEP_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
+    return ScriptCall(_HOLD_NOTIFIER_LEASE, (keys.notices,), (owner, life_ms, note), _read_note)
 
 
 def _read_note(reply: Any) -> bytes | None:
