@@ -19,10 +19,10 @@ from memorybus.registry.instances import (
     live_name,
 )
 from memorybus.registry.lanes import LaneKeys
+from memorybus.registry.operator_requests import RetryRequest
 from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.steering import RetryWish
 from memorybus.registry.tools import DeclaredTools
 from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
@@ -87,7 +87,7 @@ class ServedInstances:
         self.failing: Mapping[str, str] = {}
         self.redo: frozenset[str] = frozenset()
         self.retries: set[str] = set()
-        self._wishes: Mapping[str, RetryWish] | None = None
+        self._retry_requests: Mapping[str, RetryRequest] | None = None
         self.hurried = False
 
     def refresh(self) -> None:
@@ -118,14 +118,14 @@ class ServedInstances:
         self.paused = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.redo = sight.redo
-        self._note_new_wishes(sight.retries)
+        self._note_new_retries(sight.retries)
         self.hurried = bool(busy)
 
-    def _note_new_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
+    def _note_new_retries(self, requests: Mapping[str, RetryRequest]) -> None:
         """Note which retry requests are new; those from before this worker began are ignored."""
-        known = wishes if self._wishes is None else self._wishes
-        self._wishes = wishes
-        self.retries |= {name for name, wish in wishes.items() if known.get(name) != wish}
+        known = requests if self._retry_requests is None else self._retry_requests
+        self._retry_requests = requests
+        self.retries |= {name for name, request in requests.items() if known.get(name) != request}
 
     def provider_of(self, name: str) -> str:
         """Return the instance of the settings that an instance is, or is a copy of."""

@@ -214,7 +214,7 @@ def test_what_cannot_be_set_is_said(
     assert why in ran(spawn, settings, "provider", "set", NAME, *words, "--execute", code=2)
     assert "no provider" in ran(spawn, settings, "provider", "set", "x", "concurrency=1", code=2)
     with Stores(settings) as stores:
-        assert stores.steering.tuned() == {}
+        assert stores.operator_requests.tuned() == {}
 
 
 @pytest.mark.usefixtures("redis_client")
