@@ -20,8 +20,8 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.apply.pool import CallHook, CallResult, Pool, Task
 from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.thread_activity import ThreadActivity
-from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
@@ -99,7 +99,7 @@ class Process:
         self._instance = instance
         self._rng = random.Random(0)
         self._breaker = Breaker(self._rng)
-        self._troubles = Troubles(clock, self._rng, settings.attempts)
+        self._failing_events = FailingEvents(clock, self._rng, settings.attempts)
         self.leases = Leases(settings, clock, name)
         self._worker = WorkerContext(
             settings=settings,
@@ -243,7 +243,7 @@ class Process:
         provider = KINDS[self._kind](config, self._backend)
         activity = ThreadActivity(self._clock)
         context = InstanceContext(self._worker, self._instance, Role(self._instance), self._pass)
-        instance = OpenInstance(context, provider, activity, self._troubles, self._breaker)
+        instance = OpenInstance(context, provider, activity, self._failing_events, self._breaker)
         lanes = LaneSet(instance, self._stop, lambda: None)
         if isinstance(lanes.applier, ParallelApplier):
             lanes.applier.pool = HandPool(self._clock, lanes.applier._run)

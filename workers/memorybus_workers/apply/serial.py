@@ -221,7 +221,7 @@ class SerialApplier(Applier):
         uneasy = (
             self._lookup
             or self._allowance.bounded
-            or self._troubles
+            or self._failing_events
             or self._breaker.has_failures
             or not self.is_at_rest(lane)
         )
@@ -261,11 +261,11 @@ class SerialApplier(Applier):
                 end()
                 raise
             except BaseException as error:
-                self._troubles.served += index
+                self._failing_events.served += index
                 outcome.note(event, self._handle_failed_try(lane, event, error))
                 return events[index + 1 :]
         end()
-        self._troubles.served += len(events)
+        self._failing_events.served += len(events)
         return ()
 
     def _must_wait(self, lane: Lane, event: LoggedEvent, outcome: ChunkOutcome) -> bool:
@@ -291,7 +291,7 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return PARKED
-        uneasy = lane.careful or bool(self._troubles) or not self.is_at_rest(lane)
+        uneasy = lane.careful or bool(self._failing_events) or not self.is_at_rest(lane)
         verdict = self._decide_before_call(lane, event) if uneasy else None
         verdict = verdict or self._take_allowance(event)
         if verdict is not None:
@@ -304,7 +304,7 @@ class SerialApplier(Applier):
             return self._handle_failed_try(lane, event, error)
         if uneasy:
             self._note_survival(lane, event)
-            self._troubles.settle(event.envelope.id)
+            self._failing_events.settle(event.envelope.id)
         if self._breaker.has_failures and self._apply.handles(type(event.envelope.event)):
             self._breaker.note_success()
         return DONE
@@ -314,7 +314,7 @@ class SerialApplier(Applier):
         if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
-        wait = self._troubles.retry_at(event_id)
+        wait = self._failing_events.retry_at(event_id)
         wait = wait or lane.abandoned_calls.retry_at(lane.lease.key, event_id)
         if wait is not None:
             return wait

@@ -127,7 +127,7 @@ class ArchiverThread:
 
     def _publish_state(self, archiving: ArchivingRound) -> None:
         """Report the state of the archiver, and log a new error."""
-        error = "; ".join(archiving.troubles.values())
+        error = "; ".join(archiving.all_errors.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
@@ -143,7 +143,7 @@ class ArchiverThread:
     def _report_progress(self) -> None:
         """Report progress, because a backlog takes longer than an archiver may be silent."""
         if self._archiving is not None and self._clock.monotonic() - self._reported_at >= EVERY:
-            self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
+            self._report(self._archiving, "; ".join(self._archiving.all_errors.values()))
 
     def _report(self, archiving: ArchivingRound, error: str) -> None:
         shown = one_line(error, self._settings.secrets)
@@ -212,6 +212,6 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     finally:
         leases.stop()
         redis.close()
-    errors = {lane_name(partition): text for partition, text in archiving.troubles.items()}
+    errors = {lane_name(partition): text for partition, text in archiving.all_errors.items()}
     busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
     return ArchiverRun(archiving.place, events, archiving.elsewhere, errors, busy)

@@ -80,7 +80,7 @@ class ArchivingRound:
         self._turn = 0
 
     @property
-    def troubles(self) -> Mapping[int, str]:
+    def all_errors(self) -> Mapping[int, str]:
         """All reasons why partitions cannot be sealed, by partition."""
         return self.errors | self.unreached
 

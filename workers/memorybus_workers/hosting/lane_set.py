@@ -75,7 +75,7 @@ class LaneSet:
         self._clock = worker.clock
         self._all_leases = worker.leases
         self._breaker = instance.breaker
-        self._troubles = instance.troubles
+        self._failing_events = instance.failing_events
         self._failures = instance.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
@@ -110,7 +110,7 @@ class LaneSet:
     def retry_now(self) -> None:
         """Retry at once all that waits for another try: backend, failing events, halted lanes."""
         self._breaker.retry_now()
-        self._troubles.retry_now()
+        self._failing_events.retry_now()
         self._halts.retry_now()
         for lane in self._lanes.values():
             lane.window.wake(_NEVER)

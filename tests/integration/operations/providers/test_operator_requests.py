@@ -52,7 +52,7 @@ def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every wait for another try last for longer than any test."""
     monkeypatch.setattr(retry, "retry_delay", lambda *_: LONG)
     monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.troubles.retry_delay", lambda *_: LONG)
+    monkeypatch.setattr("memorybus_workers.calls.failing_events.retry_delay", lambda *_: LONG)
     monkeypatch.setattr(halts, "FIRST", LONG)
 
 

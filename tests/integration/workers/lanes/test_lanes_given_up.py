@@ -202,7 +202,7 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
-def test_a_lane_given_up_takes_its_troubles_along(
+def test_a_lane_given_up_takes_its_failing_events_along(
     redis_client: redis.Redis,
     make_settings: MakeSettings,
     monkeypatch: pytest.MonkeyPatch,
@@ -214,12 +214,12 @@ def test_a_lane_given_up_takes_its_troubles_along(
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         runner = runner_of(running)
         say(bus, "a", f"!transient={flag} x")
-        wait_until(lambda: runner.troubles, "it has failed")
+        wait_until(lambda: runner.failing_events, "it has failed")
         with monkeypatch.context() as still:
             stop_looking(still)
             runner.assign_lanes(frozenset())
             wait_until(lambda: not owner(redis_client, settings, 0), "the lane is given up")
-            wait_until(lambda: not runner.troubles, "and forgotten")
+            wait_until(lambda: not runner.failing_events, "and forgotten")
         flag.unlink()
         runner.assign_lanes(frozenset({0}))
         wait_applied(redis_client, settings)
