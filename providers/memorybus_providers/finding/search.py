@@ -14,10 +14,10 @@ from itertools import islice
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.compared import Nearby, nothing_near
 from memorybus_providers.finding.entities import Entities
+from memorybus_providers.finding.meaning_comparison import BeginComparison, begin_no_comparison
 from memorybus_providers.finding.source import LATEST, FactSource, View
-from memorybus_providers.finding.standing import Standings
+from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
 from memorybus_providers.language.sentences import split_prompt
@@ -46,19 +46,21 @@ class FactSearch:
 
     Args:
         source: reads the facts.
-        nearby: finds facts by their meaning.
+        begin_comparison: begins to compare facts with a text by their meaning.
 
     Attributes:
         source: reads the facts.
     """
 
-    def __init__(self, source: FactSource, nearby: Nearby = nothing_near) -> None:
+    def __init__(
+        self, source: FactSource, begin_comparison: BeginComparison = begin_no_comparison
+    ) -> None:
         """Read through `source`."""
         self.source = source
         self._vocabulary = Vocabulary(source)
-        self._nearby = nearby
+        self._begin_comparison = begin_comparison
         self._entities = Entities(source)
-        self._standings = Standings(source)
+        self._validity = FactValidity(source)
 
     def answer(
         self,
@@ -93,11 +95,11 @@ class FactSearch:
         if question.names_only_a_time(names):
             told = self._said_within(question, names, view)
             if told or not (question.months or question.years):
-                return self._standings.settle(told, scope, as_of)
+                return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside).without_vague_terms()
         found = self._rank(question, without_words(asked, names), names, view)
-        return self._standings.settle(found, scope, as_of)
+        return self._validity.settle(found, scope, as_of)
 
     def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
         """Return what was said in the periods that a question names."""
@@ -111,7 +113,7 @@ class FactSearch:
     ) -> list[Scored]:
         """Return the facts found by words, meaning and time; the meaning of `meant` is compared."""
         scope = view.whose
-        waited_for = self._nearby(meant, scope)
+        wait_for_comparison = self._begin_comparison(meant, scope)
         extent = self.source.extent(scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
@@ -126,13 +128,13 @@ class FactSearch:
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
         if question.periods and rows:
             rows += self._rows_by_time(parts_of_time(question.periods), SAID_THEN, view)
-        compared = waited_for()
-        nearest = compared.nearest()
+        comparison = wait_for_comparison()
+        nearest = comparison.nearest()
         near_rows = self.source.visible_rows(nearest, view) if nearest else []
         hits, around = self._read_facts([*rows, *near_rows], view)
-        near = compared.nearness([fact.id for fact in (*hits, *around)])
+        near = comparison.nearness([fact.id for fact in (*hits, *around)])
         if view.known_by != LATEST and not view.about:
-            hits += self._standings.entries_as_of(question.terms, scope, view.known_by)
+            hits += self._validity.entries_as_of(question.terms, scope, view.known_by)
         around = [] if view.about else around
         ranked = rank_facts(question, hits, around, corpus, names, near)
         return newest_first(question, ranked, corpus)

@@ -7,7 +7,7 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.connections import Connections
 from memorybus_providers.finding.entities import Entities, Entity
 from memorybus_providers.finding.search import FactSearch
-from memorybus_providers.finding.standing import Standings
+from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.tools.arguments import (
     Contradict,
@@ -44,7 +44,7 @@ class ReadingTools:
         self._now, self._zone = now, zone
         self._search_by = search
         self._source = search.source
-        self._standings = Standings(self._source)
+        self._validity = FactValidity(self._source)
         self._connections = Connections(self._source, Entities(self._source))
 
     def answer(self, call: Reading, ctx: HookContext) -> tuple[ToolResult, Sequence[Fact]]:
@@ -58,19 +58,19 @@ class ReadingTools:
                 result: ToolResult = {"results": show_scored(scored)}
             case Probe():
                 entity, found = self._probe(call, whose)
-                told = show_scored(self._standings.mark(found, whose))
+                told = show_scored(self._validity.mark(found, whose))
                 result = {"entity": show_entity(entity), "results": told}
             case Related():
                 result = self._related(call, whose)
             case ReasonAbout():
                 result = self._reason(call, whose)
             case Contradict():
-                found = self._standings.rivals(call.statement, whose)[: call.limit]
+                found = self._validity.rivals(call.statement, whose)[: call.limit]
                 result = {"results": show_facts(found)}
             case Listing():
                 kept = self._source.kept_facts(call.category, whose)
                 found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
-                result = {"results": show_scored(self._standings.mark(found, whose))}
+                result = {"results": show_scored(self._validity.mark(found, whose))}
             case SessionSearch():
                 result = self._sessions(call, whose)
         return {"ok": True, **result}, found

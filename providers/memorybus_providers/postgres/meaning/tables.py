@@ -152,7 +152,7 @@ def model_of(db: Connection) -> Model | None:
 
 
 class PostgresComparison:
-    """Compares facts with a question, in the transaction that is open; see `Compared`.
+    """Compares facts with a question, in the transaction that is open; see `MeaningComparison`.
 
     Args:
         db: the connection.

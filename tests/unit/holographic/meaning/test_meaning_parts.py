@@ -19,9 +19,9 @@ from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import at_length_one
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
 from memorybus_providers.embedding.vectors import HIGHEST, NEAREST, Model
-from memorybus_providers.holographic.meaning import nearest
-from memorybus_providers.holographic.meaning.nearest import Nearest
+from memorybus_providers.holographic.meaning import vector_index
 from memorybus_providers.holographic.meaning.tables import STORED, SqliteVectorTables
+from memorybus_providers.holographic.meaning.vector_index import VectorIndex
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
@@ -47,9 +47,9 @@ def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> No
     )
 
 
-def found(nearest: Nearest, *scopes: int) -> list[int]:
+def found(index: VectorIndex, *scopes: int) -> list[int]:
     """Return the facts of some scopes, those nearest to the east first."""
-    return list(nearest.compare(scopes, EAST, SOME).nearest())
+    return list(index.compare(scopes, EAST, SOME).nearest())
 
 
 def test_sentences_about_nothing_in_common_share_no_word() -> None:
@@ -84,40 +84,40 @@ def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
     """A vector of another scope is not found, and not even read."""
     put(db, 1, 1, EAST)
     put(db, 2, 2, EAST)
-    near = Nearest(db)
+    index = VectorIndex(db)
 
-    assert found(near, 1) == [1]
-    assert found(near, 1, 2) == [2, 1]
-    assert found(near) == []
+    assert found(index, 1) == [1]
+    assert found(index, 1, 2) == [2, 1]
+    assert found(index) == []
 
 
 def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connection) -> None:
     """The matrix in memory is that of the tables, also when a row number is given again."""
-    near = Nearest(db)
+    index = VectorIndex(db)
     put(db, 1, 1, EAST)
     put(db, 2, 1, BETWEEN)
-    assert found(near, 1) == [1, 2]
+    assert found(index, 1) == [1, 2]
     put(db, 3, 1, NORTH)
-    assert found(near, 1) == [1, 2, 3]
+    assert found(index, 1) == [1, 2, 3]
     db.execute("delete from facts where id = 1")
-    assert found(near, 1) == [2, 3]
+    assert found(index, 1) == [2, 3]
     put(db, 1, 2, EAST)
-    assert found(near, 1) == [2, 3]
-    for fact in range(10, 10 + 3 * nearest._BLOCKS):
+    assert found(index, 1) == [2, 3]
+    for fact in range(10, 10 + 3 * vector_index._BLOCKS):
         put(db, fact, 1, EAST)
-        assert near.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
+        assert index.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
 
 
 def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scopes that were asked longest ago are forgotten, and read again (G10)."""
-    monkeypatch.setattr(nearest, "KEPT_BYTES", 2 * EAST.nbytes)
-    near = Nearest(db)
+    monkeypatch.setattr(vector_index, "KEPT_BYTES", 2 * EAST.nbytes)
+    index = VectorIndex(db)
     for scope in range(1, 6):
         put(db, scope, scope, EAST)
-        assert found(near, scope) == [scope]
+        assert found(index, scope) == [scope]
 
-    assert len(near._scopes) == 2
-    assert found(near, 1) == [1]
+    assert len(index._scopes) == 2
+    assert found(index, 1) == [1]
 
 
 def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) -> None:
@@ -125,19 +125,19 @@ def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) ->
     for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * NEAREST), start=1):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
 
-    assert found(Nearest(db), 1) == list(range(1, NEAREST + 1))
+    assert found(VectorIndex(db), 1) == list(range(1, NEAREST + 1))
 
 
 def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) -> None:
     """What words found is compared as well, however far it is."""
     for fact, vector in enumerate((EAST, BETWEEN, NORTH), start=1):
         put(db, fact, 1, vector)
-    compared = Nearest(db).compare([1], EAST, SOME)
+    comparison = VectorIndex(db).compare([1], EAST, SOME)
 
-    near = compared.nearness([3, 2, 99])
+    near = comparison.nearness([3, 2, 99])
 
     assert near == {2: pytest.approx((0.6 - 0.1) / 0.9, abs=0.001), 3: 0.0}
-    assert compared.nearness([]) == {}
+    assert comparison.nearness([]) == {}
 
 
 def test_pauses_grow_to_a_bound() -> None:

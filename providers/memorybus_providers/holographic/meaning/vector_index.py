@@ -49,7 +49,7 @@ class _Scope(msgspec.Struct):
 
 
 class SqliteComparison:
-    """Facts and their cosines with the question; see `Compared`.
+    """Facts and their cosines with the question; see `MeaningComparison`.
 
     Args:
         model: the model that made the vectors.
@@ -78,8 +78,8 @@ class SqliteComparison:
         return {fact: self._model.nearness(cosine) for fact, cosine in found}
 
 
-class Nearest:
-    """Compares vectors; belongs to one connection.
+class VectorIndex:
+    """The vectors of facts, in memory as far as they were searched; belongs to one connection.
 
     Args:
         db: the database, with the tables of `tables`.

@@ -34,7 +34,7 @@ RIVALS = 100
 """The most facts that are read for these slots, the newest (G10)."""
 
 
-class Standings:
+class FactValidity:
     """Decides which facts are true now; it only reads."""
 
     def __init__(self, source: FactSource) -> None:
