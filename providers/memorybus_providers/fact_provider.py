@@ -90,11 +90,11 @@ class FactStore(Protocol):
         """
         ...
 
-    def reading(self, whose: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
+    def reading(self, scope: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
         """Open a search; within a lane's transaction it sees what that has written.
 
         Args:
-            whose: the owners whose facts are searched.
+            scope: the owners whose facts are searched.
             seconds: how long a reader waits at most.
         """
         ...

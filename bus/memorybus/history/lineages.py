@@ -26,9 +26,9 @@ def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
     children: defaultdict[Identity, set[Identity]] = defaultdict(set)
     ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
     for envelope in (one for one in envelopes if ours.wants(row_of(one))):
-        whose = identity_of(envelope.scope, "")
+        identity = identity_of(envelope.scope, "")
         for parent, child in _edges(envelope):
-            children[whose.with_session(parent)].add(whose.with_session(child))
+            children[identity.with_session(parent)].add(identity.with_session(child))
     roots = [one for one in children if one.session in query.lineages]
     found = {one.session for one in closure(roots, children)}
     sessions = tuple(sorted({*query.sessions, *query.lineages, *found}))

@@ -228,14 +228,14 @@ def describe_disk(disk: Disk) -> str:
 def _room(memory: Memory) -> str:
     if memory.limit is None:
         return f"{format_size(memory.used)} used, the limit is unknown"
-    whose = {
+    limited_by = {
         "maxmemory": "maxmemory",
         "available": "what this machine has left for it",
         "machine": "all memory of its machine, whatever else runs there",
         "unknown": "unknown",
     }
     used, limit = format_size(memory.used), format_size(memory.limit)
-    return f"{used} of {limit} used ({whose[memory.limit_from]})"
+    return f"{used} of {limit} used ({limited_by[memory.limit_from]})"
 
 
 def _outlook(memory: Memory) -> str:

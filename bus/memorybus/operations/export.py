@@ -156,8 +156,8 @@ def _read_memories(
         provider = provider_of(name, view, settings.providers)
     instance = live_name(provider, view.live) if name == provider else name
     inspector = InstanceInspector(settings, SYSTEM)
-    for whose in _each_owner(query):
-        for memory in _read_kept(inspector, provider, instance, whose):
+    for owner in _each_owner(query):
+        for memory in _read_kept(inspector, provider, instance, owner):
             step()
             done.memories += 1
             yield msgspec.json.encode(memory) + b"\n"
@@ -172,11 +172,11 @@ def _each_owner(query: Query) -> Iterator[RecallRequest]:
 
 
 def _read_kept(
-    inspector: InstanceInspector, provider: str, instance: str, whose: RecallRequest
+    inspector: InstanceInspector, provider: str, instance: str, owner: RecallRequest
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:
-        page = inspector.read_kept(provider, instance, whose, skip)
+        page = inspector.read_kept(provider, instance, owner, skip)
         if not page.given:
             raise ConfigError(
                 f"{instance} cannot say what it keeps; without --provider its events are exported"

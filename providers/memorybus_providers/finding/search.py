@@ -112,7 +112,7 @@ class FactSearch:
         self, question: Question, meant: str, names: frozenset[str], view: View
     ) -> list[Scored]:
         """Return the facts found by words, meaning and time; the meaning of `meant` is compared."""
-        scope = view.whose
+        scope = view.scope
         wait_for_comparison = self._begin_comparison(meant, scope)
         extent = self.source.extent(scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)

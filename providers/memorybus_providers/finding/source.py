@@ -36,13 +36,13 @@ class View(msgspec.Struct, frozen=True):
     """What a question may see.
 
     Attributes:
-        whose: whose facts.
+        scope: whose facts.
         about: only what this person said, and kept facts that name the person (folded); empty for
             everything.
         known_by: only what was said until this time, milliseconds.
     """
 
-    whose: RecallScope
+    scope: RecallScope
     about: str = ""
     known_by: int = LATEST
 
@@ -64,11 +64,11 @@ class FactSource(Protocol):
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, whose: RecallScope) -> Extent:
+    def extent(self, scope: RecallScope) -> Extent:
         """Return how many facts there are, and their scopes."""
         ...
 
-    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+    def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return those of some folded words that are part of a speaker's name."""
         ...
 
@@ -103,7 +103,7 @@ class FactSource(Protocol):
     def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
-        whose: RecallScope,
+        scope: RecallScope,
         *,
         most: int = MOST,
         as_of: int | None = None,
@@ -112,25 +112,25 @@ class FactSource(Protocol):
 
         Args:
             phrases: each as its folded words.
-            whose: whose facts.
+            scope: whose facts.
             most: the most facts to return.
             as_of: only what was said until this time, milliseconds; everything if None.
         """
         ...
 
-    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
         """Return what was said by speakers whose names contain one of these folded words."""
         ...
 
-    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep; only those of a category, if one is given."""
         ...
 
-    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+    def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
         """Return the facts that have one of these names (see `ranking.facts`), by name."""
         ...
 
-    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, scope: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
         ...
 
@@ -143,11 +143,11 @@ class FactSource(Protocol):
 
     # -- what changed -------------------------------------------------------------------------
 
-    def corrections(self, whose: RecallScope) -> list[Correction]:
+    def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first; a bounded number."""
         ...
 
-    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first; a bounded number."""
         ...
 

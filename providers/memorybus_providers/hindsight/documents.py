@@ -106,8 +106,8 @@ def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None
     text = sendable(event.content)
     if not text.strip():
         return None
-    whose = "about the person" if event.store == "user" else "of the assistant"
-    found = _document(event.store, text, f"a note {whose}", ctx)
+    about = "about the person" if event.store == "user" else "of the assistant"
+    found = _document(event.store, text, f"a note {about}", ctx)
     return msgspec.structs.replace(found, tags=(*found.tags, store_tag(event.store)))
 
 

@@ -33,7 +33,7 @@ _OF_PERSON = "person = %(person)s"
 _ENTRIES = """
 select string_agg(content, %(between)s order by first) from (
     select facts.content, min(facts.id) as first from facts join scopes on scopes.id = facts.scope
-    where facts.seq is null and facts.kind = %(kind)s and {whose} group by facts.content
+    where facts.seq is null and facts.kind = %(kind)s and {owned} group by facts.content
 ) as entries
 """
 _KEEP = """
@@ -75,11 +75,11 @@ def _refresh(db: Connection, owner: Owner) -> None:
     """
     keys: dict[StoreName, str] = {"memory": session_key(owner), "user": folder_of(owner.user)}
     names = {"agent": owner.agent, "person": owner.user, "workspace": owner.workspace}
-    for store, whose in _STORES:
+    for store, owned in _STORES:
         db.execute(_ALONE, (keys[store],))
         asked = {part: encode_text(name) for part, name in names.items()}
         asked |= {"kind": KINDS[store], "between": SEPARATOR}
-        row = db.execute(_ENTRIES.format(whose=whose), asked).fetchone()
+        row = db.execute(_ENTRIES.format(owned=owned), asked).fetchone()
         if row and row[0]:
             db.execute(_KEEP, (keys[store], store, row[0]))
         else:

@@ -104,7 +104,7 @@ class PostgresStore:
         yield self._open
 
     @contextmanager
-    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+    def reading(self, scope: RecallScope, seconds: float) -> Iterator[FactSearch]:
         """Read from one snapshot; inside a lane's transaction also see what that has written."""
         if self._open is not None:
             self._open.utterances.flush()
@@ -113,7 +113,7 @@ class PostgresStore:
         with self._readers.transaction(seconds, reading=True) as db:
             source = PostgresFacts(db)
             if self._where.reader:
-                confine(db, self._where.reader, source.scopes(whose))
+                confine(db, self._where.reader, source.scopes(scope))
             yield self._searching(db, source)
 
     def count_retrieved(self, rows: Sequence[int]) -> None:

@@ -37,8 +37,8 @@ def name_of_said(mark: str, event_id: bytes, piece: int) -> str:
 
 def name_of_kept(scope: Scope, kind: str, content: str) -> str:
     """Return the name of something kept."""
-    whose = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
-    return derived_id(*whose, kind, content)[-_KEPT:]
+    owners = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
+    return derived_id(*owners, kind, content)[-_KEPT:]
 
 
 def session_mark(name: str) -> str | None:

@@ -124,8 +124,8 @@ class Trial:
         else:
             self._call(writer, events, ids)
         what = " and ".join(type(event).__name__ for event in events)
-        whose = f"agent {self._scope.agent}, user {self._scope.user}"
-        return f"{what or 'nothing: it hears of no turns'} ({whose})"
+        owner = f"agent {self._scope.agent}, user {self._scope.user}"
+        return f"{what or 'nothing: it hears of no turns'} ({owner})"
 
     def _commit(
         self, writer: TransactionalProvider, events: Sequence[Event], ids: Sequence[str]

@@ -114,8 +114,8 @@ class InspectionRunner:
                     answer = self._kept_page(provider, asked, until)
                 case ReadOwners() as asked:
                     answer = self._owners_page(provider, asked, until)
-                case Erase(whose):
-                    answer = _erase(provider, whose)
+                case Erase(owner):
+                    answer = _erase(provider, owner)
                 case CheckHealth():
                     answer = InstanceHealth(one_line(provider.health(self._deadline)))
         return answer
@@ -220,25 +220,25 @@ class InspectionRunner:
         return RecalledItems(render(found, detailed, instance).items)
 
 
-def _scope_of(whose: RecallRequest) -> RecallScope:
-    return RecallScope(whose.agent, whose.user, whose.workspace)
+def _scope_of(owner: RecallRequest) -> RecallScope:
+    return RecallScope(owner.agent, owner.user, owner.workspace)
 
 
 def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _erase(provider: MemoryProvider, whose: RecallRequest) -> EraseReport:
+def _erase(provider: MemoryProvider, owner: RecallRequest) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
         Permanent: the request names nobody: a mistake must not erase all memories.
     """
-    if (whose.agent, whose.user, whose.workspace) == (None, None, None):
+    if (owner.agent, owner.user, owner.workspace) == (None, None, None):
         raise Permanent("an erasure has to say whose memories are meant")
     if not provider.capabilities.forgets:
         return EraseReport(given=False)
-    residue = provider.forget(_scope_of(whose))
+    residue = provider.forget(_scope_of(owner))
     return EraseReport(erased=residue.erased, remains=residue.remains)
 
 

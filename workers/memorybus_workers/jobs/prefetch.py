@@ -188,8 +188,8 @@ class Recaller:
         """Return the mark under which an answer may be read; "" for memories of all owners."""
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
-        whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return retraction_marks.mark_of(self._redis, self._settings, whose, provider)
+        scope = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
+        return retraction_marks.mark_of(self._redis, self._settings, scope, provider)
 
     def _ask_provider(
         self, instance: str, want: RecallRequest, provider: str, mark: str

@@ -190,14 +190,14 @@ def _omission_reason(instance: Instance | None, event: LoggedEvent) -> str:
 
 def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResolved]:
     """Yield operators' decisions about an event, in order, from the next `DECISIONS` events."""
-    place, whose = event.position, event.envelope
-    query = Query(types=(DeadLetterResolved.__name__,), sessions=(whose.session.id,))
+    place, envelope = event.position, event.envelope
+    query = Query(types=(DeadLetterResolved.__name__,), sessions=(envelope.session.id,))
     after, n = place.entry, place.n
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
         for one in page:
             decision = one.envelope.event
-            if isinstance(decision, DeadLetterResolved) and decision.event_id == whose.id:
+            if isinstance(decision, DeadLetterResolved) and decision.event_id == envelope.id:
                 yield decision
         if not page:
             return

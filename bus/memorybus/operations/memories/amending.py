@@ -143,14 +143,14 @@ def is_amendable(memory: KeptMemory) -> bool:
 
 
 def find_memory(
-    settings: Settings, provider: str, whose: RecallRequest, event: str, mark: str
+    settings: Settings, provider: str, owner: RecallRequest, event: str, mark: str
 ) -> KeptMemory:
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
         settings: the settings of the bus.
         provider: the provider.
-        whose: the owner of the memory.
+        owner: the owner of the memory.
         event: the event that brought it; "" if it is unknown.
         mark: the digest of its text (`ids.text_digest`).
 
@@ -160,7 +160,7 @@ def find_memory(
     """
     skip, more = 0, True
     while more:
-        page = list_memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        page = list_memories(settings, provider, owner, skip=skip, holding=event, most=_PAGE)
         for one in page.memories:
             if one.event == event and text_digest(one.text) == mark:
                 return one
@@ -182,8 +182,8 @@ def find_memory_of_event(
     """
     brought = find_event(settings, event)
     scope = brought.scope
-    whose = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = list_memories(settings, provider, whose, holding=event, most=_PAGE)
+    owner = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    page = list_memories(settings, provider, owner, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):

@@ -175,8 +175,10 @@ class Access:
             return None
         return Operator("bearer", self._proof(token)) if right else None
 
-    def _proof(self, whose: str) -> str:
-        return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+    def _proof(self, credential: str) -> str:
+        return hmac.new(
+            self._key, credential.encode("utf-8", "surrogatepass"), "sha256"
+        ).hexdigest()
 
     def _is_right(self, token: str, address: str) -> bool:
         """Compare a token with the hash; this is slow on purpose: right tokens are remembered."""

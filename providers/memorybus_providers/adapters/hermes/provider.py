@@ -33,7 +33,7 @@ from memorybus.events import (
 )
 
 from memorybus_providers.adapters.hermes import requests
-from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
+from memorybus_providers.adapters.hermes.child.frames import CWD, OWNER_KEY
 from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome
 from memorybus_providers.adapters.hermes.link import OwnersMixed
@@ -157,7 +157,7 @@ class HostedHermesProvider(MemoryProvider):
     @property
     def fresh_by_home(self) -> bool:
         """Whether the memories are in the HERMES_HOME, and not in the account of a service."""
-        return self.known.apart == "home"
+        return self.known.separation == "home"
 
     # -- write hooks ------------------------------------------------------------------------------
 
@@ -304,7 +304,10 @@ class HostedHermesProvider(MemoryProvider):
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)
         told = requests.session_args(scope, session_id, place.home, user_id, known)
-        return {**told, WHOSE: {**self._children.separation(owner), CWD: known.get(CWD, "")}}
+        return {
+            **told,
+            OWNER_KEY: {**self._children.owner_for_child(owner), CWD: known.get(CWD, "")},
+        }
 
 
 def _as_object(text: str) -> Mapping[str, Any]:

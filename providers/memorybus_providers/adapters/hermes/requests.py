@@ -16,14 +16,14 @@ from memorybus.events import (
     TurnStarted,
 )
 
-from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
+from memorybus_providers.adapters.hermes.child.frames import CWD, OWNER_KEY
 from memorybus_providers.base import HookContext
 
 Args = dict[str, Any]
 
 _FIXED: Final = frozenset(
     {
-        *("self", "cls", "session_id", "hermes_home", "user_id", "parent_session_id", WHOSE),
+        *("self", "cls", "session_id", "hermes_home", "user_id", "parent_session_id", OWNER_KEY),
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )

@@ -166,16 +166,14 @@ class SqliteFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, whose: RecallScope) -> Extent:
+    def extent(self, scope: RecallScope) -> Extent:
         """Return how many facts there are, and the prefix of each scope's tokens."""
-        rows = self._db.execute(_SIZES, limits_of(whose)).fetchall()
-        return Extent(
-            sum(size for _, size in rows), [scope_prefix(scope) for scope, n in rows if n]
-        )
+        rows = self._db.execute(_SIZES, limits_of(scope)).fetchall()
+        return Extent(sum(size for _, size in rows), [scope_prefix(row) for row, n in rows if n])
 
-    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+    def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
-        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(whose)})
+        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(scope)})
         return frozenset(row[0] for row in rows)
 
     def tokens(
@@ -217,41 +215,41 @@ class SqliteFacts:
     def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
-        whose: RecallScope,
+        scope: RecallScope,
         *,
         most: int = MOST,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
-        scopes = self.extent(whose).scopes
+        scopes = self.extent(scope).scopes
         match = all_words_expression(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         if not match:
             return []
         # The highest rows are usually the newest, except after a replay. To sort all matching rows
         # by their time would take too long.
         reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
-        return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
+        return self._facts(_HOLDING, scope, match=match, reach=reach, most=most, at=known_by)
 
-    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
         """Return what was said by speakers with one of these folded words in their name."""
-        return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
+        return self._facts(_SAID_BY, scope, words=json.dumps(list(names)))
 
-    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep, only those of `category` if it is not empty."""
-        return self._facts(_KEPT, whose, category=clean(category))
+        return self._facts(_KEPT, scope, category=clean(category))
 
-    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+    def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
         """Return the facts that have one of these names, by name."""
         asked = json.dumps(list(names))
-        return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
+        return {fact.name: fact for fact in self._facts(_CALLED, scope, names=asked)}
 
-    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, scope: RecallScope) -> list[Fact]:
         """Return a fact with the `reach` utterances before and after it."""
         if fact.place is None:
             return []
         session, seq = fact.place
         place = {"session": session, "first": seq - reach, "last": seq + reach}
-        return self._facts(_AROUND, whose, **place)
+        return self._facts(_AROUND, scope, **place)
 
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
@@ -259,22 +257,22 @@ class SqliteFacts:
 
     # -- what changed -------------------------------------------------------------------------
 
-    def corrections(self, whose: RecallScope) -> list[Correction]:
+    def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
-        return corrections.known_corrections(self._db, whose)
+        return corrections.known_corrections(self._db, scope)
 
-    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
-        return former.former_entries(self._db, whose)
+        return former.former_entries(self._db, scope)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
-    def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:
-        rows = self._db.execute(query, {**limits_of(whose), "most": MOST, **given})
+    def _facts(self, query: str, scope: RecallScope, **given: str | int) -> list[Fact]:
+        rows = self._db.execute(query, {**limits_of(scope), "most": MOST, **given})
         return [fact_of(*row) for row in rows]
 
 
 def _limits(view: View) -> dict[str, str | int | None]:
-    return {**limits_of(view.whose), "about": view.about, "known_by": view.known_by}
+    return {**limits_of(view.scope), "about": view.about, "known_by": view.known_by}

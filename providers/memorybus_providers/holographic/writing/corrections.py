@@ -53,6 +53,6 @@ class SqliteCorrections:
         self._db.execute(_RETRACT, {"events": json.dumps(event_ids), **where})
 
 
-def known_corrections(db: sqlite3.Connection, whose: RecallScope) -> list[Correction]:
+def known_corrections(db: sqlite3.Connection, scope: RecallScope) -> list[Correction]:
     """Return the corrections within a scope, the newest first."""
-    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(whose))]
+    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(scope))]

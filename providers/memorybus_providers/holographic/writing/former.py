@@ -29,9 +29,9 @@ def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -
     db.execute(_END, (until, successor, fact))
 
 
-def former_entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:
+def former_entries(db: sqlite3.Connection, scope: RecallScope) -> list[FormerEntry]:
     """Return the former entries within a scope, those that ended last first."""
-    return [_entry(*row) for row in db.execute(_FORMER, limits_of(whose))]
+    return [_entry(*row) for row in db.execute(_FORMER, limits_of(scope))]
 
 
 def _entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:

@@ -139,8 +139,8 @@ class _EnvelopeMaker:
             key, at = session_key(scope, ref.root), self._time(messages)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
-                whose = (scope.agent, scope.user)
-                yield self._envelope(began, key, scope, ref, at, "session", session, *whose)
+                owner = (scope.agent, scope.user)
+                yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
             own = [one.id for one in messages]
             yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)

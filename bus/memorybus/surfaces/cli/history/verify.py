@@ -126,7 +126,7 @@ def run_diff(
         Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
     ] = None,
     queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
-    whose: ScopeOptions = NO_SCOPE_OPTIONS,
+    scope_options: ScopeOptions = NO_SCOPE_OPTIONS,
     budget: Annotated[
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
@@ -149,7 +149,7 @@ def run_diff(
     with checked_stores(settings) as stores:
         sight = stores.instances.read_view()
         one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
-    scope = msgspec.structs.asdict(whose.filter_for(scope_of(settings)))
+    scope = msgspec.structs.asdict(scope_options.filter_for(scope_of(settings)))
     wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)

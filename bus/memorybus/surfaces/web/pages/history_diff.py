@@ -44,7 +44,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "names": names,
         "pair": pair,
         "asked_for": query,
-        "whose": _scope_fields(request),
+        "scope": _scope_fields(request),
         "found": found,
         "rows": list(zip_longest(found.first.texts, found.second.texts)) if found else [],
         "failed": failed,
@@ -68,9 +68,9 @@ def _scope_fields(request: PageRequest) -> dict[str, str]:
 def _compare(
     request: PageRequest, pair: tuple[tuple[str, str], tuple[str, str]], query: str
 ) -> RecallDifference:
-    whose = _scope_fields(request)
-    agent, user = whose["agent"] or None, whose["user"] or None  # an empty field means everyone
-    want = RecallRequest(query, agent, user, whose["workspace"], detail=True)
+    scope = _scope_fields(request)
+    agent, user = scope["agent"] or None, scope["user"] or None  # an empty field means everyone
+    want = RecallRequest(query, agent, user, scope["workspace"], detail=True)
     inspector = InstanceInspector(request.settings, request.site.clock)
     return compare_recalls(inspector, pair, [want])[0]
 

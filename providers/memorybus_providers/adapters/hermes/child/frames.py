@@ -11,8 +11,8 @@ VERSION: Final = 2
 LONGEST: Final = 64 << 20
 """The most bytes of one frame (G10)."""
 
-WHOSE: Final = "memorybus"
-"""Our own key in the session of a request; it is not passed to plugins."""
+OWNER_KEY: Final = "memorybus"
+"""Our own key in the session of a request, for its owner; it is not passed to plugins."""
 
 CWD: Final = "cwd"
 """The key of the host's working directory, which is not passed to plugins, either."""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import apart
+from . import separation
 from .failures import UNAVAILABLE, CallRefused
 from .settle import Settling
 from .watch import WatchedCall
@@ -129,7 +129,7 @@ class PluginInstances:
         plugin = self._make()
         self._settling.before_initialize(plugin)
         try:
-            apart.initialize(plugin, session)
+            separation.initialize(plugin, session)
         except CallRefused:
             with contextlib.suppress(Exception):
                 plugin.shutdown()
