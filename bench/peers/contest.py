@@ -174,7 +174,7 @@ class _Victim:
 
     def __init__(self, stage: Stage, peer: Peer, database: int) -> None:
         """Give it its event."""
-        directory = stage.data_dir / "peers" / f"{peer.name}-held"
+        directory = stage.data_dir / "peers" / f"{peer.name}-recovery"
         self.peer = peer
         self.calls = Calls(directory / "calls")
         self._directory = directory
@@ -197,7 +197,9 @@ class _Victim:
 
 def _recoveries(stage: Stage, patience: float) -> Figures:
     stage.redis.flushall()
-    victims = [_Victim(stage, p, n) for n, p in enumerate((p for p in PEERS if p.held), 1)]
+    victims = [
+        _Victim(stage, p, n) for n, p in enumerate((p for p in PEERS if p.timed_recovery), 1)
+    ]
     with ExitStack() as working:
         for victim in victims:
             victim.kill(working)

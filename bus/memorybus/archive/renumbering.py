@@ -131,21 +131,23 @@ class Renumbering:
                 again.
         """
         partition = twice.partition
-        held = self._acquire_lane(partition)
+        acquired = self._acquire_lane(partition)
         try:
             return self._renumber(twice)
         finally:
             lease = self._keys.lease(partition, ARCHIVE_LANE)
             lane = self._keys.lane(partition, ARCHIVE_LANE)
-            self._run(scripts.release(lease, lane, f"{held.epoch}:{_WHO}"))
+            self._run(scripts.release(lease, lane, f"{acquired.epoch}:{_WHO}"))
 
     def _acquire_lane(self, partition: int) -> scripts.AcquiredLane:
         """Acquire the archiver's lane; an archiver holds it for a moment each time it looks."""
         until = self._clock.monotonic() + _PATIENCE
         while True:
-            held = self._run(scripts.acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
-            if held is not None:
-                return held
+            acquired = self._run(
+                scripts.acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS)
+            )
+            if acquired is not None:
+                return acquired
             if self._clock.monotonic() >= until:
                 raise _taken_error(partition, "an archiver is at work on it now; run this again")
             self._clock.sleep(_AGAIN)

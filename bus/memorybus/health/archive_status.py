@@ -102,6 +102,6 @@ def describe_archive(status: ArchiveStatus) -> str:
         return f"nothing is trimmed: {status.error}"
     waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
     since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
-    held = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
+    stored = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
     damage = f"; {status.error}" if status.error else ""
-    return f"{status.sealed:,} events sealed, {waiting}{since}; {held}{damage}"
+    return f"{status.sealed:,} events sealed, {waiting}{since}; {stored}{damage}"

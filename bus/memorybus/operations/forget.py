@@ -75,7 +75,7 @@ class ErasureOwner(msgspec.Struct, frozen=True):
         """Say whether a scope belongs to this owner."""
         asked = ((self.user, scope.user), (self.agent, scope.agent))
         here = self.workspace in (None, scope.workspace)
-        return here and all(want is None or want == held for want, held in asked)
+        return here and all(want is None or want == owned for want, owned in asked)
 
 
 def _as_tuple(word: str | None) -> tuple[str, ...]:

@@ -43,16 +43,18 @@ def relevant_lines(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
     If there are at least `_FEW` lines, a word that more than half of them have does not count.
     """
     asked = _words(prompt)
-    held = [_words(_HEAD.sub("", line, count=1)) for line in lines]
-    common = _common_words(held)
-    return tuple(line for line, words in zip(lines, held, strict=True) if (words & asked) - common)
+    words_by_line = [_words(_HEAD.sub("", line, count=1)) for line in lines]
+    common = _common_words(words_by_line)
+    return tuple(
+        line for line, words in zip(lines, words_by_line, strict=True) if (words & asked) - common
+    )
 
 
-def _common_words(held: Sequence[frozenset[str]]) -> frozenset[str]:
-    if len(held) < _FEW:
+def _common_words(words_by_line: Sequence[frozenset[str]]) -> frozenset[str]:
+    if len(words_by_line) < _FEW:
         return frozenset()
-    counts = Counter(word for words in held for word in words)
-    return frozenset(word for word, count in counts.items() if count > len(held) / 2)
+    counts = Counter(word for words in words_by_line for word in words)
+    return frozenset(word for word, count in counts.items() if count > len(words_by_line) / 2)
 
 
 def _words(text: str) -> frozenset[str]:

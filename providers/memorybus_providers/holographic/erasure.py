@@ -47,7 +47,7 @@ _REST: Final = (
     "delete from scopes where id = :scope",
 )
 _SCOPES = f"select id, agent, user, workspace from scopes where id in ({SCOPES}) order by id"  # noqa: S608
-_HELD: Final[Mapping[str, str]] = MappingProxyType(
+_MEMORY_QUERIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "kept": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
@@ -96,10 +96,10 @@ def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterat
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield all that is stored of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
-        for held, query in _HELD.items():
+        for kind, query in _MEMORY_QUERIES.items():
             for text, *more in db.execute(query, (row,)):
                 memory = StoredMemory(text, *owner, *more)
-                yield replace(memory, former=True) if held == "former" else memory
+                yield replace(memory, former=True) if kind == "former" else memory
 
 
 class SqliteErasure:

@@ -109,11 +109,11 @@ class Tenant:
         whose messages are stored already are left out.
         """
         groups = outgoing.split_into_batches(messages)
-        held = 0
+        stored = 0
         if len(groups) > 1:
-            held = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
+            stored = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
         for number, group in enumerate(groups):
-            if number * outgoing.BATCH >= held:
+            if number * outgoing.BATCH >= stored:
                 Session(place, self.honcho).add_messages([self._message(m, at) for m in group])
 
     def messages_of_event(self, place: str, event_id: str) -> Iterator[Message]:

@@ -116,12 +116,12 @@ class MentisDbProvider(RemoteProvider[_Open]):
         with self._writing(ctx) as store:
             own = store.chain(ctx.scope)
             entries = store.search(own, [thoughts.store_tag(event.store)])
-            held = store.ledger(own).current_thoughts(entries)
+            stored = store.ledger(own).current_thoughts(entries)
             text = sendable(event.content)
-            if event.action != "remove" and any(one.content == text for one in held):
+            if event.action != "remove" and any(one.content == text for one in stored):
                 return
             drafts = thoughts.drafts_of_write(
-                event, ctx, replaced_entries(event, held, lambda one: one.content)
+                event, ctx, replaced_entries(event, stored, lambda one: one.content)
             )
             store.append(own, drafts, ctx)
 
@@ -201,5 +201,5 @@ class MentisDbProvider(RemoteProvider[_Open]):
                 yield from keeping.export_chain(store, chain)
 
 
-def _is_whole(held: Sequence[Thought]) -> bool:
-    return bool(held) and len(held) >= int(held[0].tag("parts") or 1)
+def _is_whole(stored: Sequence[Thought]) -> bool:
+    return bool(stored) and len(stored) >= int(stored[0].tag("parts") or 1)

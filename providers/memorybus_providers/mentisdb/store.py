@@ -113,8 +113,8 @@ class MentisStore:
 
         If an event has several thoughts, those that are stored already are left out.
         """
-        held = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
-        there = {one.tag("part") for one in held}
+        stored = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
+        there = {one.tag("part") for one in stored}
         for number, draft in enumerate(drafts):
             if str(number) not in there:
                 self._append(chain, draft, ctx)

@@ -51,7 +51,7 @@ select agent, person, workspace,
     + (select count(*) from facts where facts.scope = page.id and seq is null)
 from page order by agent collate "C", person collate "C", workspace collate "C"
 """
-_HELD: Final = (
+_MEMORY_QUERIES: Final = (
     """
 select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from facts join sessions on sessions.id = facts.session
@@ -92,7 +92,7 @@ def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory
     for row in sorted(PostgresFacts(db).scopes(scope)):
         owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
         agent, person, workspace = (decode_text(name) for name in owner)
-        for query in _HELD:
+        for query in _MEMORY_QUERIES:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
                 for found in cursor.execute(query, (row,)):

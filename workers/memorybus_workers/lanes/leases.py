@@ -114,9 +114,9 @@ class Leases:
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
-        held = left.token if left else ""
+        token = left.token if left else ""
         where = (self._keys, partition, provider)
-        call = scripts.acquire(*where, self._worker, self._ms, floor, held=held)
+        call = scripts.acquire(*where, self._worker, self._ms, floor, token=token)
         acquired = scripts.run(redis, call)
         if acquired is None:
             return None
