@@ -84,13 +84,13 @@ class BusStateCache:
     def _read_anew(self) -> BusState:
         now_ms = self._clock.now_ms()
         try:
-            sight = self._read(self._settings)
+            reading = self._read(self._settings)
         except LogUnavailable as error:
             return BusState(now_ms, None, unreachable_verdict(error, self._spool()))
         except MemoryBusError as error:
             return BusState(now_ms, None, unknown_verdict(error))
-        found = judge_status(sight.status, self._settings.providers, now_ms)
-        return BusState(now_ms, sight.status, found, sight.lanes)
+        found = judge_status(reading.status, self._settings.providers, now_ms)
+        return BusState(now_ms, reading.status, found, reading.lanes)
 
     def _spool(self) -> SpoolStatus:
         with suppress(MemoryBusError):

@@ -31,7 +31,7 @@ class Reported(msgspec.Struct, frozen=True):
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """A finding from its first sight until its end was reported; times as in `Reported`.
+    """A finding from when it was first seen until its end was reported; times as in `Reported`.
 
     Attributes:
         finding: the finding as it was seen last.

@@ -90,7 +90,7 @@ class LogWatch:
     def _examine(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
         health = self._examiner.examine(self._settled)
-        views = {partition: sight.view for partition, sight in self._examiner.sights.items()}
+        views = {partition: state.view for partition, state in self._examiner.states.items()}
         self._unwritten += self._find_losses(health.continuity.log, views)
         self._views = views
         self._log_alarms([*health.alarms, *self._unwritten_alarms(health)])

@@ -262,9 +262,9 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        sight = stores.instances.read_view()
-    providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
-    every = [generations(provider, sight) for provider in providers]
+        view = stores.instances.read_view()
+    providers = sorted({one.provider for one in view.all.values()} | set(view.live))
+    every = [generations(provider, view) for provider in providers]
     found = [
         one for group in every if len(group) > 1 for one in group if not _is_dropped_first(one)
     ]

@@ -147,8 +147,8 @@ def run_diff(
     output, settings = common.output(), common.settings()
     asked = _questions(query, queries)
     with checked_stores(settings) as stores:
-        sight = stores.instances.read_view()
-        one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
+        view = stores.instances.read_view()
+        one, two = ((provider_of(n, view, settings.providers), n) for n in (first, second))
     scope = msgspec.structs.asdict(scope_options.filter_for(scope_of(settings)))
     wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), wants)

@@ -27,10 +27,10 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
     with Stores(request.settings) as stores:
         stores.check_partitions()
-        sight = stores.instances.read_view()
-    names = instances(provider, sight)
+        view = stores.instances.read_view()
+    names = instances(provider, view)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
-    known = tuple((provider_of(one, sight, request.settings.providers), one) for one in pair)
+    known = tuple((provider_of(one, view, request.settings.providers), one) for one in pair)
     if any(of != provider for of, _ in known):
         raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
     found, failed = None, ""
@@ -51,11 +51,11 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     }
 
 
-def instances(provider: str, sight: InstancesView) -> list[str]:
+def instances(provider: str, view: InstancesView) -> list[str]:
     """Return a provider's existing instances, the one with its own name first; pure."""
-    copies = sorted(one.name for one in sight.all.values() if one.provider == provider)
+    copies = sorted(one.name for one in view.all.values() if one.provider == provider)
     names = list(dict.fromkeys([provider, *copies]))
-    return [name for name in names if not is_dropped(name, sight)] or [provider]
+    return [name for name in names if not is_dropped(name, view)] or [provider]
 
 
 def _scope_fields(request: PageRequest) -> dict[str, str]:
