@@ -15,7 +15,7 @@ import msgspec
 from memorybus.archive.format import bloom
 from memorybus.archive.format.manifest import (
     FORMAT,
-    NOT_JUDGED,
+    NO_RETENTION_MARK,
     LogPartition,
     RetentionMark,
     Segment,
@@ -210,7 +210,10 @@ def segment_rows(partition: int, entries: Iterable[RawEntry], decoder: Decoder) 
 
 
 def build_segment(
-    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: RetentionMark = NOT_JUDGED
+    of: LogPartition,
+    lines: Sequence[SegmentRow],
+    made_at: int,
+    retention_mark: RetentionMark = NO_RETENTION_MARK,
 ) -> tuple[Segment, bytes]:
     """Return a segment of some rows, not yet in a manifest, and the bytes of its file.
 
@@ -218,7 +221,7 @@ def build_segment(
         of: the partition of the rows.
         lines: the rows in order; at least one.
         made_at: wall time, milliseconds.
-        judged: the state on which it was decided which rows keep their envelope.
+        retention_mark: the state on which it was decided which rows keep their envelope.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.
@@ -244,7 +247,7 @@ def build_segment(
         raw=sum(len(line.envelope or b"") for line in kept),
         sha256=known,
         made_at=made_at,
-        judged=judged,
+        judged=retention_mark,
         sessions=bloom.build_filter({line.session for line in lines}),
     )
     return segment, data
