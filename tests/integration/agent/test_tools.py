@@ -15,7 +15,14 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.providers.tooling import schema
 from helpers.stories.replaying import replay
-from helpers.stories.scenario import NAME, home, thread_worker, together, wait_applied, worker
+from helpers.stories.scenario import (
+    NAME,
+    home,
+    neighbour_sessions,
+    thread_worker,
+    wait_applied,
+    worker,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
@@ -142,7 +149,7 @@ def test_replies_of_one_batch_are_all_given(make: Make) -> None:
     answers: list[dict[str, Any]] = []
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         known(bus)
-        names = together(settings, 8)
+        names = neighbour_sessions(settings, 8)
         bus.session(names[0], warm=False).turn_completed("!takes=0.7", "the calls gather meanwhile")
         assert bus.flush("logged", LONG)
         askers = [_thread(lambda n=name: answers.append(_add(bus, n, n))) for name in names]
@@ -158,7 +165,7 @@ def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make: Make) 
     answers: dict[str, dict[str, Any]] = {}
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         known(bus)
-        names = together(settings, 3)
+        names = neighbour_sessions(settings, 3)
         bus.session(names[0], warm=False).turn_completed("!takes=0.7", "the calls gather meanwhile")
         assert bus.flush("logged", LONG)
         texts_by = dict(zip(names, ("good", "bad", "fine"), strict=True))

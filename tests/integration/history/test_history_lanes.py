@@ -17,11 +17,11 @@ from helpers.stories.scenario import (
     PATIENT,
     home,
     log_length,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
 )
 from memorybus.agent.client import MemoryBus
@@ -72,7 +72,7 @@ def test_a_lane_that_fell_behind_crosses_the_seam(
 ) -> None:
     """G3, G4, G7: of each class nothing is lost or doubled while the log is trimmed under it."""
     settings = make_settings(**QUICK, **PATIENT, batch=20, window=64, **recorded(kind))
-    first, second = together(settings, 2)
+    first, second = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         said = {name: spoken(bus, name, 0, 60) for name in (first, second)}
         run_once(settings)

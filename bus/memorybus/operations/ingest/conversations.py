@@ -47,14 +47,14 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
     for path in paths:
         try:
             found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
-            _check_sessions_apart(found, sources)
+            _check_no_shared_session(found, sources)
             sources.append(found)
         except TranscriptError as error:
             refused.append(RefusedInput.unreadable(str(path), error))
     return sources, refused
 
 
-def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+def _check_no_shared_session(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
     """Refuse a file if a session id made of its name is that of a different session elsewhere.
 
     A session that the file itself names may be spread over several files.

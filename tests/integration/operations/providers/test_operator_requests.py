@@ -14,10 +14,10 @@ from helpers.stories.replaying import cli
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
-    apart,
     home,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -74,7 +74,7 @@ def test_what_waits_goes_on_at_once(
     flag.touch()
     settings = make_settings(partitions=2, **recorded(kind))
     with MemoryBus.connect(settings) as bus, thread_worker(settings), thread_worker(settings):
-        for session in apart(settings, 2):
+        for session in spread_sessions(settings, 2):
             say(bus, session, f"{misdeed}={flag} {session}", f"{session} behind")
         assert bus.flush(timeout=25)
         wait_until(lambda: len(calls(home(settings))) >= 2 or told(settings).failing, "calls fail")
@@ -153,7 +153,7 @@ def test_concurrency_changes_while_workers_run(
     """A limit that is set holds for every worker from now on, is shown, and can be taken back."""
     caplog.set_level("INFO", "memorybus")
     settings = make_settings(partitions=4, concurrency=1, **PATIENT, **recorded("KeyedSide"))
-    sessions = apart(settings, 3)
+    sessions = spread_sessions(settings, 3)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         words = ("provider", "set", NAME, "concurrency=3")
         plan = ran(spawn, settings, *words, "--reason", "a bigger machine")

@@ -17,11 +17,11 @@ from helpers.stories.scenario import (
     NAME,
     PATIENT,
     home,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
     worker,
 )
@@ -119,7 +119,7 @@ def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
     """G4, G6: nobody sends an event while its call may land; its lane stays, other keys go on."""
     timings = {"call_timeout": 1.0, "lease": 2.0, "partitions": 1}
     settings = make_settings(attempts=100, **timings, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     text = f"!hang={flag} a while"
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         say(bus, bad, text, "behind")

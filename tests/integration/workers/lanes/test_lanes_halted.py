@@ -15,11 +15,11 @@ from helpers.providers.recording import texts
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
-    apart,
     home,
     partition,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -100,7 +100,7 @@ def test_a_lane_that_fails_stands_still_alone(
 ) -> None:
     """G3, G6: a lane that fails is told and tried again; others go on, and it does once mended."""
     settings = make_settings(partitions=4, **PATIENT, **recorded(kind))
-    names = apart(settings, 4)
+    names = spread_sessions(settings, 4)
     trap.lay(Lane, where)
     trap.partition = partition(settings, names[0])
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -128,7 +128,7 @@ def test_a_failure_of_what_came_back_halts_its_lane_alone(
 ) -> None:
     """G3, G6: where keys run side by side, what fails after a call is its lane's failure, too."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("KeyedSide"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     trap.lay(ParallelApplier, "_settle")
     trap.partition = partition(settings, bad)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -147,7 +147,7 @@ def test_dead_letters_that_fail_wait_alone(
 ) -> None:
     """G6: a retry that stumbles over one lane's letters stops neither that lane nor others."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     place, keys = partition(settings, bad), Keys(settings.namespace)
     trap.lay(Redo, "_handle_letter")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -193,7 +193,7 @@ def test_a_damaged_field_of_a_lane_halts_it_alone(
 ) -> None:
     """G6: a lane whose hash holds nonsense, over which a script trips, takes no other's turn."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     keys = Keys(settings.namespace)
     redis_client.hset(keys.lane(partition(settings, bad), NAME), "sent", "nonsense")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -207,7 +207,7 @@ def test_a_partition_that_cannot_be_sealed_holds_up_no_other(
 ) -> None:
     """G7: whatever sealing one partition fails of, the others are sealed."""
     settings = make_settings(**QUICK)
-    first, second = apart(settings, 2)
+    first, second = spread_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         for name in (first, second):
             say(bus, name, "one")

@@ -14,7 +14,6 @@ from helpers.providers.recording import calls, texts
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
-    apart,
     begin_after_a_failure,
     environ,
     home,
@@ -22,6 +21,7 @@ from helpers.stories.scenario import (
     partition,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -177,7 +177,7 @@ def test_what_goes_alone_is_alone_in_its_instance(
     """G6: of two lanes whose owners died, one event is under way: it alone may end the worker."""
     settings = make_settings(partitions=3, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     keys = Keys(settings.namespace)
-    first, second, sound = apart(settings, 3)
+    first, second, sound = spread_sessions(settings, 3)
     with MemoryBus.connect(settings) as bus:
         say(bus, first, f"!hang={flag} first")
         say(bus, second, f"!hang={flag} second")
@@ -290,7 +290,7 @@ def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
 ) -> None:
     """G2: a lane without news is not forgotten for one that has news all the time."""
     settings = make_settings(partitions=4, batch=50, **recorded("Keyed"))
-    quiet, busy = apart(settings, 2)
+    quiet, busy = spread_sessions(settings, 2)
     keys, place = Keys(settings.namespace), partition(settings, quiet)
 
     def drained() -> bool:

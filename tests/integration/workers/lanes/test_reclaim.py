@@ -12,7 +12,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
-from helpers.stories.scenario import NAME, apart, environ, home, recorded, wait_applied
+from helpers.stories.scenario import NAME, environ, home, recorded, spread_sessions, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -63,7 +63,7 @@ def kill(worker: str) -> None:
 
 def say_everywhere(bus: MemoryBus, settings: Settings, text: str) -> None:
     """Publish an event to each partition, and see it in the log."""
-    for name in apart(settings, settings.partitions):
+    for name in spread_sessions(settings, settings.partitions):
         bus.session(name, warm=False).turn_completed(text, "ok")
     assert bus.flush("logged", 15)
 

@@ -20,7 +20,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 
 NAMES = ("bad", "good", "asked")
-APART = "provider bad gets its own worker process"
+SEPARATED = "provider bad gets its own worker process"
 APPLIED = 5.0
 """Seconds in which an event is applied, whatever a neighbour does: lanes are handed over in 2, and
 the rest is a busy machine's."""
@@ -126,7 +126,9 @@ def test_calls_that_hang_take_nobody_elses_lanes(
         child = start(spawn, settings, "worker")
         traffic.begin()
         (before,) = serving(child, "good")
-        traffic.until(lambda: APART in child.output(), "the provider that hangs is set apart")
+        traffic.until(
+            lambda: SEPARATED in child.output(), "the provider that hangs gets its own process"
+        )
         traffic.until(lambda: serving(child, "good") != [before], "another serves the others")
         traffic.until(lambda: not before.is_running(), "the process with the hung threads ends")
         (alone,) = serving(child, "bad")
@@ -162,7 +164,7 @@ def test_a_call_that_ends_its_process_does_so_alone_then(
     with MemoryBus.connect(settings) as bus:
         traffic = Traffic(bus, settings)
         child = start(spawn, settings, "worker", "--processes", processes)
-        traffic.until(lambda: APART in child.output(), "the deadly one is set apart")
+        traffic.until(lambda: SEPARATED in child.output(), "the deadly one gets its own process")
         count = int(processes)
         traffic.until(lambda: sound(child, count), "others serve without it")
         there = sound(child, count)
