@@ -18,7 +18,7 @@ from memorybus.errors import Permanent, ProviderError, Unavailable
 from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import Embedder, Vector, at_length_one, embed_text
 from memorybus_providers.embedding.pauses import pause_after
-from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
+from memorybus_providers.embedding.vectors import Model, UnembeddedFact, VectorStore
 
 _log = logging.getLogger("memorybus")
 
@@ -147,7 +147,7 @@ class Filler:
         tables.name_model(learnt)
         return learnt
 
-    def _vectors(self, model: Model, batch: Sequence[Missing]) -> list[Vector]:
+    def _vectors(self, model: Model, batch: Sequence[UnembeddedFact]) -> list[Vector]:
         texts = [f"{self._filling.prefix}{one.content[:LOOKED_AT]}" for one in batch]
         try:
             found = list(at_length_one(self._embedder.embed(texts)))

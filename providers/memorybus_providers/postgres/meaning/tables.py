@@ -11,7 +11,7 @@ from memorybus.errors import Unavailable
 from psycopg import errors, sql
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.vectors import NEAREST, Missing, Model
+from memorybus_providers.embedding.vectors import NEAREST, Model, UnembeddedFact
 from memorybus_providers.postgres.link import SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
@@ -119,18 +119,18 @@ class PostgresVectorTables:
                 db.execute(_GRAPH)
             self._grant(db, "meaning_vectors")
 
-    def missing(self, most: int) -> list[Missing]:
+    def missing(self, most: int) -> list[UnembeddedFact]:
         """Return facts without a vector, the newest first."""
         with self._link.transaction(SECONDS, reading=True) as db:
             rows = db.execute(_MISSING, (most,)).fetchall()
-        return [Missing(fact, decode_text(content)) for fact, content in rows]
+        return [UnembeddedFact(fact, decode_text(content)) for fact, content in rows]
 
-    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+    def keep(self, facts: Sequence[UnembeddedFact], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that were removed meanwhile are dropped."""
-        facts = [one.ticket for one in tickets]
+        numbers = [one.queue_number for one in facts]
         with self._link.transaction(SECONDS) as db:
-            db.execute(_KEEP, (facts, [_literal(vector) for vector in vectors]))
-            db.execute(_KEPT, (facts,))
+            db.execute(_KEEP, (numbers, [_literal(vector) for vector in vectors]))
+            db.execute(_KEPT, (numbers,))
 
     def counts(self) -> tuple[int, int]:
         """Return how many facts have no vector yet, and how many have one."""
