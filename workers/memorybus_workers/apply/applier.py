@@ -37,7 +37,7 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolated_try import TryBegun
-from memorybus_workers.lanes.isolation import AGAIN
+from memorybus_workers.lanes.isolation import RETRY_SECONDS
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
@@ -45,7 +45,7 @@ from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
 
-HUNG = "every try outlived call_timeout, or the time limit of its hook"
+HUNG_REASON = "every try outlived call_timeout, or the time limit of its hook"
 STILL_UNDER_WAY = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 
 
@@ -158,7 +158,7 @@ class Applier:
             raise Unavailable("the provider has made the calls it may make for now")
         lane.check(self._settings.call_timeout)
         if self._pop_hang(event):
-            return self._failure(event, HUNG)
+            return self._failure(event, HUNG_REASON)
         if lane.abandoned_calls.retry_at(lane.lease.key, event.envelope.id):
             return self._failure(event, STILL_UNDER_WAY)
         return note_try() or self._apply_dead_letter_now(lane, event)
@@ -348,7 +348,7 @@ class Applier:
         if not self._failing_events.has_hung_too_often(event.envelope.id):
             return False
         self._breaker.note_success()  # it serves others: what hangs is the event
-        self._park(lane, event, self._failure(event, HUNG))
+        self._park(lane, event, self._failure(event, HUNG_REASON))
         return True
 
     def _pop_hang(self, event: LoggedEvent) -> bool:
@@ -382,7 +382,7 @@ class Applier:
             return None
         now = self._clock.monotonic()
         if not self._isolation.begin(lane.lease, n):
-            return RetryAt(now + AGAIN)
+            return RetryAt(now + RETRY_SECONDS)
         tried = lane.begin_isolated_try(n)
         if isinstance(tried, TryBegun):
             return None

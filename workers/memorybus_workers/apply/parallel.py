@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, StaleEpoch, Transient
 from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
+from memorybus_workers.apply.applier import HUNG_REASON, Applier, OpenInstance
 from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
 from memorybus_workers.apply.verdict import PARKED, Parked
@@ -22,13 +22,13 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
-_AHEAD = 2
+_CALLS_PER_THREAD = 2
 """How many calls the pool gets for each of its threads, so that no thread waits for work."""
 
-_PROBE = 0.02
+_PROBE_POLL_SECONDS = 0.02
 """Seconds between two checks of whether a probe has returned."""
 
-_DEATHS = 2
+_DEATHS_BEFORE_CAUTION = 2
 """After so many deaths of owners in a row a lane's events are tried one by one, slowly."""
 
 
@@ -62,7 +62,7 @@ class ParallelApplier(Applier):
 
     def count_suspects(self, deaths: int) -> int:
         """Return the size of the whole window after two deaths; one death may have any cause."""
-        return self._settings.window if deaths >= _DEATHS else 0
+        return self._settings.window if deaths >= _DEATHS_BEFORE_CAUTION else 0
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class ParallelApplier(Applier):
         if wait is not None:
             return wait
         if not self._breaker.admit(now):
-            return RetryAt(max(self._breaker.until, now + _PROBE))
+            return RetryAt(max(self._breaker.until, now + _PROBE_POLL_SECONDS))
         refused = self._take_allowance(event)
         if refused is not None:
             self._breaker.release_probe()
@@ -189,7 +189,7 @@ class ParallelApplier(Applier):
 
     def _room(self) -> int:
         """Return how many calls may be handed out; few wait in the pool, so that pauses work."""
-        return max(0, _AHEAD * self._size - self.pool.unfinished)
+        return max(0, _CALLS_PER_THREAD * self._size - self.pool.unfinished)
 
     def has_room(self) -> bool:
         """Say whether more keys could be handed out now."""
@@ -313,7 +313,7 @@ class ParallelApplier(Applier):
         if not isinstance(error, ProviderHung):
             return self._handle_failure(task.lane, task.event, error, served)
         self._failing_events.note_hang(event_id, backend_up=self._breaker.is_closed, served=served)
-        self._breaker.note_strike(self._clock.monotonic(), HUNG)
+        self._breaker.note_strike(self._clock.monotonic(), HUNG_REASON)
         if self._park_if_hung_too_often(task.lane, task.event):
             return PARKED
         pause = self._failing_events.retry_at(event_id)

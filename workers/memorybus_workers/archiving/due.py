@@ -23,7 +23,7 @@ FULL_SEGMENT_BYTES = 32 << 20
 This is a goal; the format's own bound is `memorybus.archive.format.parquet.SEGMENT_BYTES`.
 """
 
-_SLACK = 60.0
+_TRIM_SLACK_SECONDS = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""
 
 
@@ -90,7 +90,7 @@ def _is_trimmable(state: PartitionState, settings: Settings) -> bool:
     view = state.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
         return False
-    slack = min(_SLACK, settings.hot_window / 10)
+    slack = min(_TRIM_SLACK_SECONDS, settings.hot_window / 10)
     age = (state.now_ms - entry_ms(view.first.entry)) / 1000
     return age >= settings.hot_window + slack
 

@@ -16,7 +16,7 @@ from memorybus.ids import sha256
 from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
 
-_MARK = 16
+_MARK_DIGITS = 16
 """How many digits a mark of tombstones has."""
 
 DAY_MS = 86_400_000
@@ -127,7 +127,7 @@ def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_
 def mark_of_tombstones(tombstones: Iterable[str]) -> str:
     """Return a digest that distinguishes sets of tombstones without clocks; "" for no tombstone."""
     names = sorted(tombstones)
-    return sha256("\n".join(names).encode())[:_MARK] if names else ""
+    return sha256("\n".join(names).encode())[:_MARK_DIGITS] if names else ""
 
 
 def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:

@@ -34,7 +34,7 @@ from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
 
-_NEVER = 2**52
+_KEEP_ALL_MS = 2**52
 """Milliseconds of a hot window that trims nothing."""
 
 
@@ -240,7 +240,7 @@ class Sealer:
             owned.lease.epoch,
             end.entry,
             end.n,
-            min(hot, _NEVER),
+            min(hot, _KEEP_ALL_MS),
             known=known,
         )
         sealed = scripts.run(self._context.redis, call)

@@ -47,7 +47,7 @@ from redis import Redis
 from memorybus_workers.jobs.prefetch import render
 from memorybus_workers.jobs.requests import answer_request, parse_request
 
-MOST = 2_000
+MAX_PAGE_ITEMS = 2_000
 """The most pairs or memories of a page, and the most events of one question."""
 
 _MOST_BYTES = 1 << 18
@@ -132,7 +132,7 @@ class InspectionRunner:
             page.append((key, digest))
             size += len(key) + len(digest)
             spent = size > _MOST_BYTES or self._clock.monotonic() > until
-            if spent or len(page) >= MOST:
+            if spent or len(page) >= MAX_PAGE_ITEMS:
                 return DigestPage(pairs=tuple(page), more=True)
         return DigestPage(pairs=tuple(page))
 
@@ -143,7 +143,7 @@ class InspectionRunner:
             return KnownEvents(given=False)
         handles = bind(provider).handles
         there, missing, tried = 0, list[str](), 0
-        for one in sent[:MOST]:
+        for one in sent[:MAX_PAGE_ITEMS]:
             if self._clock.monotonic() > until:
                 break
             tried += 1
@@ -160,7 +160,7 @@ class InspectionRunner:
         if not provider.capabilities.exports:
             return KeptPage(given=False)
         page: list[dict[str, Any]] = []
-        size, most = 0, min(asked.most or MOST, MOST)
+        size, most = 0, min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(
             provider.export(_scope_of(asked.whose)),
             asked.holding,
@@ -183,7 +183,7 @@ class InspectionRunner:
         owners = provider.owners(after)
         if owners is None:
             return OwnersPage(given=False)
-        most = min(asked.most or MOST, MOST)
+        most = min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(owners, asked.holding, _names_of, until)
         page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)

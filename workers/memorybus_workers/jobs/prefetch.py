@@ -30,7 +30,7 @@ from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _log = logging.getLogger("memorybus")
 
-_ROUNDS = 5
+_MAX_ROUNDS = 5
 
 
 class SlotRequest(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class Recaller:
                 mean that there are no memories.
         """
         asked = ""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             request = self._read_request(slot, provider)
             if request is None or (request.answered and asked in ("", request.instance)):
                 return

@@ -14,7 +14,7 @@ from memorybus_workers.processes.exit_codes import MISCONFIGURED
 
 _log = logging.getLogger("memorybus")
 
-RESERVE = 2.0
+KILL_RESERVE_SECONDS = 2.0
 """Seconds after the workers' own `grace` at which they are killed."""
 
 
@@ -132,5 +132,5 @@ class SupervisedWorker:
         if process.pid not in self._asked_to_end:
             self._asked_to_end[process.pid] = now
             process.terminate()
-        elif now > self._asked_to_end[process.pid] + self._settings.grace + RESERVE:
+        elif now > self._asked_to_end[process.pid] + self._settings.grace + KILL_RESERVE_SECONDS:
             process.kill()

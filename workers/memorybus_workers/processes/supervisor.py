@@ -22,7 +22,7 @@ from memorybus_workers.processes.orderly_end import OrderlyEnd
 from memorybus_workers.processes.parent import call_when_parent_ends
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
-from memorybus_workers.processes.supervised_worker import RESERVE, SupervisedWorker
+from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
 from memorybus_workers.processes.worker_plans import (
     plan_workers,
     separate_providers,
@@ -31,13 +31,13 @@ from memorybus_workers.processes.worker_plans import (
 
 _log = logging.getLogger("memorybus")
 
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between looks at workers that run and report nothing."""
 
-_LOOK_SOON = 0.1
+_CHANGING_POLL_SECONDS = 0.1
 """Seconds between looks while a worker is about to start or to leave."""
 
-_AT_ONCE = 0.5
+_KILL_SECONDS = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
 """Good exit codes of a worker that was told to end; the second, if it had no handler yet."""
 
@@ -108,7 +108,11 @@ class Supervisor:
     def _rest(self) -> None:
         """Wait until a worker reports something, ends or is due to start, or until `stop`."""
         settled = all(worker.settled for worker in self._workers.values())
-        wait_for_any(self._running(), _LOOK if settled else _LOOK_SOON, also=(self._wakes,))
+        wait_for_any(
+            self._running(),
+            _POLL_SECONDS if settled else _CHANGING_POLL_SECONDS,
+            also=(self._wakes,),
+        )
 
     def stop(self) -> None:
         """Request the end: each worker finishes its batch, commits and releases its lanes."""
@@ -121,7 +125,7 @@ class Supervisor:
         for process in running:
             process.interrupt()
         for process in running:
-            process.end(_AT_ONCE)
+            process.end(_KILL_SECONDS)
 
     def _separate_providers(self, dangerous: set[str]) -> None:
         before, self._separated = (
@@ -162,7 +166,7 @@ class Supervisor:
         running = self._running()
         for process in running:
             process.terminate()
-        return [process.end(self._settings.grace + RESERVE) for process in running]
+        return [process.end(self._settings.grace + KILL_RESERVE_SECONDS) for process in running]
 
 
 def run_supervisor(
@@ -197,7 +201,9 @@ def run_supervisor(
         return {plan.name: worker_command(plan, providers, mark) for plan in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
-    ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
+    ending = OrderlyEnd(
+        settings, supervisor.stop, supervisor.end_at_once, reserve=KILL_RESERVE_SECONDS
+    )
     ending.install()
     if with_parent:
         call_when_parent_ends(ending.request_as_orphan)

@@ -31,10 +31,10 @@ from memorybus_workers.calls.limited_warning import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 
-EVERY = 5.0
+POLL_SECONDS = 5.0
 """Seconds between looks."""
 
-REMIND = 60.0
+REMINDER_SECONDS = 60.0
 """Seconds after which a gap that goes on growing is logged again."""
 
 
@@ -79,7 +79,7 @@ class LogWatch:
         """
         if self._clock.monotonic() < self._next:
             return
-        self._next = self._clock.monotonic() + EVERY
+        self._next = self._clock.monotonic() + POLL_SECONDS
         try:
             self._examine(redis)
         except LogError as error:
@@ -120,7 +120,7 @@ class LogWatch:
     def _keep_settled(self, now: float, views: Mapping[int, PartitionView]) -> None:
         """Keep places that have been in the log for longer than a spool keeps what it sent."""
         since, places = self._settling
-        if now - since >= self._settings.spool_keep + EVERY:
+        if now - since >= self._settings.spool_keep + POLL_SECONDS:
             self._settled = places
             self._settling = (now, {p: view.last for p, view in views.items() if view.last})
 
@@ -165,7 +165,7 @@ def _is_news(alarm: Finding, told: _LoggedAlarm | None, now: float) -> bool:
     if told is None:
         return True
     grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
-    return grown and now - told.at >= REMIND
+    return grown and now - told.at >= REMINDER_SECONDS
 
 
 def _log_alarm(alarm: Finding) -> None:

@@ -53,7 +53,7 @@ def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "retry_delay", lambda *_: LONG)
     monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: LONG)
     monkeypatch.setattr("memorybus_workers.calls.failing_events.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr(halts, "FIRST", LONG)
+    monkeypatch.setattr(halts, "FIRST_RETRY_SECONDS", LONG)
 
 
 @pytest.mark.usefixtures("endless_waits")

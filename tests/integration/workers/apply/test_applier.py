@@ -177,7 +177,7 @@ def test_a_hanging_event_is_parked_after_its_tries(
     kind: str,
 ) -> None:
     """G6, G9: a call over `call_timeout` is abandoned; after `attempts` hangs its key is parked."""
-    monkeypatch.setattr(abandoned, "LONGEST", 3)
+    monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 3)
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=2, lease=20.0, call_timeout=1.0, **recorded(kind))

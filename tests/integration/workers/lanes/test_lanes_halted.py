@@ -60,7 +60,7 @@ class Trap:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Begin unset; note when a provider instance is opened anew. Tries come soon."""
-        monkeypatch.setattr(halts_of_lanes, "FIRST", 0.05)
+        monkeypatch.setattr(halts_of_lanes, "FIRST_RETRY_SECONDS", 0.05)
         self.partition: int | None = None
         self.sprung = 0
         self.opened = 0
@@ -285,7 +285,7 @@ def test_a_halted_lane_does_not_wake_its_runner(
 
     wait_until(delayed, "its event was tried, and waits for another try")
     monkeypatch.setattr(Lane, "read", away)
-    monkeypatch.setattr("memorybus_workers.lanes.halts.FIRST", 30.0)
+    monkeypatch.setattr("memorybus_workers.lanes.halts.FIRST_RETRY_SECONDS", 30.0)
     stage.clock.advance(3.0)
     wait_until(lambda: stage.lanes.step({place}) or place in stage.lanes._halts._halts, "it halts")
     stage.lanes.applier.dirty.add(stage.lanes._lanes[place])

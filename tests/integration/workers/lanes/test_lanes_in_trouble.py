@@ -131,7 +131,7 @@ def test_a_replay_outlives_an_outage(
     flag: Path,
 ) -> None:
     """G6: a replay waits for a backend that is down, also when its instance is opened anew."""
-    monkeypatch.setattr(lane_set, "REOPEN", 2)
+    monkeypatch.setattr(lane_set, "FAILURES_BEFORE_REOPEN", 2)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, ThreadPoolExecutor() as threads:
         say(bus, "s", f"!unavailable={flag} x", "y")
@@ -319,7 +319,8 @@ def test_a_batch_above_the_window_drains_at_full_speed(
     applied: int,
 ) -> None:
     """G10: the window bounds what is held, not how soon the lane reads on."""
-    monkeypatch.setattr(lane_set, "LOOK_AT_ALL", 10.0)  # a lane that waits for it is never done
+    # A lane that waits for it is never done.
+    monkeypatch.setattr(lane_set, "FULL_LOOK_SECONDS", 10.0)
     settings = make_settings(partitions=1, window=32, batch=33, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         for number in range(640):

@@ -46,7 +46,7 @@ def test_a_home_that_was_lost_is_left_to_its_owner_for_a_while(
     claims.claim()
     assert claims.is_elsewhere(NAME)
     redis_client.delete(keys.homes)
-    for _ in range(home_claims._PATIENCE):
+    for _ in range(home_claims._LOOKS_BEFORE_CLAIM):
         claims.look()
         assert claims.is_elsewhere(NAME)
         assert homes.all() == {}
