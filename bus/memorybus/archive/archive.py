@@ -109,7 +109,7 @@ class Archive:
         """Return up to `count` sealed events after an entry, in order; none if nothing follows.
 
         An event that the plan or a tombstone leaves out, or whose content was not kept, comes as a
-        placeholder (`OMITTED`) at its position, so that the numbers stay dense.
+        placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
 
         Args:
             partition: the partition to read.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memorybus.archive.seals import ArchiverReports
     from memorybus.log.inspection import PartitionState
 
-_NOBODY = "no worker archives"
+_NO_ARCHIVER = "no worker archives"
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     working: bool = False
-    error: str = _NOBODY
+    error: str = _NO_ARCHIVER
     damaged: bool = False
     hindered: bool = False
     place: str | None = None
@@ -83,7 +83,7 @@ def _error(reports: "ArchiverReports", home: str | None) -> str:
     if reports.working or reports.error:
         return reports.error
     where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""
-    return f"{_NOBODY}{where}"
+    return f"{_NO_ARCHIVER}{where}"
 
 
 def oldest_unsealed(states: Mapping[int, "PartitionState"]) -> int | None:

@@ -20,7 +20,7 @@ from memorybus.health.monitor import (
 from memorybus.health.providers import LaneFigures
 from memorybus.health.verdict import Verdict, judge_status, unknown_verdict, unreachable_verdict
 
-KEPT = 1.0
+CACHE_SECONDS = 1.0
 """Seconds for which one reading answers all callers."""
 
 
@@ -73,7 +73,7 @@ class BusStateCache:
         with self._lock:
             if self._known is None or self._clock.monotonic() >= self._until:
                 self._known = self._read_anew()
-                self._until = self._clock.monotonic() + KEPT
+                self._until = self._clock.monotonic() + CACHE_SECONDS
             return self._known
 
     def forget(self) -> None:

@@ -9,7 +9,7 @@ from memorybus.events import Delegated, Envelope, SessionStarted, SessionSwitche
 from memorybus.lineage.identity import Identity, identity_of
 from memorybus.query.query import Query, row_of
 
-_LINKING = frozenset({"resume", "reset", "rewind"})
+_LINKING_REASONS = frozenset({"resume", "reset", "rewind"})
 """Reasons of switches whose event names an earlier session that is not the parent."""
 
 
@@ -56,5 +56,5 @@ def _edges(envelope: Envelope) -> Iterable[tuple[str, str]]:
         return
     if ref.parent:
         yield ref.parent, ref.id
-    if isinstance(event, SessionStarted | SessionSwitched) and event.reason not in _LINKING:
+    if isinstance(event, SessionStarted | SessionSwitched) and event.reason not in _LINKING_REASONS:
         yield event.parent, ref.id

@@ -30,7 +30,7 @@ JOB = "memorybus_workers.jobs.inspect.run"
 PARTITION = 0
 """The partition under whose keys the replies are written."""
 
-_WAIT = 5.0
+_QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
 
 
@@ -319,7 +319,7 @@ class InstanceInspector:
         asked = Inspection(
             id=self._make_id(), provider=provider, instance=instance, question=question
         )
-        timeout = longest_run(self._settings) + _WAIT
+        timeout = longest_run(self._settings) + _QUEUE_WAIT_SECONDS
 
         def enqueue(redis: Redis) -> AwaitedReplies:
             problem = _enqueue(redis, self._settings, asked, timeout)

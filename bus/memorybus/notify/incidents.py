@@ -14,7 +14,7 @@ from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding, Severity
 from memorybus.ids import text_digest
 
-MOST: Final = 256
+MAX_FINDINGS: Final = 256
 """How many findings are tracked at most (G10), the critical ones first."""
 
 
@@ -84,7 +84,7 @@ def update_incidents(
         now: milliseconds since the Unix epoch.
     """
     tracked = [one for one in findings if rules.severity == "warning" or one.severity == "critical"]
-    tracked = sorted(tracked, key=lambda one: one.severity)[:MOST]
+    tracked = sorted(tracked, key=lambda one: one.severity)[:MAX_FINDINGS]
     current = {_key(one): one for one in tracked}
     before = {_key(one.finding): one for one in known if not _is_over(one, rules, now)}
     present = [

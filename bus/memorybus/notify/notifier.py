@@ -30,17 +30,17 @@ from memorybus.registry.notifier_lease import NotifierLease
 
 _log = logging.getLogger("memorybus")
 
-_SELDOM: Final = 5.0
-_OFTEN: Final = 1.0
+_MAX_LOOK_SECONDS: Final = 5.0
+_MIN_LOOK_SECONDS: Final = 1.0
 """Seconds between two looks, at most and at least."""
 
-_AT_WORK: Final = 0.1
+_SENDING_POLL_SECONDS: Final = 0.1
 """Seconds between two checks of whether a notice has arrived."""
 
-_PATIENCE: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 """Seconds for which `close` waits for a notice that is being sent."""
 
-_JOIN: Final = 5.0
+_JOIN_SECONDS: Final = 5.0
 
 
 class Notifier:
@@ -62,7 +62,7 @@ class Notifier:
         self._last_error = ""
         self._next = float("-inf")
         self._ended = (False, False)
-        self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
+        self._every = min(_MAX_LOOK_SECONDS, max(_MIN_LOOK_SECONDS, settings.notify.after / 4))
         rules, sender, rng = settings.notify, sender_of(settings), new_rng()
         lease = NotifierLease(self._redis, Keys(settings.namespace), new_id())
         here = HostNote(settings.notice_path)
@@ -73,7 +73,7 @@ class Notifier:
     def pause(self) -> float:
         """Seconds until the next `poll`."""
         sending = self._bus.busy or self._host.busy
-        return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
+        return _SENDING_POLL_SECONDS if sending else max(0.0, self._next - self._clock.monotonic())
 
     def poll(self) -> None:
         """Report what is wrong, if it is time to look or a notice was sent; log errors."""
@@ -98,7 +98,7 @@ class Notifier:
         """Finish the notices that are being sent, and let another process take the task over."""
         for reporter in (self._bus, self._host):
             with suppress(RedisError, OSError):
-                reporter.close(_PATIENCE)
+                reporter.close(_CLOSE_SECONDS)
         self._redis.close()
 
     def _look_at_bus(self) -> list[Finding]:
@@ -149,7 +149,7 @@ def run_notifier(settings: Settings) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(_JOIN)
+        thread.join(_JOIN_SECONDS)
 
 
 def _run(settings: Settings, channels: Mapping[str, Channel], stop: StopSignal) -> None:

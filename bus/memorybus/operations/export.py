@@ -24,7 +24,7 @@ from memorybus.query.query import Query
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
-NAMED = 1_000
+MAX_NAMED = 1_000
 """How many events that cannot be written are named; further ones are only counted (G10)."""
 
 
@@ -37,7 +37,7 @@ class ExportResult(msgspec.Struct, kw_only=True):
         events: how many events were written.
         memories: how many memories of a provider were written.
         left_out: ids of events that a line cannot hold unchanged, with the reason: the first
-            `NAMED` of them.
+            `MAX_NAMED` of them.
         left_out_events: how many such events there are.
         unread: the parts of the history that could not be read, each with its reason.
     """
@@ -135,7 +135,7 @@ def _encode_events(
             line = writer.encode(envelope)
         except ValueError as error:
             done.left_out_events += 1
-            if len(done.left_out) < NAMED:
+            if len(done.left_out) < MAX_NAMED:
                 done.left_out[envelope.id] = str(error)
             continue
         done.events += 1

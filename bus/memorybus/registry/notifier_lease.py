@@ -11,7 +11,7 @@ from redis import Redis
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 
-LIFE: Final = 20.0
+LEASE_SECONDS: Final = 20.0
 """Seconds after which the lease expires unless its holder renews it."""
 
 
@@ -32,11 +32,11 @@ class NotifierLease:
 
     def read(self) -> bytes | None:
         """Take or renew the lease; return its note, or None if another process has the lease."""
-        return self._run(LIFE)
+        return self._run(LEASE_SECONDS)
 
     def write(self, note: bytes) -> bool:
         """Leave a note; return False, and leave none, if another process has the lease now."""
-        return self._run(LIFE, note) is not None
+        return self._run(LEASE_SECONDS, note) is not None
 
     def close(self) -> None:
         """Give it up, so that another need not wait until it expires."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import zstandard
 from memorybus.events import MemoryWritten, TurnCompleted
-from memorybus.wire.codec import PACKED, Encoder
+from memorybus.wire.codec import PACKED_MARK, Encoder
 
 from helpers.stories.samples import SAMPLES, envelope
 
@@ -27,7 +27,7 @@ def entries() -> list[bytes]:
     )
     bodies = [_PLAIN.envelope(envelope(event)) for event in (*SAMPLES, *more)]
     packed = [_PACKING.pack(body) for body in bodies]
-    return [*bodies, *(body for body in packed if body[:1] == PACKED)]
+    return [*bodies, *(body for body in packed if body[:1] == PACKED_MARK)]
 
 
 def turned(body: bytes) -> Iterator[bytes]:

@@ -11,10 +11,10 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.providers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
-from memorybus.recall.queue import LONGEST
+from memorybus.recall.queue import MAX_WAITING_JOBS
 
 SOON = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.
@@ -23,7 +23,7 @@ RQ alone would take minutes.
 """
 
 MANY = 60
-"""Sessions: few enough that none's question is too old (`LIFE`) when its turn comes."""
+"""Sessions: few enough that none's question is too old (`JOB_TTL_SECONDS`) when its turn comes."""
 
 TESTS = Path(__file__).parents[2]
 SHARED = {"rq:queues", "rq:workers"}
@@ -300,15 +300,15 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
 def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) -> None:
     """G10: more sessions than that, unanswered, leave a bounded queue, which expires by itself."""
     more = 200
-    for number in range(LONGEST + more):
+    for number in range(MAX_WAITING_JOBS + more):
         recalls.ask(f"s{number}", "walnut")
-    assert recalls.client.llen(recalls.queue_key()) == LONGEST
-    assert 0 < recalls.client.ttl(recalls.queue_key()) <= LIFE
+    assert recalls.client.llen(recalls.queue_key()) == MAX_WAITING_JOBS
+    assert 0 < recalls.client.ttl(recalls.queue_key()) <= JOB_TTL_SECONDS
     jobs = recalls.jobs()
-    assert len(jobs) == LONGEST
-    assert all(0 < recalls.client.ttl(job) <= LIFE for job in jobs)
+    assert len(jobs) == MAX_WAITING_JOBS
+    assert all(0 < recalls.client.ttl(job) <= JOB_TTL_SECONDS for job in jobs)
     (status,) = read_status(recalls.settings).jobs
-    assert (status.queued, status.skipped) == (LONGEST, more)
+    assert (status.queued, status.skipped) == (MAX_WAITING_JOBS, more)
 
 
 def test_old_requests_cost_no_call(recalls: Recalls) -> None:

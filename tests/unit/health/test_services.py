@@ -15,8 +15,8 @@ from memorybus.health.services import (
     find_untrimmed,
     findings_of,
 )
-from memorybus.recall.demand import LIFE
-from memorybus.recall.queue import LONGEST
+from memorybus.recall.demand import JOB_TTL_SECONDS
+from memorybus.recall.queue import MAX_WAITING_JOBS
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000
@@ -55,8 +55,13 @@ def with_(**changed: Any) -> JobsStatus:
         ),
         ((with_(failing=5, paused=True, error="x"),), False, "asking pauses", "backend"),
         ((with_(failing=3, error="x"),), False, "3 failed in a row, the last", "backend"),
-        ((with_(queued=LONGEST),), False, "too many recalls wait", "--jobs"),
-        ((with_(queued=1, oldest_at=iso(NOW - LIFE * 900)),), False, "wait (1)", "--jobs"),
+        ((with_(queued=MAX_WAITING_JOBS),), False, "too many recalls wait", "--jobs"),
+        (
+            (with_(queued=1, oldest_at=iso(NOW - JOB_TTL_SECONDS * 900)),),
+            False,
+            "wait (1)",
+            "--jobs",
+        ),
     ],
 )
 def test_recalls_that_fail_or_pile_up_are_told(

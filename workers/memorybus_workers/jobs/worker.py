@@ -19,7 +19,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import RecallHealth
 from memorybus.recall.queue import JOB, longest_run, rq_queue
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
@@ -210,7 +210,7 @@ class JobWorker(SimpleWorker):
         with self.connection.pipeline(transaction=False) as pipe:
             for key in self._list_keys():
                 pipe.expire(key, LIST_TTL_SECONDS)
-            pipe.expire(self._queue.key, LIFE)
+            pipe.expire(self._queue.key, JOB_TTL_SECONDS)
             pipe.execute()
 
     def _list_keys(self) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ class JobWorker(SimpleWorker):
                 with self.connection.pipeline(transaction=False) as pipe:
                     # With `xx` only an existing sign changes: the job may have ended just now.
                     self._queue.started_job_registry.add_execution(
-                        execution, pipe, ttl=self._longest + LIFE, xx=True
+                        execution, pipe, ttl=self._longest + JOB_TTL_SECONDS, xx=True
                     )
                     pipe.execute()
             except (RedisError, OSError) as error:

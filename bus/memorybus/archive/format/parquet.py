@@ -39,16 +39,16 @@ SEGMENT_BYTES = 64 << 20
 This is the hard bound; archivers call a segment full earlier.
 """
 
-_LEVEL = 3
+_ZSTD_LEVEL = 3
 """The zstd level. Level 9 saves a tenth more of real conversations, at five times the time."""
 
 UNREADABLE = "stray"
 """The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
 
-META = b"memorybus"
+METADATA_KEY = b"memorybus"
 """The key of `SegmentMetadata` in a file's metadata."""
 
-WORDS = (
+TEXT_COLUMNS = (
     "kind",
     "key",
     "session",
@@ -277,14 +277,14 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
         from pyarrow import parquet
     except ImportError as error:
         raise missing_extra_error(error) from error
-    schema = schema_of(pa).with_metadata({META: msgspec.json.encode(inside)})
+    schema = schema_of(pa).with_metadata({METADATA_KEY: msgspec.json.encode(inside)})
     target = io.BytesIO()
     writer: Any = parquet.ParquetWriter(
         target,
         schema,
         compression="zstd",
-        compression_level=_LEVEL,
-        use_dictionary=list(WORDS),
+        compression_level=_ZSTD_LEVEL,
+        use_dictionary=list(TEXT_COLUMNS),
         column_encoding=_ENCODINGS,
         write_page_checksum=True,
     )

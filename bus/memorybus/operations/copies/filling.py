@@ -23,7 +23,7 @@ from memorybus.registry.roster import worker_id
 LOOK_EVERY = 0.2
 """Seconds between two reads of a copy's progress."""
 
-_PATIENCE = 30.0
+_REDIS_WAIT_SECONDS = 30.0
 """Seconds that a command waits while Redis is away."""
 
 
@@ -139,7 +139,7 @@ def follow_progress(
         try:
             done, total, parked = _read_progress(stores, instance.name)
         except LogUnavailable:
-            if clock.monotonic() - seen_at >= _PATIENCE:
+            if clock.monotonic() - seen_at >= _REDIS_WAIT_SECONDS:
                 raise
             clock.sleep(1.0)
             continue

@@ -27,7 +27,7 @@ from memorybus.registry.lanes import LaneState
 DECISIONS = 5_000
 """How many later events of its partition are searched for operators' decisions about an event."""
 
-_BEHIND = "never tried: it waits behind a refused event of its key"
+_WAITS_BEHIND = "never tried: it waits behind a refused event of its key"
 
 ApplyOutcome = Literal["applied", "waiting", "parked", "discarded", "left out"]
 
@@ -94,7 +94,7 @@ def fate_of(seen: EventAtInstance) -> Fate:
     """Return what became of an event at an instance; pure."""
     name, lane, letter, decided = seen.instance, seen.lane, seen.letter, seen.decided
     if letter is not None:
-        why = letter.reason if letter.refused else _BEHIND
+        why = letter.reason if letter.refused else _WAITS_BEHIND
         tries = letter.attempts
         return Fate(
             instance=name, outcome="parked", why=why, tries=tries, behind=seen.parked_of_key

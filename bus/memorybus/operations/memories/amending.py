@@ -59,10 +59,10 @@ MemoryAction = Literal["correct", "delete"]
 TOOL: Final = "memory_correct"
 """The tool that corrects a fact, as the providers of facts call it."""
 
-_LONGEST = 10_000
+_MAX_TEXT_CHARS = 10_000
 """How many characters a corrected text may have."""
 
-_LONGEST_OLD = 2_000
+_MAX_OLD_CHARS = 2_000
 """The most characters of a memory that has no name, so that the tool finds it by its text."""
 
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
@@ -71,7 +71,7 @@ _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "
 _PAGE = 2_000
 """How many memories are requested at once."""
 
-_NOW_MS = 5_000
+_ARRIVAL_MS = 5_000
 """Most events enter the log within so many milliseconds of their time; the search begins there."""
 
 _SKEW_MS = 1_000
@@ -241,7 +241,7 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
                 if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
                     return one
             after, n = page[-1].position.entry, page[-1].position.n
-            if parse_entry_id(after)[0] > memory.at + _NOW_MS:
+            if parse_entry_id(after)[0] > memory.at + _ARRIVAL_MS:
                 break
     return None
 
@@ -330,8 +330,8 @@ def draft_events(
 
 
 def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
-    if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
-        raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
+    if action == "correct" and not 0 < len(content.strip()) <= _MAX_TEXT_CHARS:
+        raise CannotAmend(f"say what is right, in 1 to {_MAX_TEXT_CHARS} characters")
     if memory.former:
         raise CannotAmend(
             "it does not hold any more: its provider keeps what the entry said before; only "
@@ -378,7 +378,7 @@ def _draft_retraction(brought: Envelope) -> DraftEvent:
 
 def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
     """Return the call that corrects a memory at one provider, naming it by its name or text."""
-    if not memory.name and len(memory.text) > _LONGEST_OLD:
+    if not memory.name and len(memory.text) > _MAX_OLD_CHARS:
         raise CannotAmend("it is too long to be put right by its text: take it back")
     old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
     return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})

@@ -12,10 +12,10 @@ import msgspec
 
 from memorybus.jobs.inspect import InstanceInspector
 
-TOGETHER = 50
+KEYS_PER_REQUEST = 50
 """How many keys are read again with one request."""
 
-NAMED = 20
+MAX_NAMED = 20
 """How many differing keys are named; all are counted."""
 
 Pair = tuple[str, str]
@@ -89,7 +89,7 @@ def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, D
 
 def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
     """Return the result that names the first of the differing keys; pure."""
-    first = sorted(differing.items())[:NAMED]
+    first = sorted(differing.items())[:MAX_NAMED]
     return ComparisonResult(keys, len(differing), tuple(Difference(key, how) for key, how in first))
 
 
@@ -156,10 +156,10 @@ class Comparison:
         """
         found: DifferingKeys = {}
         keys = sorted(differing)
-        for at in range(0, len(keys), TOGETHER):
-            if len(found) > NAMED:
+        for at in range(0, len(keys), KEYS_PER_REQUEST):
+            if len(found) > MAX_NAMED:
                 return found | {key: differing[key] for key in keys[at:]}
-            some = keys[at : at + TOGETHER]
+            some = keys[at : at + KEYS_PER_REQUEST]
             found |= differing_keys(
                 self.digests_of(self.first, some), self.digests_of(self.second, some)
             )

@@ -10,7 +10,7 @@ from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import GONE, published_event
+from memorybus.dead_letters.events import EVENT_GONE, published_event
 from memorybus.dead_letters.records import UNREADABLE, Amendment, LetterBox, StoredLetter
 from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.errors import LeaseLost, Unavailable
@@ -384,7 +384,7 @@ def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
     scene.ask("retry", keys=(A,))
     scene.work()
     first = scene.letters()[0].letter
-    assert first.reason == GONE
+    assert first.reason == EVENT_GONE
     scene.ask("discard", entries=(first.entry,))
     scene.work()
     assert scene.backend.applied == ["a2"]

@@ -20,7 +20,7 @@ from memorybus.text.cleaning import check_id
 AGENTS = frozenset(("assistant", "agent", "ai"))
 """Names of speakers that count as agents in sources without roles."""
 
-_APART = "\n\n"
+_MESSAGE_SEPARATOR = "\n\n"
 """Separates the messages of one side of a turn."""
 
 
@@ -215,4 +215,4 @@ def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
 
 
 def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:
-    return _APART.join(one.text for one in messages if one.speaker == speaker)
+    return _MESSAGE_SEPARATOR.join(one.text for one in messages if one.speaker == speaker)

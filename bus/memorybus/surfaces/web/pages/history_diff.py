@@ -13,7 +13,7 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
 from memorybus.surfaces.web.page import Page, PageRequest
 
-_LONGEST = 2_000
+_MAX_QUESTION_CHARS = 2_000
 """The most characters of a question."""
 
 
@@ -24,7 +24,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         ConfigError: the provider or one of the instances is unknown.
         LogUnavailable: Redis is away.
     """
-    provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
+    provider, query = request.path["name"], request.query.get("q", "")[:_MAX_QUESTION_CHARS]
     with Stores(request.settings) as stores:
         stores.check_partitions()
         view = stores.instances.read_view()
