@@ -7,10 +7,10 @@ import msgspec
 
 from memorybus_providers.embedding.embedder import Vector
 
-NEAREST = 40
+MAX_NEAREST = 40
 """How many facts nearest to a question are ranked in addition to those found by words (G10)."""
 
-HIGHEST = 0.95
+MAX_CHANCE = 0.95
 """The highest `Model.chance`, so that nothing is divided by zero if all texts are alike."""
 
 
@@ -29,7 +29,7 @@ class Model(msgspec.Struct, frozen=True):
 
     def nearness(self, cosine: float) -> float:
         """Return how near two texts are: 0 if no nearer than by chance, 1 if they are the same."""
-        chance = min(HIGHEST, self.chance)
+        chance = min(MAX_CHANCE, self.chance)
         return min(1.0, max(0.0, (cosine - chance) / (1 - chance)))
 
 

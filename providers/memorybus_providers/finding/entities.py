@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.source import MOST, FactSource
+from memorybus_providers.finding.source import MAX_FACTS, FactSource
 from memorybus_providers.language.english import BASE_FORM, FORMS
 from memorybus_providers.language.mentions import (
     RoleStatement,
@@ -27,10 +27,10 @@ from memorybus_providers.language.mentions import (
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.ranking import Fact
 
-ROLES = 4
+MAX_ROLES = 4
 """The most roles of a question that are looked up (G10)."""
 
-FEW = 20
+MAX_FACTS_PER_ROLE = 20
 """The most facts that are read for each of them, the newest (G10)."""
 
 EntityKind = Literal["person", "organisation", "place", "other"]
@@ -39,7 +39,7 @@ _ORGANISATIONS: Final = re.compile(
     r"\b(?:inc|ltd|llc|corp|gmbh|ag|plc|sarl|company|university|institute|school|hospital|bank|"
     r"association|foundation|agency|college|clinic|club)\b"
 )
-_PLACED = frozenset({"in", "near"})
+_PLACE_WORDS = frozenset({"in", "near"})
 _ASSISTANTS = frozenset({"assistant", "delegation"})
 _PEOPLE = """
     mother father mom mum dad parent sister brother sibling son daughter child kid baby wife husband
@@ -111,12 +111,14 @@ class Entities:
 
         "When is my sister's birthday?" is also a question about Ana, if somebody said that she is.
         """
-        said = roles_in(question)[:ROLES]
-        known = [name for role in said if (name := self.holder_of_role(role, scope, FEW))]
+        said = roles_in(question)[:MAX_ROLES]
+        known = [
+            name for role in said if (name := self.holder_of_role(role, scope, MAX_FACTS_PER_ROLE))
+        ]
         return " ".join(dict.fromkeys((question, *known)))
 
     def holder_of_role(
-        self, role: tuple[str, str], scope: RecallScope, most: int = MOST
+        self, role: tuple[str, str], scope: RecallScope, most: int = MAX_FACTS
     ) -> str | None:
         """Return who has a role (see `mentions.parse_role`), according to the newest statement.
 
@@ -212,4 +214,4 @@ def _kind_of(
         return "person"
     if any(_ORGANISATIONS.search(folded(mention.name)) for mention in seen):
         return "organisation"
-    return "place" if any(mention.before in _PLACED for mention in seen) else "other"
+    return "place" if any(mention.before in _PLACE_WORDS for mention in seen) else "other"

@@ -15,20 +15,20 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-LATEST: Final = (1 << 63) - 1
+LATEST_STORABLE: Final = (1 << 63) - 1
 """The latest time that a database can store."""
 
-MOST = 500
+MAX_FACTS = 500
 """The most facts of one list, the newest (G10)."""
 
-KEPT = 100
+MAX_KEPT = 100
 """The most kept facts that are read if nothing is asked, the newest (G10)."""
 
-SAID = 10
-SESSIONS = 3
+MAX_SAID = 10
+MAX_SESSIONS = 3
 """The most utterances of people that are read then, of the most sessions, the newest (G10)."""
 
-RECENT = 500
+MAX_RECENT_SESSIONS = 500
 """The most sessions among which these are chosen, the last ones (G10)."""
 
 
@@ -44,12 +44,12 @@ class View(msgspec.Struct, frozen=True):
 
     scope: RecallScope
     about: str = ""
-    known_by: int = LATEST
+    known_by: int = LATEST_STORABLE
 
     @property
     def narrowed(self) -> bool:
         """Whether it sees less than all facts of the scope."""
-        return bool(self.about) or self.known_by != LATEST
+        return bool(self.about) or self.known_by != LATEST_STORABLE
 
 
 class Extent(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 class FactSource(Protocol):
-    """Reads facts. A list has at most `MOST` facts, the newest first, unless a method differs."""
+    """Reads facts. A list has at most `MAX_FACTS`, the newest first, unless a method differs."""
 
     # -- what a search is made of -------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class FactSource(Protocol):
         phrases: Iterable[Sequence[str]],
         scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order.
@@ -135,7 +135,7 @@ class FactSource(Protocol):
         ...
 
     def essentials(self, view: View) -> Iterable[Fact]:
-        """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`.
+        """Return the newest kept facts, and what people said last (`MAX_KEPT`, `MAX_SAID`).
 
         A session is as new as a person's newest utterance in it, whenever that came to the store.
         """

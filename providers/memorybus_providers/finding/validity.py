@@ -8,7 +8,7 @@ difference (G8), and a fact that was taken back no longer counts.
 from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.source import LATEST, FactSource
+from memorybus_providers.finding.source import LATEST_STORABLE, FactSource
 from memorybus_providers.language.mentions import words
 from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
@@ -24,13 +24,13 @@ from memorybus_providers.truth.succession import (
     successions_by_wording,
 )
 
-LOOKED_AT = 15
+MAX_EXAMINED = 15
 """The most found facts, the best ones, for which replacements are looked up (G10)."""
 
-SLOTS = 3
+MAX_SLOTS = 3
 """The most slots of these facts for which newer statements are looked up (G10)."""
 
-RIVALS = 100
+MAX_RIVALS = 100
 """The most facts that are read for these slots, the newest (G10)."""
 
 
@@ -51,7 +51,7 @@ class FactValidity:
             scope: whose facts.
             as_of: the time for which it is asked what was true, milliseconds; None for now.
         """
-        best = [one.fact for one in found[:LOOKED_AT]]
+        best = [one.fact for one in found[:MAX_EXAMINED]]
         if not best:
             return []
         made = statements(best)
@@ -60,7 +60,7 @@ class FactValidity:
             *successions_by_wording(best),
             *successions_by_claims([*made, *statements(others)]),
         ]
-        known_by = LATEST if as_of is None else as_of
+        known_by = LATEST_STORABLE if as_of is None else as_of
         successions += self._corrections_of(best, scope, known_by)
         successions += self._replacements_of(best, scope, known_by)
         return apply_successions(found, successions) if successions else list(found)
@@ -83,7 +83,7 @@ class FactValidity:
 
     def rivals(self, statement: str, scope: RecallScope) -> list[Fact]:
         """Return the facts that contradict a statement, the newest first."""
-        asked = claims(statement, kept=True)[:SLOTS]
+        asked = claims(statement, kept=True)[:MAX_SLOTS]
         said = self._source.facts_holding(_phrases(asked), scope)
         kept = self._source.kept_facts("", scope)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
@@ -92,10 +92,10 @@ class FactValidity:
         self, made: Iterable[Statement], scope: RecallScope, as_of: int | None
     ) -> list[Fact]:
         """Return facts that may fill the slots that some statements fill."""
-        asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
+        asked = list({one.claim.fills: one.claim for one in made}.values())[:MAX_SLOTS]
         if not asked:
             return []
-        return self._source.facts_holding(_phrases(asked), scope, most=RIVALS, as_of=as_of)
+        return self._source.facts_holding(_phrases(asked), scope, most=MAX_RIVALS, as_of=as_of)
 
     def _corrections_of(
         self, best: Iterable[Fact], scope: RecallScope, known_by: int

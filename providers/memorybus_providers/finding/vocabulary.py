@@ -12,7 +12,7 @@ from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.languages import LATIN, form_stems, is_stop_word, stems_of
 from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
-    LAST,
+    LAST_CHARACTER,
     MAX_UNKNOWN,
     TokenSpan,
     is_near,
@@ -24,7 +24,7 @@ from memorybus_providers.language.words import MARK, split_token
 MAX_TOKENS = 20_000
 """The most tokens that are read for one question (G10)."""
 
-_SHORTEST = 3
+_MIN_SHARED_CHARS = 3
 """Forms of a word share at least this many first characters; a shorter stem has no other forms."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
@@ -146,12 +146,16 @@ def _may_be_meant(token: str, other: str) -> bool:
 
 def _token_ranges(term: Term) -> list[TokenSpan]:
     """Return where the forms of a term may stand; no two of them overlap."""
-    begins = {kin[: max(_SHORTEST, len(kin) - 1)] for kin in term.kin if len(kin) >= _SHORTEST}
+    begins = {
+        kin[: max(_MIN_SHARED_CHARS, len(kin) - 1)]
+        for kin in term.kin
+        if len(kin) >= _MIN_SHARED_CHARS
+    }
     widest = {
         one for one in begins if not any(one != two and one.startswith(two) for two in begins)
     }
     words = {split_token(form)[0] or form for form in term.forms}
     alone = {word for word in words if not word.startswith(tuple(widest))}
-    return [(one, one + LAST) for one in sorted(widest)] + [
+    return [(one, one + LAST_CHARACTER) for one in sorted(widest)] + [
         (word, word + _AFTER_MARK) for word in sorted(alone)
     ]

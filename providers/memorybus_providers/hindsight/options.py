@@ -10,7 +10,7 @@ Budget = Literal["low", "mid", "high"]
 
 _BUDGETS: Final = ("low", "mid", "high")
 
-_MOST_TURNS = 1_000
+_MAX_TURNS = 1_000
 
 
 class HindsightOptions(
@@ -37,7 +37,7 @@ class HindsightOptions(
         positive = min(self.recall_tokens, self.reflect_tokens) >= 1
         return {
             **own_options.ServerOptions.rules(self),
-            "turns_per_document must be 1 to 1000": 1 <= turns <= _MOST_TURNS,
+            "turns_per_document must be 1 to 1000": 1 <= turns <= _MAX_TURNS,
             exclusive: not (self.queued and turns > 1),
             "recall_tokens and reflect_tokens must be positive": positive,
         }

@@ -19,10 +19,10 @@ from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMe
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
 
-_SLICE = 500
+_FACTS_PER_TRANSACTION = 500
 """Facts that are erased in one transaction."""
 
-_PAGES = 1_000
+_PAGES_PER_TRANSACTION = 1_000
 """Pages of the index that are merged in one transaction."""
 
 _SAID = """
@@ -37,7 +37,7 @@ delete from tool_results where event_id in (
     union all select event_id from corrections where scope = :scope
 )
 """
-_REST: Final = (
+_DELETE_OTHERS: Final = (
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
     "delete from judgements where scope = :scope",
@@ -83,13 +83,13 @@ _OWNERS = """
 select agent, user, workspace, facts from scopes
 where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
 """
-_FIRST = ("", "", "")
+_BEFORE_ALL_OWNERS = ("", "", "")
 """No agent has an empty name, so every owner sorts after this one."""
 
 
 def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
     """Yield each scope after `after`, with the number of its facts."""
-    for row in db.execute(_OWNERS, after or _FIRST):
+    for row in db.execute(_OWNERS, after or _BEFORE_ALL_OWNERS):
         yield MemoryOwner(*row)
 
 
@@ -141,15 +141,15 @@ class SqliteErasure:
                 self._db.execute(_RESULTS, {"scope": row})
                 count = self._erase_slice(row)
                 erased += count
-                last = count < _SLICE
-                for statement in _REST if last else ():
+                last = count < _FACTS_PER_TRANSACTION
+                for statement in _DELETE_OTHERS if last else ():
                     self._db.execute(statement, {"scope": row})
         return erased
 
     def _erase_slice(self, row: int) -> int:
         erased = 0
         for query in (_SAID, _KEPT):
-            given = {"scope": row, "most": _SLICE - erased}
+            given = {"scope": row, "most": _FACTS_PER_TRANSACTION - erased}
             ids = self._db.execute(query, given).fetchall()
             self._db.executemany("delete from facts where id = ?", ids)
             erased += len(ids)
@@ -157,7 +157,8 @@ class SqliteErasure:
 
     def _merge_index(self) -> None:
         """Merge all segments of the full-text index into one, without marks of removed rows."""
-        pages = -_PAGES  # a negative number begins the merge, positive ones continue it
+        # A negative number begins the merge, positive ones continue it.
+        pages = -_PAGES_PER_TRANSACTION
         done = False
         while not done:
             with self._writing():
@@ -165,7 +166,7 @@ class SqliteErasure:
                 self._db.execute(MERGE_INDEX, (pages,))
                 # SQLite's manual: fewer than two changes mean that nothing was left to merge.
                 done = self._db.total_changes - before < 2
-            pages = _PAGES
+            pages = _PAGES_PER_TRANSACTION
 
     def _residue_text(self) -> str:
         return (

@@ -38,7 +38,7 @@ def plan_changes(event: MemoryWritten, stored: Sequence[Conclusion]) -> Changes:
     As in the agent's own files, a text is stored once. If no entry contains the old text, or
     several different ones do, none is deleted.
     """
-    wanted = list(split_text(sendable(event.content), outgoing.LONGEST))
+    wanted = list(split_text(sendable(event.content), outgoing.MAX_MESSAGE_CHARS))
     texts = {one.content for one in stored}
     old = sendable(event.old_text).strip()
     found = [one for one in stored if old and old in one.content and one.content not in wanted]

@@ -30,7 +30,7 @@ from memorybus_providers.language.time_words import (
 from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
-    SHORTEST_PART,
+    MIN_PART,
     WritingSystem,
     folded,
     identifiers,
@@ -327,7 +327,7 @@ def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iter
 
 def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
     """Return terms that find a word within compounds, and the parts of a word that is one."""
-    whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
+    whole = frozenset(MARK + stem for stem in kin if len(stem) >= MIN_PART)
     parts = tuple(sorted(part[1:] for part in parts_of([word])))
     found = []
     if whole:

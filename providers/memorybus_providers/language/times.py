@@ -29,7 +29,7 @@ from memorybus_providers.language.words import folded
 YEARS = 8
 """How many years a month without a year stands for: this one and those before."""
 
-READ = 1_000
+MAX_READ_CHARS = 1_000
 """The most characters of a question in which times are read (G10)."""
 
 MOST_TIMES = 4
@@ -92,10 +92,10 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
         languages: the languages of which it may be.
         zone: the time zone in which days begin.
     """
-    if not _may_name_a_time(text[:READ]):
+    if not _may_name_a_time(text[:MAX_READ_CHARS]):
         return NamedTimes(rest=text)
     today = _day_of(now, zone)
-    head = unicodedata.normalize("NFC", text[:READ])
+    head = unicodedata.normalize("NFC", text[:MAX_READ_CHARS])
     pieces = _PIECE.findall(head)
     plain = [_plain(piece) for piece in pieces]
     found = list(_expressions("".join(plain), today, languages))[:MOST_TIMES]
@@ -107,7 +107,7 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
         tuple(dict.fromkeys(_in_zone(period, zone) for one in read for period in one.periods)),
         frozenset(one.month for one in read if one.month is not None),
         frozenset(one.year for one in read if one.year is not None),
-        rest + text[READ:],
+        rest + text[MAX_READ_CHARS:],
     )
 
 

@@ -20,30 +20,30 @@ from memorybus.ids import derived_id, text_digest
 PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"
 """The pattern of a name."""
 
-_MARK = 4
-_EVENT = 5
-_KEPT = 14
+_MARK_CHARS = 4
+_EVENT_BYTES = 5
+_KEPT_CHARS = 14
 
 
 def mark_of_session(session: str) -> str:
     """Return the digits that stand for a session in the names of what was said in it."""
-    return text_digest(clean(session))[:_MARK]
+    return text_digest(clean(session))[:_MARK_CHARS]
 
 
 def name_of_said(mark: str, event_id: bytes, piece: int) -> str:
     """Return the name of something said: the piece `piece` of an event, from 0."""
-    return f"{mark}{event_id[-_EVENT:].hex()}-{piece}"
+    return f"{mark}{event_id[-_EVENT_BYTES:].hex()}-{piece}"
 
 
 def name_of_kept(scope: Scope, kind: str, content: str) -> str:
     """Return the name of something kept."""
     owners = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
-    return derived_id(*owners, kind, content)[-_KEPT:]
+    return derived_id(*owners, kind, content)[-_KEPT_CHARS:]
 
 
 def session_mark(name: str) -> str | None:
     """Return the mark of the session in which a fact was said; None of one that was kept."""
-    return name[:_MARK] if "-" in name else None
+    return name[:_MARK_CHARS] if "-" in name else None
 
 
 # -- texts ------------------------------------------------------------------------------------

@@ -68,15 +68,17 @@ PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
     }
 )
 
-SETTLES: Final = frozenset(
+SETTLING_ADAPTERS: Final = frozenset(
     ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
 )
 """The adapters that know when a write is over. ``generic`` only waits some time, and the plugin
 ``supermemory`` keeps a session's turns in memory until the session ends."""
 
 
-_UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"
-_UNSETTLED: Final = MappingProxyType(
+_UNKNOWN_ADAPTER_NOTE: Final = (
+    "its writes count after 2 s, done or not; each try of one may leave a copy"
+)
+_UNSETTLED_NOTES: Final = MappingProxyType(
     {"supermemory": "turns that count are in its memory until the session ends"}
 )
 
@@ -88,5 +90,9 @@ def known_plugin(name: str) -> KnownPlugin:
 
 def describe_plugin(name: str, settle: str) -> str:
     """Return the note that people see about a hosted plugin."""
-    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
-    return text if settle in SETTLES else f"{text} ({_UNSETTLED.get(settle, _UNKNOWN)})"
+    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLING_ADAPTERS else 'no'}"
+    return (
+        text
+        if settle in SETTLING_ADAPTERS
+        else f"{text} ({_UNSETTLED_NOTES.get(settle, _UNKNOWN_ADAPTER_NOTE)})"
+    )

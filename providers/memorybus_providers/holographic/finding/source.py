@@ -9,8 +9,8 @@ import msgspec
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import (
-    LATEST,
-    MOST,
+    LATEST_STORABLE,
+    MAX_FACTS,
     Extent,
     View,
     fact_of,
@@ -26,8 +26,8 @@ from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-_ANCHORS = 12
-_REACHING_BACK = 90 * DAY_MS
+_MAX_ANCHORS = 12
+_MAX_REACH_BACK_MS = 90 * DAY_MS
 """The most anchors that are read for a period in a scope, and how long before the period an anchor
 may be, milliseconds (G10)."""
 
@@ -78,8 +78,8 @@ with asked as materialized (
 select period, facts.at, facts.id
 from asked cross join scopes cross join facts anchor on anchor.id in (
     select id from facts as near where near.scope = scopes.id and near.seq % {ANCHOR_EVERY} = 0
-        and near.at < high and near.at >= low - {_REACHING_BACK}
-    order by near.at desc limit {_ANCHORS}
+        and near.at < high and near.at >= low - {_MAX_REACH_BACK_MS}
+    order by near.at desc limit {_MAX_ANCHORS}
 )
 cross join facts on facts.session = anchor.session
     and facts.seq between anchor.seq and anchor.seq + {ANCHOR_EVERY - 1}
@@ -132,23 +132,24 @@ select id from (
             and at <= :known_by order by seq desc limit 1
     ) as said_at
     from (
-        select id from sessions where scope in ({SCOPES}) order by id desc limit {source.RECENT}
+        select id from sessions where scope in ({SCOPES})
+        order by id desc limit {source.MAX_RECENT_SESSIONS}
     ) recent
-) where said_at is not null order by said_at desc, id desc limit {source.SESSIONS}
+) where said_at is not null order by said_at desc, id desc limit {source.MAX_SESSIONS}
 """  # noqa: S608  constants of our own
 _ESSENTIALS = f"""
 with last_session as materialized ({_LAST_SESSIONS})
 {FACT} where facts.id in (
     select id from (
         select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
-        order by at desc limit {source.KEPT}
+        order by at desc limit {source.MAX_KEPT}
     )
     union
     select id from (
         select said.id from last_session cross join facts said on said.id in (
             select id from facts where session = last_session.id and seq is not null
-                and kind = 'user' and at <= :known_by order by seq desc limit {source.SAID}
-        ) order by said.at desc, said.id desc limit {source.SAID}
+                and kind = 'user' and at <= :known_by order by seq desc limit {source.MAX_SAID}
+        ) order by said.at desc, said.id desc limit {source.MAX_SAID}
     )
 )
 """  # noqa: S608  constants of our own
@@ -217,7 +218,7 @@ class SqliteFacts:
         phrases: Iterable[Sequence[str]],
         scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
@@ -227,7 +228,7 @@ class SqliteFacts:
             return []
         # The highest rows are usually the newest, except after a replay. To sort all matching rows
         # by their time would take too long.
-        reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
+        reach, known_by = (most, LATEST_STORABLE) if as_of is None else (-1, as_of)
         return self._facts(_HOLDING, scope, match=match, reach=reach, most=most, at=known_by)
 
     def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
@@ -270,7 +271,7 @@ class SqliteFacts:
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     def _facts(self, query: str, scope: RecallScope, **given: str | int) -> list[Fact]:
-        rows = self._db.execute(query, {**limits_of(scope), "most": MOST, **given})
+        rows = self._db.execute(query, {**limits_of(scope), "most": MAX_FACTS, **given})
         return [fact_of(*row) for row in rows]
 
 

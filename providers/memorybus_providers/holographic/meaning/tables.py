@@ -14,10 +14,10 @@ import numpy as np
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.vectors import Model, UnembeddedFact
 
-STORED = np.float16
+STORED_TYPE = np.float16
 """How a number of a vector is stored; it is off by a thousandth at most."""
 
-_HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
+_TABLES_EXIST = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
@@ -79,16 +79,16 @@ class SqliteVectorTables:
 
     def prepare(self) -> None:
         """Make the tables if they are missing; all existing facts are queued."""
-        if self._db.execute(_HAVE).fetchone():
+        if self._db.execute(_TABLES_EXIST).fetchone():
             return
         with self._writing():
-            if not self._db.execute(_HAVE).fetchone():
+            if not self._db.execute(_TABLES_EXIST).fetchone():
                 for statement in _statements():
                     self._db.execute(statement)
 
     def model(self) -> Model | None:
         """Return the model of the vectors; None if there are none."""
-        if not self._db.execute(_HAVE).fetchone():
+        if not self._db.execute(_TABLES_EXIST).fetchone():
             return None
         row = self._db.execute(_MODEL).fetchone()
         return None if row is None else Model(*row)
@@ -114,7 +114,7 @@ class SqliteVectorTables:
                 refuses the text.
         """
         rows = [
-            (vector.astype(STORED).tobytes(), one.queue_number)
+            (vector.astype(STORED_TYPE).tobytes(), one.queue_number)
             for one, vector in zip(facts, vectors, strict=True)
         ]
         with self._writing():

@@ -9,7 +9,7 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import TRUST
 from memorybus_providers.truth.changes import FormerEntry
 
-MOST = 500
+MAX_FORMER = 500
 """The most former entries of a scope that are read, the newest (G10)."""
 
 _END = """
@@ -20,7 +20,7 @@ _FORMER: Final = f"""
 select former.id, until, successor, former.name, sessions.name, kind, at, content,
     lower(hex(event_id))
 from former join sessions on sessions.id = former.session
-where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MOST}
+where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MAX_FORMER}
 """  # noqa: S608  constants of our own
 
 

@@ -5,7 +5,13 @@ from typing import Any
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
-from memorybus_providers.finding.source import LATEST, MOST, Extent, View, newest_of_each
+from memorybus_providers.finding.source import (
+    LATEST_STORABLE,
+    MAX_FACTS,
+    Extent,
+    View,
+    newest_of_each,
+)
 from memorybus_providers.language.query import phrase_tokens
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
@@ -18,8 +24,8 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import TRUST
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-MOST_CORRECTIONS = 1_000
-MOST_FORMER = 500
+MAX_CORRECTIONS = 1_000
+MAX_FORMER = 500
 """The most corrections and former entries of a scope that are read, the newest (G10)."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
@@ -240,7 +246,7 @@ class PostgresFacts:
         phrases: Iterable[Sequence[str]],
         scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
@@ -253,7 +259,7 @@ class PostgresFacts:
             return []
         names = ("phrases", "words", "tokens", "sizes")
         columns = dict(zip(names, map(list, zip(*asked, strict=True)), strict=True))
-        reach, known_by = (most, LATEST) if as_of is None else (None, as_of)
+        reach, known_by = (most, LATEST_STORABLE) if as_of is None else (None, as_of)
         limits = {"known_by": known_by, "reach": reach, "most": most}
         marks = {"mark": MARK, "after": _AFTER_MARK}
         return self._facts(_HOLDING, scope, **columns, **limits, **marks)
@@ -280,20 +286,20 @@ class PostgresFacts:
 
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
-        most = {"kept": source.KEPT, "said": source.SAID, "sessions": source.SESSIONS}
-        limits = {"known_by": view.known_by, "recent": source.RECENT, **most}
+        most = {"kept": source.MAX_KEPT, "said": source.MAX_SAID, "sessions": source.MAX_SESSIONS}
+        limits = {"known_by": view.known_by, "recent": source.MAX_RECENT_SESSIONS, **most}
         return self._facts(_ESSENTIALS, view.scope, **limits)
 
     # -- what changed -------------------------------------------------------------------------
 
     def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
-        rows = self._db.execute(_CORRECTIONS, (self.scopes(scope), MOST_CORRECTIONS))
+        rows = self._db.execute(_CORRECTIONS, (self.scopes(scope), MAX_CORRECTIONS))
         return [Correction(fact, decode_text(old), note, at) for fact, old, note, at in rows]
 
     def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
-        rows = self._db.execute(_FORMER, (self.scopes(scope), MOST_FORMER))
+        rows = self._db.execute(_FORMER, (self.scopes(scope), MAX_FORMER))
         return [_former_entry(*row) for row in rows]
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
@@ -315,7 +321,7 @@ class PostgresFacts:
         return {"scopes": self.scopes(view.scope), "about": about, "known_by": view.known_by}
 
     def _facts(self, query: str, scope: RecallScope, **given: Any) -> list[Fact]:
-        limits = {"scopes": self.scopes(scope), "most": MOST}
+        limits = {"scopes": self.scopes(scope), "most": MAX_FACTS}
         return facts_of(self._db.execute(query, {**limits, **given}))
 
 

@@ -16,7 +16,7 @@ from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import LATIN
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.times import YEARS, Period, read_times
-from memorybus_providers.ranking.said_within import LEAST_PARTS, PARTS, in_turn, parts_of_time
+from memorybus_providers.ranking.said_within import MAX_PARTS, MIN_PARTS, in_turn, parts_of_time
 from unit.holographic.holographic_feeding import ME, MINE, add, context, feed, turn
 
 WEDNESDAY = "2026-06-17T15:30"
@@ -233,7 +233,7 @@ def test_the_parts_of_a_time_cover_it(spans: list[tuple[int, int]]) -> None:
     periods = [Period(start, start + length) for start, length in spans]
     parts = parts_of_time(periods)
 
-    assert len(parts) <= max(PARTS, LEAST_PARTS * len(periods))
+    assert len(parts) <= max(MAX_PARTS, MIN_PARTS * len(periods))
     assert sum(one.end - one.start for one in parts) == sum(length for _, length in spans)
 
 

@@ -18,9 +18,9 @@ from memorybus_providers.embedding import questions
 from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import at_length_one
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
-from memorybus_providers.embedding.vectors import HIGHEST, NEAREST, Model
+from memorybus_providers.embedding.vectors import MAX_CHANCE, MAX_NEAREST, Model
 from memorybus_providers.holographic.meaning import vector_index
-from memorybus_providers.holographic.meaning.tables import STORED, SqliteVectorTables
+from memorybus_providers.holographic.meaning.tables import STORED_TYPE, SqliteVectorTables
 from memorybus_providers.holographic.meaning.vector_index import VectorIndex
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
@@ -41,7 +41,7 @@ def db() -> Iterator[sqlite3.Connection]:
 def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> None:
     """Store a fact with a vector."""
     db.execute("insert into facts values (?, ?, '')", (fact, scope))
-    stored = vector.astype(STORED).tobytes()
+    stored = vector.astype(STORED_TYPE).tobytes()
     db.execute(
         "insert into meaning_vectors(fact, scope, vector) values (?, ?, ?)", (fact, scope, stored)
     )
@@ -77,7 +77,7 @@ def test_nearness_goes_from_chance_to_the_same(chance: float, cosines: list[floa
     assert near == sorted(near)
     assert all(0 <= one <= 1 for one in near)
     assert model.nearness(1.0) == pytest.approx(1.0)
-    assert model.nearness(min(chance, HIGHEST)) == 0
+    assert model.nearness(min(chance, MAX_CHANCE)) == 0
 
 
 def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
@@ -103,14 +103,14 @@ def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connect
     assert found(index, 1) == [2, 3]
     put(db, 1, 2, EAST)
     assert found(index, 1) == [2, 3]
-    for fact in range(10, 10 + 3 * vector_index._BLOCKS):
+    for fact in range(10, 10 + 3 * vector_index._MAX_BLOCKS):
         put(db, fact, 1, EAST)
         assert index.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
 
 
 def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scopes that were asked longest ago are forgotten, and read again (G10)."""
-    monkeypatch.setattr(vector_index, "KEPT_BYTES", 2 * EAST.nbytes)
+    monkeypatch.setattr(vector_index, "MAX_KEPT_BYTES", 2 * EAST.nbytes)
     index = VectorIndex(db)
     for scope in range(1, 6):
         put(db, scope, scope, EAST)
@@ -122,10 +122,10 @@ def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPat
 
 def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) -> None:
     """The best come first, and no more than are looked at (G10)."""
-    for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * NEAREST), start=1):
+    for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * MAX_NEAREST), start=1):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
 
-    assert found(VectorIndex(db), 1) == list(range(1, NEAREST + 1))
+    assert found(VectorIndex(db), 1) == list(range(1, MAX_NEAREST + 1))
 
 
 def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) -> None:
@@ -157,7 +157,7 @@ def test_questions_do_not_pile_up() -> None:
     vectors = questions.QuestionVectors(embed_slowly, FakeClock())
     asked = [vectors.ask(f"{n}?") for n in range(20)]
     without = [one for one in asked if one._settled.is_set()]
-    assert 20 - questions.WAITING - 1 <= len(without) < 20
+    assert 20 - questions.MAX_WAITING - 1 <= len(without) < 20
     gate.set()
     waited = [one for one in asked if one not in without]
     assert all(one.wait(30) is not None for one in waited)

@@ -26,7 +26,7 @@ from typing import Any, Final
 from .failures import CallRefused
 from .frames import CWD, MIXED, OWNER_KEY
 
-_NAME = 80
+_MAX_NAME_CHARS = 80
 """The most characters of a Honcho session's name before a mark; Honcho accepts 100."""
 
 _NOT_PLAIN = re.compile("[^A-Za-z0-9_-]")
@@ -141,7 +141,7 @@ def _honcho_session(
         name = config.resolve_session_name(cwd=cwd, session_title=title, session_id=session_id)
         own = False
     name = name or session_id
-    return name if own or not owner.get("stranger") else f"{name[:_NAME]}-{owner['mark']}"
+    return name if own or not owner.get("stranger") else f"{name[:_MAX_NAME_CHARS]}-{owner['mark']}"
 
 
 def _adapt_honcho_config(plugin: Any, config: Any, owner: SessionOwner) -> None:
