@@ -37,7 +37,7 @@ _OF_A_KEY = 4
 _ROUNDS = 12
 """Rounds that are sealed together; the log holds those that came after the last such."""
 
-_ASKED = 7
+_REQUESTS = 7
 _TRACE = "Traceback (most recent call last):\n" + '  File "provider.py", line 10, in f\n' * 15
 
 
@@ -135,7 +135,7 @@ def _search(settings: Settings, wanted: SearchRequest, limit: int) -> float:
 
 def _median(where: Address, path: str) -> float:
     found = []
-    for _ in range(_ASKED):
+    for _ in range(_REQUESTS):
         time.sleep(CACHE_SECONDS)
         found.append(_get(where, path)[0])
     return statistics.median(found)

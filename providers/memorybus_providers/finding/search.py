@@ -23,7 +23,7 @@ from memorybus_providers.language.query import Question, choose_terms, parse_que
 from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
-from memorybus_providers.ranking.evidence import NEAR
+from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 from memorybus_providers.ranking.renewal import newest_first
@@ -35,7 +35,7 @@ MAX_CANDIDATES = 80
 MAX_SAID_THEN = 40
 """The most further facts that are ranked because they were said at the time asked for (G10)."""
 
-_REACH = max(NEAR)
+_REACH = max(NEAR_WEIGHTS)
 
 _ROUNDING_FACTOR = 1 + 1e-9
 """A factor that is larger than any rounding error of the sums of rarities."""

@@ -48,7 +48,7 @@ def session_mark(name: str) -> str | None:
 
 # -- texts ------------------------------------------------------------------------------------
 
-PASSAGE = 1_200
+MAX_PASSAGE_CHARS = 1_200
 """Longer utterances are kept as passages of at most this many characters: recall gives whole
 facts, and one that fills the budget leaves no room for others."""
 
@@ -68,11 +68,11 @@ def clean(text: str) -> str:
 
 
 def passages(text: str) -> list[str]:
-    """Cut a text into verbatim pieces of at most `PASSAGE` characters; a blank text has none.
+    """Cut a text into verbatim pieces of at most `MAX_PASSAGE_CHARS`; a blank text has none.
 
     A cut falls on the last paragraph, line, sentence or word that ends in the piece's second half.
     """
-    if len(text) <= PASSAGE:
+    if len(text) <= MAX_PASSAGE_CHARS:
         return [text] if text and not text.isspace() else []
     pieces = []
     start = 0
@@ -89,11 +89,11 @@ def names_in(text: str) -> list[str]:
 
 
 def _end(text: str, start: int) -> int:
-    limit = start + PASSAGE
+    limit = start + MAX_PASSAGE_CHARS
     if limit >= len(text):
         return len(text)
     for mark in _BREAKS:
-        found = text.rfind(mark, limit - PASSAGE // 2, limit)
+        found = text.rfind(mark, limit - MAX_PASSAGE_CHARS // 2, limit)
         if found > 0:
             return found + len(mark)
     return limit

@@ -23,28 +23,28 @@ from memorybus_providers.ranking.answers import AnswerKind, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
 
-SPEAKER = 1.6
+SPEAKER_FACTOR = 1.6
 """Factor of a fact whose speaker the question names."""
 
-MONTH = 2.6
-YEAR = 1.8
+MONTH_FACTOR = 2.6
+YEAR_FACTOR = 1.8
 """Factors of a fact said in a month, or a year, that the question names, or in a shorter or longer
 period: "last week", "last year"."""
 
-DAY = 1.3
+DAY_FACTOR = 1.3
 """Further factor of a fact said on a day that the question names with its month."""
 
-PRESENT = 1.2
+PRESENT_FACTOR = 1.2
 """Factor of a fact said in a period that is not over: "today" is said in passing, too."""
 
-QUESTION = 0.9
+QUESTION_FACTOR = 0.9
 """Factor of an utterance that asks rather than tells."""
 
-KEPT = 2.0
+KEPT_FACTOR = 2.0
 """Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
 good hit inside a conversation about doubles by what is around it."""
 
-SHORTNESS = 0.1
+LENGTH_POWER = 0.1
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
 LINE_CHARS = 26
@@ -301,11 +301,11 @@ def _circumstance_factors(
     if fact.retrieved:
         factors["used"] = 1 + USE_GAIN * min(fact.retrieved, MAX_USES)
     if fact.speaker in speakers:
-        factors["speaker"] = SPEAKER
+        factors["speaker"] = SPEAKER_FACTOR
     if _names_a_time(question) and (time := _time_factor(question, fact.at)) != 1.0:
         factors["time"] = time
     if fact.place is None:
-        factors["kept"] = KEPT
+        factors["kept"] = KEPT_FACTOR
     return factors
 
 
@@ -313,8 +313,8 @@ def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
     """Return the factors for what a text looks like."""
     factors = {
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
-        _ASKS: QUESTION if asks(fact.content) else 1.0,
-        "length": (USUAL_LINE_CHARS / (LINE_CHARS + len(fact.content))) ** SHORTNESS,
+        _ASKS: QUESTION_FACTOR if asks(fact.content) else 1.0,
+        "length": (USUAL_LINE_CHARS / (LINE_CHARS + len(fact.content))) ** LENGTH_POWER,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
@@ -327,19 +327,19 @@ def _time_factor(question: Question, at: int) -> float:
     held_by = [period for period in question.periods if period.holds(at)]
     if not (question.months or question.years):
         return max((_period_factor(period, question.asked_at) for period in held_by), default=1.0)
-    day = DAY if any(period.end - period.start < 2 * DAY_MS for period in held_by) else 1.0
+    day = DAY_FACTOR if any(period.end - period.start < 2 * DAY_MS for period in held_by) else 1.0
     return day * _calendar_factor(question, at)
 
 
 def _period_factor(period: Period, now: int) -> float:
     if period.holds(now):
-        return PRESENT
-    return YEAR if period.end - period.start > _LONG_MS else MONTH
+        return PRESENT_FACTOR
+    return YEAR_FACTOR if period.end - period.start > _LONG_MS else MONTH_FACTOR
 
 
 def _calendar_factor(question: Question, at: int) -> float:
     said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, question.zone)
     if question.months:
         year_fits = not question.years or said.year in question.years
-        return MONTH if said.month in question.months and year_fits else 1.0
-    return YEAR if said.year in question.years else 1.0
+        return MONTH_FACTOR if said.month in question.months and year_fits else 1.0
+    return YEAR_FACTOR if said.year in question.years else 1.0

@@ -32,7 +32,7 @@ from redis.exceptions import RedisError
 
 from helpers.model.model_backend import IN_FLIGHT, KINDS, Backend
 
-MOST = 20.0
+JOB_SECONDS = 20.0
 """Seconds in which a job must be done: it only waits for Redis."""
 
 
@@ -158,7 +158,7 @@ class Process:
         """The run is over: unwind the thread and close the connections."""
         self._over = True
         self._go.release()
-        self._thread.join(MOST)
+        self._thread.join(JOB_SECONDS)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self._lanes is not None:
             self._lanes._shared.history.close()
@@ -198,7 +198,7 @@ class Process:
 
     def _wait(self) -> None:
         self._go.release()
-        assert self._back.acquire(timeout=MOST), f"{self.name} does not come back"
+        assert self._back.acquire(timeout=JOB_SECONDS), f"{self.name} does not come back"
         if self._error is not None:
             raise self._error
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.ranking.ranking import Fact
-from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import FormerEntry
 
 MAX_FORMER = 500
@@ -36,5 +36,5 @@ def former_entries(db: sqlite3.Connection, scope: RecallScope) -> list[FormerEnt
 
 def _entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
     name, session, kind, at, content, event = known
-    fact = Fact(-row, None, TRUST, name, session, kind, "", at, content, "", "", event)
+    fact = Fact(-row, None, INITIAL_TRUST, name, session, kind, "", at, content, "", "", event)
     return FormerEntry(fact, until, successor)

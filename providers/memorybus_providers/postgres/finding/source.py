@@ -21,7 +21,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing.places import scope_key
 from memorybus_providers.ranking.ranking import Fact
-from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
 MAX_CORRECTIONS = 1_000
@@ -332,4 +332,4 @@ def _token(token: str) -> str:
 def _former_entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
     name, session, kind, at, content, event = known
     said = (name, decode_text(session), kind, "", at, decode_text(content))
-    return FormerEntry(Fact(-row, None, TRUST, *said, "", "", event), until, successor)
+    return FormerEntry(Fact(-row, None, INITIAL_TRUST, *said, "", "", event), until, successor)

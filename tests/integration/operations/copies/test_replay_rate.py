@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.surfaces.cli.app import main
 
 RATE = 80.0
-LONG, SHORT = 140, 30
+LONG_TURNS, SHORT_TURNS = 140, 30
 
 
 def fill(settings: Settings) -> int:
@@ -23,10 +23,10 @@ def fill(settings: Settings) -> int:
         names = spread_sessions(settings, 8)
         for name in names:
             session = bus.session(name, warm=False)
-            for number in range(LONG if name == names[0] else SHORT):
+            for number in range(LONG_TURNS if name == names[0] else SHORT_TURNS):
                 session.turn_completed(f"{name} {number}", "ok", ordinal=number)
         assert bus.flush("logged", 25)
-    return LONG + 7 * SHORT
+    return LONG_TURNS + 7 * SHORT_TURNS
 
 
 @pytest.mark.timeout(120)

@@ -31,7 +31,7 @@ from memorybus_workers.calls import retry
 from memorybus_workers.lanes import halts
 from memorybus_workers.lanes.lane import Lane
 
-LONG = 3_600.0
+RETRY_SECONDS = 3_600.0
 """Seconds that no test waits for."""
 
 
@@ -50,10 +50,12 @@ def said(command: Child) -> str:
 @pytest.fixture(name="endless_waits")
 def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every wait for another try last for longer than any test."""
-    monkeypatch.setattr(retry, "retry_delay", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.failing_events.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr(halts, "FIRST_RETRY_SECONDS", LONG)
+    monkeypatch.setattr(retry, "retry_delay", lambda *_: RETRY_SECONDS)
+    monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: RETRY_SECONDS)
+    monkeypatch.setattr(
+        "memorybus_workers.calls.failing_events.retry_delay", lambda *_: RETRY_SECONDS
+    )
+    monkeypatch.setattr(halts, "FIRST_RETRY_SECONDS", RETRY_SECONDS)
 
 
 @pytest.mark.usefixtures("endless_waits")

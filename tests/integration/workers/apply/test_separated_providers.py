@@ -27,7 +27,7 @@ the rest is a busy machine's."""
 ANSWERED = 12.0
 """Seconds in which a recall is answered: one whose process is replaced meanwhile is found and asked
 again within 6, and the rest is a busy machine's."""
-LONG = 90.0
+HANGING_SECONDS = 90.0
 """Seconds in which eight calls have hung: each is tried after a longer pause, 5 s at most."""
 
 
@@ -86,7 +86,7 @@ class Traffic:
             self.go_on()
             return reached()
 
-        wait_until(looked, what, LONG)
+        wait_until(looked, what, HANGING_SECONDS)
 
     def _applied(self) -> int:
         return len(texts(home(self._settings, "good")))
@@ -137,7 +137,7 @@ def test_calls_that_hang_take_nobody_elses_lanes(
         assert [one.name for one in read_status(settings).providers] == list(NAMES)
         wait_until(lambda: len(read_status(settings).workers) == 2, "status shows both workers")
         flag.unlink()
-        wait_applied(redis_client, settings, "bad", LONG)
+        wait_applied(redis_client, settings, "bad", HANGING_SECONDS)
     said = [f"number {number}" for number in range(traffic.said)]
     assert texts(home(settings, "good")) == said  # one was applied before the next was said
     assert child.terminate() == 0, child.output()

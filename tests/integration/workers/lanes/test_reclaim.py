@@ -24,7 +24,7 @@ from memorybus.registry.reclaim import freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
-LONG: Any = {"partitions": 4, "lease": LEASE, "call_timeout": 20.0}
+LONG_LEASE: Any = {"partitions": 4, "lease": LEASE, "call_timeout": 20.0}
 AT_ONCE = LEASE / 2
 """Far below a lease that was just renewed, and far above the second or two that it takes."""
 SURE = ("transactional", "keyed")
@@ -157,7 +157,7 @@ def test_a_sibling_takes_over_long_before_the_lease_ends(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path, kind: str
 ) -> None:
     """G3, G4, G9: kill -9 of a supervised worker costs its lanes a second or two, not a lease."""
-    settings = make_settings(**LONG, **recorded(kind))
+    settings = make_settings(**LONG_LEASE, **recorded(kind))
     child, both = supervised(spawn, settings)
     wait_until(lambda: len(set(owners(redis_client, settings))) == 2, "shared out", 20)
     with MemoryBus.connect(settings) as bus:
@@ -211,7 +211,7 @@ def test_up_buries_its_worker(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G9: the worker that `memorybus up` starts after a kill does not wait for the lease either."""
-    settings = make_settings(**LONG, **recorded("Transactional"))
+    settings = make_settings(**LONG_LEASE, **recorded("Transactional"))
     child, (victim,) = start(spawn, settings, "up", "--json")
     wait_until(lambda: owners(redis_client, settings) == [victim] * 4, "it owns all", 20)
     kill(victim)
