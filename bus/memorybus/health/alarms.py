@@ -218,5 +218,5 @@ def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[F
         for partition, lane in enumerate(of_provider):
             if lane.halted:
                 where = lane_name(partition)
-                text = f"provider {name}, partition {where} stands still: {lane.halted}"
+                text = f"provider {name}, partition {where} is stopped: {lane.halted}"
                 yield Finding("lane_halted", "critical", f"{name}:{where}", text, _HALT_REMEDY)

@@ -122,7 +122,7 @@ class RebuildLock:
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} was suspended for over {FENCE_SECONDS} s, "
             f"or Redis lost its lock. It has ended without further changes, the lanes that it "
-            f"paused go on, and another command may be at work. See: memorybus rebuild ls. Then "
+            f"paused continue, and another command may be at work. See: memorybus rebuild ls. Then "
             f"run the same command again"
         )
 

@@ -199,7 +199,7 @@ class Flusher:
             except MemoryBusError as error:
                 self._back_off(error)
             except Exception as error:  # the thread must outlive any mistake (G9)
-                _log.exception("the flusher met an unexpected error; it goes on")
+                _log.exception("the flusher met an unexpected error; it continues")
                 self._back_off(error)
         for opened in (self._redis, self._asker, self._asking):
             if opened is not None:

@@ -71,7 +71,7 @@ def test_what_a_clone_sealed_is_no_leave_to_trim(
     assert run_once(clone.settings).events == 30
     before = log.logged()
     said = refused(log)
-    assert "goes on to event 80, but does not have event 51" in said
+    assert "continues to event 80, but does not have event 51" in said
     assert "memorybus archive repair --execute" in said
     assert (log.logged(), log.sealed()) == (before, 50)
     assert repaired(capsys)["entries"] == 20  # who decides that the clone's may stay

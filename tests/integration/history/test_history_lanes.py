@@ -141,7 +141,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
         path.write_bytes(whole[:100] + b"x" + whole[101:])
         quiet = msgspec.structs.replace(settings, seal_after=1e9)
         with thread_worker(quiet):
-            wait_until(lambda: halts(settings), "status tells that a lane stands still")
+            wait_until(lambda: halts(settings), "status tells that a lane is stopped")
             (alarm,) = halts(settings)
             assert alarm.subject == f"{NAME}:p00"
             assert path.name in alarm.text
@@ -153,7 +153,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
             assert redis_client.hget(keys.lane(0, NAME), "n") == b"50"
             path.write_bytes(whole)
             wait_applied(redis_client, settings, timeout=40)
-            wait_until(lambda: not halts(settings), "status tells that nothing stands still")
+            wait_until(lambda: not halts(settings), "status tells that nothing is stopped")
     assert sorted(texts(home(settings))) == sorted(text for words in said for text in words)
 
 
@@ -198,7 +198,7 @@ def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(
         newest = newest_manifest(settings, partition(settings, "s"))
         away = newest.rename(newest.with_name("away"))
         with thread_worker(never):
-            wait_until(lambda: halts(settings), "status tells that a lane stands still")
+            wait_until(lambda: halts(settings), "status tells that a lane is stopped")
             away.rename(newest)
             wait_applied(redis_client, settings, timeout=40)
     assert texts(home(settings)) == said

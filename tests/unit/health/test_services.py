@@ -124,7 +124,5 @@ def test_an_alarm_of_the_archive_hides_no_worse_finding(
     archive: ArchiveStatus, alarms: list[Severity], severities: list[str]
 ) -> None:
     """G7: why nothing is trimmed is told once, and late sealing does not make an error milder."""
-    known = [
-        Finding("archive", severity, "late", "sealing stands still", "") for severity in alarms
-    ]
+    known = [Finding("archive", severity, "late", "sealing is stopped", "") for severity in alarms]
     assert [one.severity for one in find_untrimmed(archive, known)] == severities

@@ -165,7 +165,7 @@ class ArchiverThread:
         if error and error != self._logged_error:
             _log.warning("nothing is archived: %s", error, exc_info=unknown)
         if self._logged_error and not error:
-            _log.info("archiving goes on")
+            _log.info("archiving continues")
         self._logged_error = error
 
 

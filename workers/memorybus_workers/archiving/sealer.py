@@ -153,7 +153,7 @@ class Sealer:
             raise ArchiveDamaged(
                 f"the archive lacks events {gap.first} to {gap.last} of partition "
                 f"{lane_name(owned.partition)}, which were sealed: mount it or restore its backup; "
-                f"if they are lost for good, let the rest go on with: redis-cli hset {key} "
+                f"if they are lost for good, let the rest continue with: redis-cli hset {key} "
                 f"sealed {gap.first - 1}"
             )
 
@@ -201,7 +201,7 @@ class Sealer:
         )
         segment = owned.archive.publish(owned.partition, taken, omit, judgement_of(policy, now_ms))
         if segment.first.entry != taken[0].entry:
-            raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
+            raise ArchiveTaken(f"{owned.archive.where} continues behind {taken[0].entry}")
         self._context.crash("archiver.after_publish")
         self._write_end(owned, segment.last, segment.last.entry)
         self._context.crash("archiver.after_seal")

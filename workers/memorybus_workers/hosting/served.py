@@ -158,7 +158,7 @@ class ServedInstances:
         freed = {name for name in serving & left.keys() if self._lift_pause(name, left[name])}
         for name in freed:
             _log.warning(
-                "%s goes on: a command paused it and is gone (%s)",
+                "%s continues: a command paused it and is gone (%s)",
                 name,
                 left[name].reason,
                 extra={"provider": name},

@@ -54,13 +54,13 @@ class Halts:
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
         if known is None or known.why != why:
             place = f"provider {self._provider}, {lane_name(partition)}"
-            _log.error("%s stands still: %s", place, why, exc_info=None if expected else error)
+            _log.error("%s is stopped: %s", place, why, exc_info=None if expected else error)
         self._write_reason(partition, why)
 
     def resume(self, partition: int) -> None:
         """Note that a lane's turn succeeded."""
         if self._halts.pop(partition, None) is not None:
-            _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
+            _log.info("provider %s, %s continues", self._provider, lane_name(partition))
             with contextlib.suppress(RedisError, OSError):  # the next halt writes it again
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 

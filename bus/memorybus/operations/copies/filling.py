@@ -161,7 +161,7 @@ def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
-            f"provider resume {name} --execute; then the same command goes on"
+            f"provider resume {name} --execute; then the same command continues"
         )
     return done, total, parked
 

@@ -194,8 +194,8 @@ def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> N
     left = describe_leftovers(stores, copy.name)
     if left:
         raise ConfigError(
-            f"{copy.name!r} is not empty: {left}; choose a new name, or go on with what is there "
-            f"with --force"
+            f"{copy.name!r} is not empty: {left}; choose a new name, or continue with what is "
+            f"there with --force"
         )
 
 

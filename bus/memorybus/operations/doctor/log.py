@@ -91,7 +91,7 @@ def _check_opens(log: EventLog) -> Check:
     except (MemoryBusError, OSError) as error:
         return Check(name="log", ok=False, found=str(error), fix="do as the message says")
     if foreign:
-        found = f"not ours: {', '.join(foreign)}; these partitions stand still"
+        found = f"not ours: {', '.join(foreign)}; these partitions are stopped"
         fix = "rename or delete these keys, or set another `namespace`"
         return Check(name="log", ok=False, found=found, fix=fix)
     total = sum(head.n for head in heads)

@@ -16,7 +16,7 @@ _LETTERS_PER_LANE = 3
 
 
 LaneCondition = Literal["halted", "paused", "unowned", "behind", "current"]
-"""Whether a lane stands still, is paused, has no owner, lags behind, or has applied everything."""
+"""Whether a lane is stopped, is paused, has no owner, lags behind, or has applied everything."""
 
 
 class LaneView(msgspec.Struct, frozen=True):

@@ -233,6 +233,6 @@ def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
         if clock.monotonic() >= until:
             raise LanesOwned(
                 f"lanes of {what.name} still have owners after {_LANE_WAIT_SECONDS:.0f} s; nothing "
-                f"was removed, and they go on: stop the workers, then run the command again"
+                f"was removed, and they continue: stop the workers, then run the command again"
             )
         clock.sleep(LOOK_EVERY)

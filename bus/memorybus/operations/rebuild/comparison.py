@@ -186,8 +186,8 @@ def describe_refusal(compared: ComparisonResult, provider: str, live: str, candi
     named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
     return (
         f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
-        f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
-        f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
-        f"both recall. {candidate} goes on beside it until memorybus rebuild --drop {provider} "
+        f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "
+        f"same command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows "
+        f"what both recall. {candidate} continues beside it until memorybus rebuild --drop {provider} "
         f"--execute"
     )

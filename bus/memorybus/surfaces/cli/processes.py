@@ -203,7 +203,7 @@ def _show_ready(output: Output, ready: "up.Ready") -> None:
     output.show(f"memorybus is up. Redis: {ready.redis} ({origin}), {who} {listed}")
     if ready.adopted:
         output.show(
-            f"The server ran already (pid {ready.server_pid}) and will go on when this stops."
+            f"The server ran already (pid {ready.server_pid}) and will continue when this stops."
         )
     if ready.metrics:
         output.show(f"Metrics: http://{ready.metrics}/metrics")

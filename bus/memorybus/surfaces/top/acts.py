@@ -80,11 +80,11 @@ class Acts:
         """
         match act:
             case PauseAct(name=name, paused=True):
-                plan = "Its lanes stop, recalls go on; no event is lost."
+                plan = "Its lanes stop, recalls continue; no event is lost."
                 return ActQuestion(act, f"Pause {name}?", plan)
             case PauseAct(name=name):
                 return ActQuestion(
-                    act, f"Resume {name}?", "Its lanes go on and catch up.", why=False
+                    act, f"Resume {name}?", "Its lanes continue and catch up.", why=False
                 )
             case LettersAct():
                 return self._letters_question(act)

@@ -113,7 +113,7 @@ def test_a_lane_that_stands_still_goes_on_at_once(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, "s", "one")
         assert bus.flush(timeout=25)
-        wait_until(lambda: "stands still" in repr(read_status(settings).alarms), "it is told")
+        wait_until(lambda: "is stopped" in repr(read_status(settings).alarms), "it is told")
         flag.unlink()
         ran(spawn, settings, "provider", "retry-now", NAME, "--execute")
         wait_applied(redis_client, settings)

@@ -111,14 +111,14 @@ def test_a_lane_that_fails_stands_still_alone(
         others = sorted(f"{name} {word}" for name in names[1:] for word in ("one", "two"))
         wait_until(lambda: sorted(texts(home(settings))) == others, "the other lanes go on")
         # One look: each try takes the reason away for a moment.
-        (alarm,) = wait_until(lambda: halts(settings), "status tells which lane stands still")
+        (alarm,) = wait_until(lambda: halts(settings), "status tells which lane is stopped")
         assert alarm.subject == f"{NAME}:{lane_name(trap.partition)}"
         assert BROKEN in alarm.text
         wait_until(lambda: trap.sprung >= 3, "it is tried again")
         assert trap.opened == 1, "the instance is sound"
         trap.partition = None
         wait_applied(redis_client, settings)
-        wait_until(lambda: not halts(settings), "status tells that nothing stands still")
+        wait_until(lambda: not halts(settings), "status tells that nothing is stopped")
     assert texts(home(settings)).count(f"{names[0]} one") == 1
     assert len(texts(home(settings))) == 8
 
@@ -134,7 +134,7 @@ def test_a_failure_of_what_came_back_halts_its_lane_alone(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, "one")
         say(bus, good, "two")
-        wait_until(lambda: halts(settings), "status tells that a lane stands still")
+        wait_until(lambda: halts(settings), "status tells that a lane is stopped")
         say(bus, good, "three")
         wait_until(lambda: "three" in texts(home(settings)), "the other lane goes on")
         assert trap.opened == 1
@@ -199,7 +199,7 @@ def test_a_damaged_field_of_a_lane_halts_it_alone(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, good, "one")
         wait_until(lambda: texts(home(settings)) == ["one"], "the other lane goes on")
-        wait_until(lambda: halts(settings), "status tells which stands still")
+        wait_until(lambda: halts(settings), "status tells which is stopped")
 
 
 def test_a_partition_that_cannot_be_sealed_holds_up_no_other(

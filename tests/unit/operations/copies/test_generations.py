@@ -154,7 +154,7 @@ def test_another_plan_does_not_go_on_with_it() -> None:
             check_same_request(begun, other, "drop it")
     with pytest.raises(ConfigError, match="drop it"):
         check_same_request(copy("p@1"), copy("p@2"), "drop it")
-    with pytest.raises(ConfigError, match="p@1 serves now: it cannot go on; drop it"):
+    with pytest.raises(ConfigError, match="p@1 serves now: it cannot continue; drop it"):
         check_same_request(begun, copy("p@2", asked=others[-1]), "drop it")
 
 

@@ -149,8 +149,8 @@ def test_a_plan_counts_what_its_action_does():
     }
     assert heads == {
         "retry": ["retried"],
-        "discard": ["discarded", "then tried", "go on waiting"],
-        "edit": ["edited", "then tried", "go on waiting"],
+        "discard": ["discarded", "then tried", "still waiting"],
+        "edit": ["edited", "then tried", "still waiting"],
     }
 
 

@@ -68,8 +68,8 @@ def run_verify(
     """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
     A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
-    for a moment, so that both are compared at the same position; recalls go on. A provider without
-    a digest is asked for events by their ids, if it supports that.
+    for a moment, so that both are compared at the same position; recalls continue. A provider
+    without a digest is asked for events by their ids, if it supports that.
 
     For example:
 
