@@ -188,6 +188,6 @@ def describe_refusal(compared: ComparisonResult, provider: str, live: str, candi
         f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
         f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "
         f"same command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows "
-        f"what both recall. {candidate} continues beside it until memorybus rebuild --drop {provider} "
-        f"--execute"
+        f"what both recall. {candidate} continues beside it until memorybus rebuild --drop "
+        f"{provider} --execute"
     )

@@ -104,7 +104,7 @@ def register(app: App) -> None:
 def run_recall(
     question: Annotated[str | None, Parameter(validator=check_question)] = None,
     *,
-    scope_options: ScopeOptions = NO_SCOPE_OPTIONS,
+    options: ScopeOptions = NO_SCOPE_OPTIONS,
     session: AskingSessionOption = None,
     provider: AskedProvidersOption = None,
     budget: BlockBudgetOption = None,
@@ -135,24 +135,18 @@ def run_recall(
     if (question is None) is (evaluate is None):
         output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
         return 2
-    own = (
-        scope_of(settings)
-        if session is None
-        else scope_of_session(session, scope_options, settings)
-    )
+    own = scope_of(settings) if session is None else scope_of_session(session, options, settings)
     given = settings.recall_budget if budget is None else budget
     if prompt:
         if question is None or provider or as_of:
             output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
             return 2
         return _show_prompt(
-            output, settings, question, scope_options.filter_for(own), session, given, timeout
+            output, settings, question, options.filter_for(own), session, given, timeout
         )
     known_by = None if as_of is None else parse_timestamp(as_of)
     named = split_names(provider) or None
-    ask = _Question(
-        question or "", scope_options.filter_for(own), session, named, timeout, known_by
-    )
+    ask = _Question(question or "", options.filter_for(own), session, named, timeout, known_by)
     if evaluate is not None:
         return _evaluate(output, settings, evaluate, ask, given)
     found = _recall(settings, ask, given)
