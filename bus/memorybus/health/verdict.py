@@ -14,7 +14,7 @@ State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
 
 _CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 _MAX_LINE_CHARS = 1_000
-"""The longest line, characters: findings may quote any backend."""
+"""Findings may quote any backend."""
 
 
 class Verdict(msgspec.Struct, frozen=True):

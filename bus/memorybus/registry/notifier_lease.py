@@ -12,7 +12,7 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 
 LEASE_SECONDS: Final = 20.0
-"""Seconds after which the lease expires unless its holder renews it."""
+"""The lease expires unless its holder renews it in time."""
 
 
 class NotifierLease:

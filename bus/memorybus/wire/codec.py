@@ -34,7 +34,7 @@ _MAX_PACKED_SHARE = 0.9
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
 _ZSTD_LEVEL = 1
-"""The zstd level; level 3 saves one more per cent on turns and takes a third longer."""
+"""Level 3 saves one more per cent on turns and takes a third longer."""
 
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

@@ -20,10 +20,8 @@ from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
 
 _FACTS_PER_TRANSACTION = 500
-"""Facts that are erased in one transaction."""
 
 _PAGES_PER_TRANSACTION = 1_000
-"""Pages of the index that are merged in one transaction."""
 
 _SAID = """
 select facts.id from sessions join facts on facts.session = sessions.id

@@ -18,7 +18,6 @@ from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import begin_erasure
 
 _FACTS_PER_TRANSACTION = 1_000
-"""Facts that are erased in one transaction."""
 
 _PAGE = 500
 """How many memories are fetched at a time."""

@@ -17,7 +17,6 @@ from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
 
 _MARK_DIGITS = 16
-"""How many digits a mark of tombstones has."""
 
 DAY_MS = 86_400_000
 """A row may outlive its retention by so much, or by a tenth of it: each segment is then rewritten

@@ -24,7 +24,6 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 _log = logging.getLogger("memorybus")
 
 _MIN_RENEWAL_SECONDS = 0.02
-"""The fewest seconds between two renewals."""
 
 _MAX_LEASES_PER_CALL = 100
 """The most leases that one script renews; meanwhile Redis does nothing else, for milliseconds."""

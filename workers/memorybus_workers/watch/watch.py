@@ -32,7 +32,6 @@ from memorybus_workers.calls.limited_warning import RateLimitedWarning
 _log = logging.getLogger("memorybus")
 
 POLL_SECONDS = 5.0
-"""Seconds between looks."""
 
 REMINDER_SECONDS = 60.0
 """Seconds after which a gap that goes on growing is logged again."""

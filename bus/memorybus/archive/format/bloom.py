@@ -14,7 +14,7 @@ BITS_A_WORD = 10
 """Ten bits for each word and seven hashes give one false positive in a hundred."""
 
 MAX_BYTES = 8_192
-"""Bytes; a filter of more than 6,500 words is less exact."""
+"""A filter of more than 6,500 words is less exact."""
 
 _MIN_BYTES = 8
 _UINT64_MASK = (1 << 64) - 1

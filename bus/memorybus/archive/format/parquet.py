@@ -40,7 +40,7 @@ This is the hard bound; archivers call a segment full earlier.
 """
 
 _ZSTD_LEVEL = 3
-"""The zstd level. Level 9 saves a tenth more of real conversations, at five times the time."""
+"""Level 9 saves a tenth more of real conversations, at five times the time."""
 
 UNREADABLE = "stray"
 """The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""

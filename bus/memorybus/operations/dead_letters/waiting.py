@@ -9,7 +9,6 @@ from memorybus.dead_letters.queue import DeadLetters, LaneId
 from memorybus.dead_letters.requests import LetterRequest
 
 POLL_SECONDS = 0.2
-"""Seconds between two reads."""
 
 
 class WaitResult(msgspec.Struct, frozen=True):

@@ -23,7 +23,6 @@ from memorybus.processes.child import running_child
 from memorybus.processes.commands import erase_owner, worker_command
 
 STEP_SECONDS = 20.0
-"""Seconds that each step may take."""
 
 LOOK_EVERY = 0.005
 

@@ -12,7 +12,6 @@ from memorybus.redis.keys import lane_name
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
 _LETTERS_PER_LANE = 3
-"""How many dead letters are read in each lane."""
 
 
 LaneCondition = Literal["halted", "paused", "unowned", "behind", "current"]

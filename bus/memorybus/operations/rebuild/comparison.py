@@ -13,7 +13,6 @@ import msgspec
 from memorybus.jobs.inspect import InstanceInspector
 
 KEYS_PER_REQUEST = 50
-"""How many keys are read again with one request."""
 
 MAX_NAMED = 20
 """How many differing keys are named; all are counted."""
