@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 from memorybus.config.settings import Settings
-from stage import PATIENCE, Stage, wait_for
+from stage import WAIT_SECONDS, Stage, wait_for
 from tally import Tally
 
 from providers import TALLIES
 
-_LOOK = 0.05
+_SAMPLE_SECONDS = 0.05
 """Seconds between samples: seldom enough that looking costs the watched cores nothing."""
 
 
@@ -68,12 +68,12 @@ def await_spread(stage: Stage, provider: str, workers: int) -> None:
     wait_for(
         f"{workers} workers to own {share} lanes each",
         lambda: owned(stage, provider) == (share,) * workers,
-        look=_LOOK,
+        look=_SAMPLE_SECONDS,
     )
 
 
 def watch(
-    look: Callable[[], Sample], events: int | None = None, seconds: float = PATIENCE
+    look: Callable[[], Sample], events: int | None = None, seconds: float = WAIT_SECONDS
 ) -> list[Sample]:
     """Take samples for some seconds, or until so many events are applied.
 
@@ -85,7 +85,7 @@ def watch(
     while time.monotonic() < until:
         if events is not None and samples[-1].applied >= events:
             return samples
-        time.sleep(_LOOK)
+        time.sleep(_SAMPLE_SECONDS)
         samples.append(look())
     if events is not None:
         raise TimeoutError(f"{samples[-1].applied} of {events} events after {seconds:g} s")

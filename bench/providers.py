@@ -42,7 +42,7 @@ TALLIES = "tallies"
 CALLS = "calls"
 """The file in a provider's home that holds its calls, see `Calls`."""
 
-SLOW = 0.020
+SLOW_SECONDS = 0.020
 """Seconds that a slow provider takes for a call."""
 
 ROWS = """
@@ -212,7 +212,7 @@ class SlowProvider(TallyProvider):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Wait, and count."""
-        time.sleep(SLOW)
+        time.sleep(SLOW_SECONDS)
         self._tally.hit()
 
 

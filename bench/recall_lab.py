@@ -46,11 +46,11 @@ PROVIDER = "holographic"
 COUNTED = {4: "one turn", 1: "several turns", 2: "times", 3: "open"}
 """The categories that count, in the words of the table."""
 
-UNSAID = 5
+UNSAID_CATEGORY = 5
 """The category that asks for what was never said, in words that were."""
 
 BUDGETS = (1_000, 2_000, 4_000)
-USUAL = 2_000
+USUAL_BUDGET = 2_000
 """The budget at which lengths are told."""
 
 NONE: Mapping[str, object] = MappingProxyType({})
@@ -58,7 +58,7 @@ NONE: Mapping[str, object] = MappingProxyType({})
 
 BATCH = 500
 MS = 1_000
-PATIENT = 10.0
+VECTOR_SECONDS = 10.0
 """Seconds for a question's vector: what is measured is the answer with it."""
 
 
@@ -117,7 +117,7 @@ def read(path: Path) -> Conversation:
         for qa in raw["qa"]
         if (category := qa["category"]) in COUNTED
     )
-    unsaid = tuple(qa["question"] for qa in raw["qa"] if qa["category"] == UNSAID)
+    unsaid = tuple(qa["question"] for qa in raw["qa"] if qa["category"] == UNSAID_CATEGORY)
     return Conversation(path.stem, (raw["speaker_a"], raw["speaker_b"]), said, asked, unsaid)
 
 
@@ -221,7 +221,7 @@ def shares_amid(
 
 
 def lengths(
-    provider: HolographicProvider, questions: Iterable[str], budget: int = USUAL
+    provider: HolographicProvider, questions: Iterable[str], budget: int = USUAL_BUDGET
 ) -> list[int]:
     """Return the lengths of the blocks that questions get, in characters."""
     return [len(block(asked_for(provider, one, budget), budget)) for one in questions]
@@ -267,7 +267,7 @@ def _context(event_id: str, session: str, at: int) -> HookContext:
 def embedder_options(embedder: str, model: str) -> Iterator[Mapping[str, object]]:
     """Give a provider's options; the deterministic embedder is there as long as they are needed."""
     if embedder != "deterministic":
-        waiting = {"embedder": embedder, "embedder_model": model, "embedder_wait": PATIENT}
+        waiting = {"embedder": embedder, "embedder_model": model, "embedder_wait": VECTOR_SECONDS}
         yield waiting if embedder else NONE
         return
     from helpers.services.embedding_server import embedding_server
@@ -345,7 +345,7 @@ def _p50_ms(provider: HolographicProvider, questions: Sequence[str]) -> float:
 
 def _row(name: str, columns: Mapping[int, Sequence[float]]) -> str:
     means = " ".join(f"{statistics.fmean(columns[budget]):7.3f}" for budget in BUDGETS)
-    return f"{name:13} {len(columns[USUAL]):9} {means}"
+    return f"{name:13} {len(columns[USUAL_BUDGET]):9} {means}"
 
 
 def main() -> None:

@@ -37,16 +37,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 Worker: TypeAlias = "subprocess.Popen[bytes]"
 
-PATIENCE = 120.0
+WAIT_SECONDS = 120.0
 """Seconds that anything waited for may take."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
-_LOOK = 0.005
+_POLL_SECONDS = 0.005
 
 _WORKER = (sys.executable, "-m", "memorybus_workers", "worker")
 
-_NEVER = 1e9
+_NO_SEALING_SECONDS = 1e9
 """Seconds: no worker seals the log while something else is measured."""
 
 
@@ -64,7 +64,7 @@ class Stage:
         """Start nothing yet; `find` chooses the server."""
         self._directory = tempfile.TemporaryDirectory(prefix="mb-bench-")
         self.data_dir = Path(self._directory.name)
-        settings = {"seal_after": _NEVER, **settings}
+        settings = {"seal_after": _NO_SEALING_SECONDS, **settings}
         self.settings = Settings(data_dir=self.data_dir, **settings)
         self.keys = Keys(self.settings.namespace)
         self._server = EmbeddedRedis(self.settings, find=find)
@@ -211,7 +211,7 @@ class Stage:
             p: (int(n or 0), int(at or 0)) for p, (n, at) in zip(partitions, replies, strict=True)
         }
 
-    def await_applied(self, provider: str, look: float = _LOOK) -> int:
+    def await_applied(self, provider: str, look: float = _POLL_SECONDS) -> int:
         """Wait until every lane has reached its partition's end; return the last move (ms)."""
         heads = self.heads()
         lanes: dict[int, tuple[int, int]] = {}
@@ -266,21 +266,21 @@ def _await_ready(worker: Worker) -> None:
 
 
 def _end(worker: Worker) -> None:
-    worker.wait(PATIENCE)
+    worker.wait(WAIT_SECONDS)
     if worker.stdout is not None:
         worker.stdout.close()
 
 
-def wait_for(what: str, done: Callable[[], bool], look: float = _LOOK) -> None:
+def wait_for(what: str, done: Callable[[], bool], look: float = _POLL_SECONDS) -> None:
     """Wait until something is so.
 
     Raises:
-        TimeoutError: it is not after `PATIENCE` seconds.
+        TimeoutError: it is not after `WAIT_SECONDS`.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while not done():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {PATIENCE:g} s for {what}")
+            raise TimeoutError(f"waited {WAIT_SECONDS:g} s for {what}")
         time.sleep(look)
 
 
@@ -313,7 +313,7 @@ class Agent:
         Raises:
             TimeoutError: it has not.
         """
-        if not self.bus.flush("logged", PATIENCE):
+        if not self.bus.flush("logged", WAIT_SECONDS):
             raise TimeoutError(f"the log took no events: {self.bus.problem}")
 
     def encoded(self, turn: Turn) -> bytes:

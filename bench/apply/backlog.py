@@ -32,7 +32,7 @@ COMPUTING = "bench.providers:ComputingProvider"
 _MILLION = 1_000_000
 _THOUSAND = 1_000
 _KEYS = 256
-_COMPUTED = 150_000
+_COMPUTED_EVENTS = 150_000
 """Events that the computing provider gets."""
 
 _MB = 1 << 20
@@ -84,9 +84,9 @@ def _computing(stage: Stage, number: int) -> Figures:
     name = f"busy{number}"
     settings = stage.with_providers({name: COMPUTING})
     with stage.workers(settings, 1) as (worker,):
-        samples = _watch(stage, name, Applied(settings, name), worker, _COMPUTED)
-    alone = rate(part(samples, _COMPUTED, 0.05, 0.95))
-    pair = _pair(stage, f"busy-two{number}", COMPUTING, _COMPUTED)
+        samples = _watch(stage, name, Applied(settings, name), worker, _COMPUTED_EVENTS)
+    alone = rate(part(samples, _COMPUTED_EVENTS, 0.05, 0.95))
+    pair = _pair(stage, f"busy-two{number}", COMPUTING, _COMPUTED_EVENTS)
     return {"scale_cpu_1_to_2": pair / alone, "scale_cpu_1_process_per_s": alone}
 
 

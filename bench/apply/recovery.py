@@ -23,7 +23,7 @@ from providers import CALLS
 KIND = "bench.providers:HoldProvider"
 _SHORT_LEASE = 2.0
 _SHORT_CALL = 1.5
-_LOOK = 0.002
+_POLL_SECONDS = 0.002
 
 
 def measure(size: Size) -> Figures:
@@ -62,7 +62,7 @@ def _recovery(overrides: dict[str, float], number: int) -> float:
 
 
 def _await_calls(calls: Calls, count: int) -> list[Call]:
-    wait_for(f"call {count} of the handler", lambda: len(calls.seen()) >= count, look=_LOOK)
+    wait_for(f"call {count} of the handler", lambda: len(calls.seen()) >= count, look=_POLL_SECONDS)
     return calls.seen()
 
 

@@ -15,28 +15,28 @@ from pace import Applied, Sample, await_spread, owned, rate, watch
 from stage import Stage
 
 from apply.slow import KIND
-from providers import SLOW
+from providers import SLOW_SECONDS
 
 _KEYS = 256
 _CONCURRENCY = 16
-_FEW, _MANY = 1, 4
-_SETTLING = 15.0
+_FEW_WORKERS, _MANY_WORKERS = 1, 4
+_SETTLING_SECONDS = 15.0
 """Seconds of work laid in for the time in which the lanes are shared out."""
 
 
 def measure(size: Size) -> Figures:
     """Return how many times more events four workers apply."""
-    most = _MANY * _CONCURRENCY / SLOW
+    most = _MANY_WORKERS * _CONCURRENCY / SLOW_SECONDS
     with Stage(concurrency=_CONCURRENCY) as stage:
         filler = Filler(stage, spread(stage.settings.partitions, _KEYS), scale=0.1)
-        filler.fill(round(most * (size.window + _SETTLING)))
+        filler.fill(round(most * (size.window + _SETTLING_SECONDS)))
         runs = [_run(stage, number, size.window) for number in range(size.long_runs)]
     return medians(runs) | {"scale_calls_at_once_per_worker": _CONCURRENCY}
 
 
 def _run(stage: Stage, number: int, window: float) -> Figures:
-    few, _ = _pace(stage, f"few{number}", _FEW, window)
-    many, cores = _pace(stage, f"many{number}", _MANY, window)
+    few, _ = _pace(stage, f"few{number}", _FEW_WORKERS, window)
+    many, cores = _pace(stage, f"many{number}", _MANY_WORKERS, window)
     return {
         "scale_1_to_4_workers": many / few,
         "scale_1_worker_per_s": few,

@@ -18,10 +18,10 @@ import msgspec
 from memorybus.events import Envelope
 from redis import Redis
 
-from providers import SLOW
+from providers import SLOW_SECONDS
 
 _COUNT = 500
-_OPEN = 4_000
+_MAX_UNACKNOWLEDGED = 4_000
 """Events read and not yet acknowledged."""
 
 Item = tuple[bytes, bytes]
@@ -54,7 +54,7 @@ class Lanes:
                     del self._waiting[key]
                     return
                 item = self._waiting[key].popleft()
-            time.sleep(SLOW)
+            time.sleep(SLOW_SECONDS)
             self._done.append(item)
 
     def taken_done(self) -> dict[bytes, list[bytes]]:
@@ -75,7 +75,7 @@ def drain(redis: Redis, streams: list[str], group: str, threads: int) -> tuple[i
     began = time.perf_counter()
     while done < read or not at_end:
         reply: Any = None
-        if not at_end and read - done < _OPEN:
+        if not at_end and read - done < _MAX_UNACKNOWLEDGED:
             reply = redis.xreadgroup(group, "floor", dict.fromkeys(streams, ">"), count=_COUNT)
             at_end = not reply
         for stream, entries in reply or ():

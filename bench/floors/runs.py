@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from redis.exceptions import ResponseError
-from stage import PATIENCE, Stage, environment
+from stage import WAIT_SECONDS, Stage, environment
 
 
 def floor_per_s(
@@ -64,7 +64,7 @@ def _start(
 
 
 def _result(child: "subprocess.Popen[bytes]") -> dict[str, float]:
-    said, complaint = child.communicate(timeout=PATIENCE)
+    said, complaint = child.communicate(timeout=WAIT_SECONDS)
     if child.returncode:
         raise RuntimeError(f"the floor failed: {complaint.decode()[-500:]}")
     result: dict[str, float] = json.loads(said)

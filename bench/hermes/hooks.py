@@ -19,7 +19,7 @@ INLINE = (
     "on_session_switch",
 )
 QUEUED = ("sync_turn", "queue_prefetch")
-_PAUSE = 0.005
+_PAUSE_SECONDS = 0.005
 _STATES = ("up", "stopped", "dead")
 
 
@@ -29,12 +29,12 @@ def measure(size: Any) -> dict[str, float]:
     try:
         world.worker()
         hermes = world.hermes()
-        hermes.do("storm", rounds=20, pause=_PAUSE)  # the first calls load code
+        hermes.do("storm", rounds=20, pause=_PAUSE_SECONDS)  # the first calls load code
         found: dict[str, float] = {}
         for state in _STATES:
             before = len(world.home.hooks())
             _enter(world, state)
-            hermes.do("storm", rounds=size.rounds, pause=_PAUSE)
+            hermes.do("storm", rounds=size.rounds, pause=_PAUSE_SECONDS)
             found |= _figures(state, world.home.hooks()[before:])
             if state == "stopped":
                 world.server.thaw()

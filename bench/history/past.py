@@ -16,7 +16,7 @@ from filling import Filler, spread
 from memorybus.config.settings import Settings, to_environ
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from stage import PATIENCE, Stage, environment
+from stage import WAIT_SECONDS, Stage, environment
 
 TEXTS = 997
 """Different texts: no divisor of the number of partitions, so that each partition meets all."""
@@ -84,7 +84,7 @@ def memorybus(settings: Settings, *words: str) -> str:
         env=to_environ(settings, environment()),
         capture_output=True,
         text=True,
-        timeout=10 * PATIENCE,
+        timeout=10 * WAIT_SECONDS,
         check=False,
     )
     if run.returncode:

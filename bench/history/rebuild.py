@@ -19,7 +19,7 @@ from filling import Filler, spread
 from gauge import Figures, Size, medians, p50, p99
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
-from stage import PATIENCE, Agent, Stage, environment, wait_for
+from stage import WAIT_SECONDS, Agent, Stage, environment, wait_for
 from texts import Turn, turns
 
 from history.past import KEYS, TEXTS
@@ -30,7 +30,7 @@ _FIRST_ORDINAL = 1_000_000_000
 """Those of the backlog are smaller."""
 
 _NS_PER_MS = 1_000_000
-_LEAST = 50
+_MIN_SINGLES = 50
 
 
 def measure(size: Size) -> Figures:
@@ -78,10 +78,10 @@ def _rebuild(settings: Settings) -> "subprocess.Popen[str]":
 
 def _paused_ms(child: "subprocess.Popen[str]", singles: int) -> float:
     """Return for how long nothing was applied, at the end, as the command says."""
-    said, complaint = child.communicate(timeout=PATIENCE)
+    said, complaint = child.communicate(timeout=WAIT_SECONDS)
     if child.returncode:
         raise RuntimeError(f"the rebuild failed: {(complaint or said)[-800:]}")
-    if singles < _LEAST:
+    if singles < _MIN_SINGLES:
         raise RuntimeError(f"only {singles} turns came while it ran: too few for a percentile")
     return float(json.loads(said)["paused_ms"])
 

@@ -17,7 +17,7 @@ from history.past import KEYS, TEXTS, not_sealed, sealed, segments
 
 NOOP = "bench.providers:PastProvider"
 HOLOGRAPHIC = "bench.providers:OpenedHolographic"
-_BULK = 3
+_BULK_FACTOR = 3
 """Times as many events as a drain has: taking the lanes and opening 16 files weigh little then."""
 
 _HOLOGRAPHIC_SHARE = 4
@@ -27,7 +27,7 @@ _HOLOGRAPHIC_SHARE = 4
 def measure(size: Size) -> Figures:
     """Return rates and ratios."""
     count = size.drained
-    found = _rates("noop", NOOP, _BULK * count, size.runs)
+    found = _rates("noop", NOOP, _BULK_FACTOR * count, size.runs)
     slow = _rates("holographic", HOLOGRAPHIC, count // _HOLOGRAPHIC_SHARE, size.long_runs)
     return {
         "replay_archive_over_floor": found["noop_archive_over_floor"],

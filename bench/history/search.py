@@ -18,13 +18,13 @@ from memorybus.history.history import History
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.redis.connect import connect_redis
 from pace import Applied, Sample, watch
-from stage import PATIENCE, Stage, resident
+from stage import WAIT_SECONDS, Stage, resident
 
 from history.past import TEXTS, parts, seal
 
 SESSION_EVENTS = 250
 AT_ONCE = 64
-_ASKED = 9
+_ASKED_SESSIONS = 9
 _MILLION = 1_000_000
 """Of fewer, one session costs mostly what any question costs; the bound is for these."""
 
@@ -56,7 +56,7 @@ def _fill(stage: Stage, count: int) -> list[str]:
 
 
 def _searched(stage: Stage, names: Sequence[str], count: int) -> Figures:
-    asked = names[:: max(1, len(names) // _ASKED)][:_ASKED]
+    asked = names[:: max(1, len(names) // _ASKED_SESSIONS)][:_ASKED_SESSIONS]
     one = statistics.median(_seconds(stage, Query(sessions=(name,)), 250) for name in asked)
     everything = _seconds(stage, EVERYTHING, count)
     size = "" if count >= _MILLION else f"_of_{count}"
@@ -87,7 +87,7 @@ def _replayed(stage: Stage, count: int) -> Figures:
         def look() -> Sample:
             return Sample(time.monotonic(), applied.total(), (), resident(worker.pid))
 
-        samples = watch(look, count, 10 * PATIENCE)
+        samples = watch(look, count, 10 * WAIT_SECONDS)
         peak = _peak(worker.pid)
     return {"replay_rss_peak_mb": peak, "replay_rss_events": float(count)} | {
         f"replay_{name}": value for name, value in rss_figures(samples).items()

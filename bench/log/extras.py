@@ -10,7 +10,7 @@ from gauge import Figures, Size, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.recall.operator_recall import recall_now
-from stage import PATIENCE, Agent, Stage, wait_for
+from stage import WAIT_SECONDS, Agent, Stage, wait_for
 from texts import turns
 
 _IMPORTS = 7
@@ -53,7 +53,7 @@ def outage(count: int) -> Figures:
                 agent.publish(turn)
         began = time.perf_counter()
         with MemoryBus.connect(stage.settings) as bus:
-            bus.flush("logged", PATIENCE)
+            bus.flush("logged", WAIT_SECONDS)
             spent = time.perf_counter() - began
         logged = sum(stage.heads().values())
     if logged < count:
@@ -100,7 +100,7 @@ def _everyones(bus: MemoryBus, question: str) -> None:
         session=None,
         providers=None,
         budget=bus.settings.recall_budget,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
     )
 
 

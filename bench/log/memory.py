@@ -21,7 +21,7 @@ from texts import turns
 
 LOCOMO = ROOT.parent / "shared" / "data" / "locomo"
 
-_SHORT = 0.1
+_SHORT_SCALE = 0.1
 """Texts of a tenth of the usual length: events of some 0.4 KB, where overheads weigh most."""
 
 Publish = Callable[[MemoryBus], None]
@@ -30,7 +30,7 @@ Publish = Callable[[MemoryBus], None]
 def measure(size: Size) -> Figures:
     """Return bytes per event and ratios: turns of 1.4 KB, short ones, LoCoMo if it is at hand."""
     figures = _measured(lambda bus: _publish_prose(bus, size.stored), "")
-    figures |= _measured(lambda bus: _publish_prose(bus, size.stored, _SHORT), "_short")
+    figures |= _measured(lambda bus: _publish_prose(bus, size.stored, _SHORT_SCALE), "_short")
     files = sorted(LOCOMO.glob("*.json"))
     if files:
         figures |= _measured(lambda bus: _publish_files(bus, files), "_locomo")

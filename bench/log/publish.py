@@ -15,11 +15,11 @@ from memorybus.config.settings import Settings
 from stage import Agent, Stage, can_pin
 from texts import turns
 
-PACE = 0.002
+PACE_SECONDS = 0.002
 """Seconds between paced calls."""
 
 _WARM_UP = 200
-_APART = 1_000_000
+_ORDINALS_PER_RUN = 1_000_000
 """Between the ordinals of two runs, so that no turn is published twice."""
 
 
@@ -36,7 +36,7 @@ def _run(size: Size) -> Figures:
         with MemoryBus.connect(stage.settings) as bus, MemoryBus.connect(gone) as lost:
             trial = _Trial(stage, Agent(bus), Agent(lost))
             tight = _ratios(trial.run(size.calls, 0.0), "")
-            paced = _ratios(trial.run(size.paced, PACE), "paced_")
+            paced = _ratios(trial.run(size.paced, PACE_SECONDS), "paced_")
             return tight | paced | trial.by_core(size.calls, tight["publish_p50_us"])
 
 
@@ -54,7 +54,7 @@ class _Trial:
         """Time one block of each kind; nanoseconds by kind."""
         self._seed += 1
         fresh = [
-            msgspec.structs.replace(turn, ordinal=turn.ordinal + self._seed * _APART)
+            msgspec.structs.replace(turn, ordinal=turn.ordinal + self._seed * _ORDINALS_PER_RUN)
             for turn in turns(calls, self._seed)
         ]
         bodies = [self._agent.encoded(turn) for turn in fresh]

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gauge import US, Figures, Size, medians, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from redis import Redis
-from stage import PATIENCE, Agent, Stage, environment
+from stage import WAIT_SECONDS, Agent, Stage, environment
 from texts import turns
 
 _JOBS = 500
@@ -83,7 +83,7 @@ def _work(stage: Stage) -> float:
     """Return the seconds a SimpleWorker process needs for the queue, its start-up left out."""
     command = [sys.executable, "-m", "log.rq_threads", str(stage.settings.socket_path)]
     done = subprocess.run(
-        command, env=environment(), capture_output=True, timeout=PATIENCE, check=False
+        command, env=environment(), capture_output=True, timeout=WAIT_SECONDS, check=False
     )
     if done.returncode:
         raise RuntimeError(f"RQ's worker failed: {done.stderr.decode()[-500:]}")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 from gauge import Figures, Size
-from stage import PATIENCE
+from stage import WAIT_SECONDS
 
 _SETTLE_S = 15.0
 _WINDOW_S = 60.0
@@ -69,7 +69,7 @@ def _up() -> Iterator[list[psutil.Process]]:
                 yield list({up, server, *up.children(recursive=True)})
             finally:
                 child.terminate()
-                child.wait(PATIENCE)
+                child.wait(WAIT_SECONDS)
 
 
 def _cpu_s(process: psutil.Process) -> float:

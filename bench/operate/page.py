@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
-from memorybus.health.bus_state import KEPT
+from memorybus.health.bus_state import CACHE_SECONDS
 from memorybus.health.metrics.server import Address
 from memorybus.surfaces.web import serving
 from stage import Stage, wait_for
@@ -50,7 +50,7 @@ def _measured(where: Address) -> Figures:
 
 
 def _ask(where: Address, path: str) -> float:
-    time.sleep(KEPT)
+    time.sleep(CACHE_SECONDS)
     connection = http.client.HTTPConnection(where.host, where.port)
     began = time.perf_counter()
     connection.request("GET", path, headers={"Accept": "text/html"})

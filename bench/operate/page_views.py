@@ -20,7 +20,7 @@ from history.past import TEXTS, parts, seal
 from history.search import AT_ONCE, SESSION_EVENTS
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.records import DeadLetter
-from memorybus.health.bus_state import KEPT
+from memorybus.health.bus_state import CACHE_SECONDS
 from memorybus.health.metrics.server import Address
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal
@@ -37,7 +37,7 @@ _OF_A_KEY = 4
 _ROUNDS = 12
 """Rounds that are sealed together; the log holds those that came after the last such."""
 
-_ASKED = 7
+_REQUESTS = 7
 _TRACE = "Traceback (most recent call last):\n" + '  File "provider.py", line 10, in f\n' * 15
 
 
@@ -135,8 +135,8 @@ def _search(settings: Settings, wanted: SearchRequest, limit: int) -> float:
 
 def _median(where: Address, path: str) -> float:
     found = []
-    for _ in range(_ASKED):
-        time.sleep(KEPT)
+    for _ in range(_REQUESTS):
+        time.sleep(CACHE_SECONDS)
         found.append(_get(where, path)[0])
     return statistics.median(found)
 

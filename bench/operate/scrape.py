@@ -11,7 +11,7 @@ import time
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.clock import SYSTEM
-from memorybus.health.metrics.collector import KEPT
+from memorybus.health.metrics.collector import CACHE_SECONDS
 from memorybus.health.metrics.server import Address, serve_metrics
 from memorybus_workers.processes.pulse import Pulse
 from stage import Stage
@@ -34,7 +34,7 @@ def measure(size: Size) -> Figures:
 
 
 def _measured(stage: Stage, where: Address) -> Figures:
-    time.sleep(KEPT)
+    time.sleep(CACHE_SECONDS)
     before = _redis_ms(stage)
     began = time.perf_counter()
     size = _scrape(where)

@@ -16,10 +16,10 @@ from filling import Filler, spread
 from gauge import Figures, Size, in_turns
 from stage import Stage, free_port
 
-_EVERY = 1.0
+_SCRAPE_SECONDS = 1.0
 """Seconds between scrapes."""
 
-_TIMES = 4
+_DRAIN_FACTOR = 4
 """The drain takes so many times the events of a common one: several scrapes fall into it."""
 
 _SUPERVISED = ("--processes", "1")
@@ -28,7 +28,7 @@ _SUPERVISED = ("--processes", "1")
 def measure(size: Size) -> Figures:
     """Return the ratio, and events per second of both."""
     with Stage() as stage:
-        count = _TIMES * size.drained
+        count = _DRAIN_FACTOR * size.drained
         Filler(stage, spread(stage.settings.partitions, 64)).fill(count)
         stage.settle()
         names = (f"noop{number}" for number in itertools.count())
@@ -60,7 +60,7 @@ def _scraping(port: int) -> Iterator[None]:
     over, answered = threading.Event(), [0]
 
     def scrape() -> None:
-        while not over.wait(_EVERY):
+        while not over.wait(_SCRAPE_SECONDS):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             try:
                 connection.request("GET", "/metrics")

@@ -19,10 +19,10 @@ from filling import Filler, spread
 from gauge import Figures, LeftOut, Size, in_turns
 from stage import NOTHING, Stage
 
-_TIMES = 2
+_DRAIN_FACTOR = 2
 """The drain takes so many times the events of a common one."""
 
-_SAMPLED = {"plain": None, "traced": 0.01, "untraced": 0.0}
+_SAMPLED_SHARES = {"plain": None, "traced": 0.01, "untraced": 0.0}
 """By the log's namespace: the share of traces that its agents sample; None without tracers."""
 
 _FIGURES = {"traced": "drain_with_traces", "untraced": "drain_with_traces_off"}
@@ -34,9 +34,12 @@ def measure(size: Size) -> Figures:
         import_module("opentelemetry.exporter.otlp.proto.http")
     except ImportError as error:
         raise LeftOut(f"{error}; install it: pip install 'memorybus[otel]'") from error
-    count = _TIMES * size.drained
+    count = _DRAIN_FACTOR * size.drained
     with Stage() as stage, _collecting() as collector:
-        logs = {name: _filled(stage.beside(name), share, count) for name, share in _SAMPLED.items()}
+        logs = {
+            name: _filled(stage.beside(name), share, count)
+            for name, share in _SAMPLED_SHARES.items()
+        }
         stage.settle()
         sides = {name: _drain(log, name, collector.variables, count) for name, log in logs.items()}
         rates = in_turns(sides, size.long_runs + 1)
@@ -67,7 +70,7 @@ def _traces(share: float) -> Iterator[str]:
 
 def _drain(stage: Stage, log: str, exporting: Mapping[str, str], count: int) -> Callable[[], float]:
     """Return what drains a log with a fresh instance, and returns events per second."""
-    added = NOTHING if _SAMPLED[log] is None else exporting
+    added = NOTHING if _SAMPLED_SHARES[log] is None else exporting
     names = (f"{log}{number}" for number in itertools.count())
     return lambda: count / drain_seconds(stage, next(names), NOOP, added=added)
 

@@ -23,7 +23,7 @@ from filling import Filler, spread
 from gauge import Figures, LeftOut, Size, medians
 from memorybus.embedded.binary import ServerBinary, find_server_binary, parse_version
 from pace import Applied
-from stage import PATIENCE, Stage, Worker, wait_for
+from stage import WAIT_SECONDS, Stage, Worker, wait_for
 from tally import Seen, Tally
 
 from peers.table import HERE, HOME, PEERS, Peer
@@ -31,7 +31,7 @@ from peers.table import HERE, HOME, PEERS, Peer
 _OURS = "bench.providers:TallyProvider"
 _OURS_SLOW = "bench.providers:SlowProvider"
 _KEYS = 100
-_DRAINED = 200_000
+_DRAINED_EVENTS = 200_000
 _FALLEN_SILENT = 20.0
 """Seconds without a call after which a peer's rate is that of what it did."""
 
@@ -64,7 +64,7 @@ def _server() -> ServerBinary:
 
 def _run(stage: Stage, number: int, size: Size) -> Figures:
     chosen = [peer for peer in PEERS if peer.quick or not size.quick]
-    ours = _ours(stage, f"noop{number}", _OURS, _DRAINED)
+    ours = _ours(stage, f"noop{number}", _OURS, _DRAINED_EVENTS)
     slow = _ours(stage, f"slow{number}", _OURS_SLOW, size.slow)
     noops = {p: _rate(stage, p, "noop", p.noop) for p in chosen if p.noop}
     slows = {p: _rate(stage, p, "slow", p.slow) for p in chosen if p.slow}
@@ -119,7 +119,7 @@ def _fill(peer: Peer, environment: Mapping[str, str], events: int) -> None:
         cwd=HERE,
         env=environment,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     if done.returncode:
@@ -163,7 +163,7 @@ def _kill(worker: Worker) -> None:
     """End a worker and all its children at once."""
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait(PATIENCE)
+    worker.wait(WAIT_SECONDS)
 
 
 # -- recovery ---------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class _Victim:
 
     def __init__(self, stage: Stage, peer: Peer, database: int) -> None:
         """Give it its event."""
-        directory = stage.data_dir / "peers" / f"{peer.name}-held"
+        directory = stage.data_dir / "peers" / f"{peer.name}-recovery"
         self.peer = peer
         self.calls = Calls(directory / "calls")
         self._directory = directory
@@ -197,7 +197,9 @@ class _Victim:
 
 def _recoveries(stage: Stage, patience: float) -> Figures:
     stage.redis.flushall()
-    victims = [_Victim(stage, p, n) for n, p in enumerate((p for p in PEERS if p.held), 1)]
+    victims = [
+        _Victim(stage, p, n) for n, p in enumerate((p for p in PEERS if p.timed_recovery), 1)
+    ]
     with ExitStack() as working:
         for victim in victims:
             victim.kill(working)

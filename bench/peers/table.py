@@ -22,7 +22,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
         batch: whether handlers get many events in one call.
         noop: events it works off without work; 0 for none.
         slow: events of 20 ms each; 0 for none.
-        held: whether its recovery after a kill is timed.
+        timed_recovery: whether its recovery after a kill is timed.
         quick: whether it runs in the short form, too: those that come out fastest.
     """
 
@@ -35,7 +35,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool = False
     noop: int = 0
     slow: int = 0
-    held: bool = False
+    timed_recovery: bool = False
     quick: bool = False
 
     @property
@@ -68,7 +68,9 @@ PEERS: tuple[Peer, ...] = (
         noop=30_000,
         quick=True,
     ),
-    Peer(name="faststream", script="peer_faststream.py", noop=8_000, held=True, quick=True),
+    Peer(
+        name="faststream", script="peer_faststream.py", noop=8_000, timed_recovery=True, quick=True
+    ),
     Peer(
         name="faststream 100 at once",
         script="peer_faststream.py",
@@ -82,7 +84,7 @@ PEERS: tuple[Peer, ...] = (
         worker=_TASKIQ,
         noop=6_000,
         slow=4_000,
-        held=True,
+        timed_recovery=True,
     ),
     Peer(
         name="taskiq list",
@@ -91,7 +93,7 @@ PEERS: tuple[Peer, ...] = (
         form="list",
         noop=6_000,
         slow=6_000,
-        held=True,
+        timed_recovery=True,
         quick=True,
     ),
     Peer(
@@ -99,11 +101,18 @@ PEERS: tuple[Peer, ...] = (
         script="peer_huey.py",
         worker=(*_HUEY, "-w", "1"),
         noop=6_000,
-        held=True,
+        timed_recovery=True,
         quick=True,
     ),
     Peer(name="huey 8", script="peer_huey.py", worker=(*_HUEY, "-w", "8"), slow=1_000),
-    Peer(name="docket", script="peer_docket.py", concurrency=50, noop=3_000, slow=3_000, held=True),
+    Peer(
+        name="docket",
+        script="peer_docket.py",
+        concurrency=50,
+        noop=3_000,
+        slow=3_000,
+        timed_recovery=True,
+    ),
     Peer(
         name="arq",
         script="peer_arq.py",
@@ -111,7 +120,7 @@ PEERS: tuple[Peer, ...] = (
         concurrency=100,
         noop=3_000,
         slow=3_000,
-        held=True,
+        timed_recovery=True,
     ),
     Peer(
         name="dramatiq",
@@ -119,17 +128,24 @@ PEERS: tuple[Peer, ...] = (
         worker=_DRAMATIQ,
         noop=4_000,
         slow=1_000,
-        held=True,
+        timed_recovery=True,
     ),
-    Peer(name="streaq", script="peer_streaq.py", concurrency=16, noop=3_000, slow=1_500, held=True),
+    Peer(
+        name="streaq",
+        script="peer_streaq.py",
+        concurrency=16,
+        noop=3_000,
+        slow=1_500,
+        timed_recovery=True,
+    ),
     Peer(
         name="celery 10",
         script="peer_celery.py",
         worker=(*_CELERY, "-c", "10"),
         noop=2_000,
         slow=1_000,
-        held=True,
+        timed_recovery=True,
     ),
-    Peer(name="rq", script="peer_rq.py", noop=600, slow=100, held=True),
+    Peer(name="rq", script="peer_rq.py", noop=600, slow=100, timed_recovery=True),
 )
 """Every tool at its defaults but for what its script says; forms that are slower are left out."""

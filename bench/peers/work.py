@@ -29,7 +29,7 @@ TASK = os.environ["PEER_TASK"]
 DIRECTORY = Path(os.environ["PEER_DIR"])
 CONCURRENCY = int(os.environ.get("PEER_CONCURRENCY", "1"))
 
-_SLOW = 0.020
+_SLOW_SECONDS = 0.020
 _TEXTS = 500
 
 Payload = dict[str, Any]
@@ -48,7 +48,7 @@ class Handler:
         if TASK == "hold":
             self._calls.hold_first()
         elif TASK == "slow":
-            time.sleep(_SLOW)
+            time.sleep(_SLOW_SECONDS)
         self._tally.hit()
 
     async def arun(self, payload: Payload) -> None:
@@ -57,7 +57,7 @@ class Handler:
             if self._calls.note():
                 await asyncio.sleep(3_600)
         elif TASK == "slow":
-            await asyncio.sleep(_SLOW)
+            await asyncio.sleep(_SLOW_SECONDS)
         self._tally.hit()
 
 

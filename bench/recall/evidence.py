@@ -32,7 +32,7 @@ from memorybus.text.fence import escape
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from stage import PATIENCE, ROOT, Stage
+from stage import ROOT, WAIT_SECONDS, Stage
 
 DATA = ROOT.parent / "shared" / "data" / "locomo"
 OUT = ROOT / "bench" / "out" / "recall.json"
@@ -88,7 +88,7 @@ def ingest(settings: Settings, files: Sequence[Path]) -> None:
         [*command, *map(str, files)],
         env=to_environ(settings),
         check=True,
-        timeout=PATIENCE,
+        timeout=WAIT_SECONDS,
         stdout=subprocess.DEVNULL,
     )
 
@@ -97,7 +97,7 @@ def ask(bus: MemoryBus, asked: Asked, provider: str, budget: int) -> Answer:
     """Ask one provider one question."""
     began = time.perf_counter()
     recalled = bus.recall(
-        asked.question, user=asked.user, providers=[provider], budget=budget, timeout=PATIENCE
+        asked.question, user=asked.user, providers=[provider], budget=budget, timeout=WAIT_SECONDS
     )
     spent = (time.perf_counter() - began) * 1_000
     if recalled.missing:

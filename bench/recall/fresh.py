@@ -22,7 +22,7 @@ PERSONS = 500
 PER_SECOND = 50
 _WORDS = 8
 _TEXTS = 1_000
-_WARMED = 50
+_WARMED_SESSIONS = 50
 
 
 def measure(size: Size) -> Figures:
@@ -38,7 +38,7 @@ def measure(size: Size) -> Figures:
             sessions = [bus.session(n, user=f"user-of-{n}", warm=False) for n in names]
             prompts = _prompts(size.prompts)
             wait_for("the recall process", lambda: sessions[0].prefetch(prompts[0], wait=2.0) != "")
-            _paced(sessions, prompts[:_WARMED])
+            _paced(sessions, prompts[:_WARMED_SESSIONS])
             spent, empty = _paced(sessions, prompts)
     return {
         "fresh_p50_ms": p50(spent),

@@ -19,9 +19,9 @@ from stage import Stage, can_pin, wait_for
 from texts import Prose
 
 PROMPT = "what did we say of it?"
-_AT = 1_700_000_000_000
+_AT_MS = 1_700_000_000_000
 _TTL_MS = 600_000
-_LINE = 120
+_LINE_CHARS = 120
 
 
 def measure(size: Size) -> Figures:
@@ -54,7 +54,7 @@ def _by_core(stage: Stage, session: Session, calls: int) -> Figures:
 def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
     """Store a result as a recall job does."""
     prose = Prose(random.Random(seed))
-    lines = tuple(line(prose.text(_LINE), at=_AT, speaker="Ada") for _ in range(8))
+    lines = tuple(line(prose.text(_LINE_CHARS), at=_AT_MS, speaker="Ada") for _ in range(8))
     want = scripts.request_recall(
         stage.keys, session.slot, msgspec.json.encode(RecallRequest(PROMPT)), _TTL_MS
     )

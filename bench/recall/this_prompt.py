@@ -10,7 +10,7 @@ import statistics
 
 from gauge import Figures, LeftOut, Size
 from memorybus.agent.client import MemoryBus
-from stage import PATIENCE, Stage, wait_for
+from stage import WAIT_SECONDS, Stage, wait_for
 
 from recall.evidence import DATA, Asked, ingest, questions
 
@@ -45,7 +45,9 @@ def _asked(bus: MemoryBus, chosen: list[Asked]) -> Figures:
     now = [_share(asked, sessions[asked.user].prefetch(asked.question)) for asked in chosen]
     warm = []
     for asked in chosen:
-        found = bus.recall(asked.question, user=asked.user, providers=[PROVIDER], timeout=PATIENCE)
+        found = bus.recall(
+            asked.question, user=asked.user, providers=[PROVIDER], timeout=WAIT_SECONDS
+        )
         warm.append(_share(asked, found.text))
     return {
         "this_prompt_evidence": statistics.fmean(now),

@@ -43,7 +43,7 @@ _TEXTS = 20_000
 _MILLION = 1_000_000
 """Of fewer turns the figures say of how many; the bounds are for these."""
 
-_AT = 1_700_000_000_000
+_AT_MS = 1_700_000_000_000
 
 
 _Spoken = tuple[TurnCompleted, str, int]
@@ -112,7 +112,7 @@ def fill(provider: TransactionalProvider, events: Iterator[_Spoken]) -> float:
 def _context(event_id: str, person: str, number: int) -> HookContext:
     session = f"{person}-{number // SESSION}"
     place = Position(0, "1-0", 1)
-    at = _AT + number * 60_000
+    at = _AT_MS + number * 60_000
     return HookContext(Scope(user=person), SessionRef(session, session), event_id, place, at, 5.0)
 
 

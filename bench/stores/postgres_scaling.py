@@ -24,12 +24,12 @@ from stage import Stage, wait_for
 
 from stores.postgres_store import server
 
-SECONDS = 0.005
+CALL_SECONDS = 0.005
 BATCH = 16
 _KEYS = 256
-_FEW, _MANY = 1, 4
-_SETTLING = 15.0
-_MOST = 1_200.0
+_FEW_WORKERS, _MANY_WORKERS = 1, 4
+_SETTLING_SECONDS = 15.0
+_MAX_TURNS_PER_SECOND = 1_200.0
 """Turns a second that are laid in, more than four workers apply."""
 
 
@@ -37,7 +37,7 @@ def measure(size: Size) -> Figures:
     """Return how many times more turns four workers apply."""
     with server() as url, Stage(batch=BATCH) as stage, network(url, stage) as far:
         filler = Filler(stage, spread(stage.settings.partitions, _KEYS), scale=0.1)
-        filler.fill(round(_MOST * (size.window + _SETTLING)))
+        filler.fill(round(_MAX_TURNS_PER_SECOND * (size.window + _SETTLING_SECONDS)))
         with psycopg.connect(url, autocommit=True) as db:
             pace = Pace(stage, far, db, size.window)
             runs = [_run(pace, number) for number in range(size.long_runs)]
@@ -52,7 +52,7 @@ def network(url: str, stage: Stage) -> Iterator[str]:
     far.mkdir()
     socket = far / ".s.PGSQL.5432"
     command = [sys.executable, str(Path(__file__).with_name("latency.py"))]
-    words = [str(near / socket.name), str(socket), str(SECONDS)]
+    words = [str(near / socket.name), str(socket), str(CALL_SECONDS)]
     running = subprocess.Popen([*command, *words])
     try:
         wait_for("the stretch of network", socket.exists)
@@ -63,7 +63,7 @@ def network(url: str, stage: Stage) -> Iterator[str]:
 
 
 def _run(pace: "Pace", number: int) -> Figures:
-    few, many = pace.of(f"few{number}", _FEW), pace.of(f"many{number}", _MANY)
+    few, many = pace.of(f"few{number}", _FEW_WORKERS), pace.of(f"many{number}", _MANY_WORKERS)
     return {
         "postgres_1_to_4_workers": many / few,
         "postgres_1_worker_per_s": few,

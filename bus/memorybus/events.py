@@ -365,7 +365,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
     Attributes:
         id: 32 hex digits, a UUIDv7 or derived from an idempotency key.
-        key: the order key, ``session:<whose>:<root>`` or ``store:<owner>:<store>``.
+        key: the order key, ``session:<owner_slot>:<root>`` or ``store:<owner>:<store>``.
         scope: its owner.
         session: where in the lineage it happened.
         at: wall time of the event, milliseconds since the Unix epoch.

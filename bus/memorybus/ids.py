@@ -16,7 +16,7 @@ NewSecret = Callable[[], str]
 """Returns a text that nobody can guess."""
 
 DIGEST_BYTES = 8
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 def new_id() -> str:
@@ -94,7 +94,7 @@ def sha256(data: bytes) -> str:
 def sha256_of(file: BinaryIO) -> str:
     """Return the SHA-256 of a file's bytes as 64 hex digits, and rewind the file."""
     hasher = hashlib.sha256()
-    while piece := file.read(_PIECE):
+    while piece := file.read(_CHUNK_BYTES):
         hasher.update(piece)
     file.seek(0)
     return hasher.hexdigest()

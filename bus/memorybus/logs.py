@@ -27,19 +27,19 @@ EventFinder: TypeAlias = "Callable[[], LoggedEvent | None]"
 UNDER_WAY: "ContextVar[EventFinder | None]" = ContextVar("memorybus_event_under_way", default=None)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
-_BOUND: ContextVar[Mapping[str, object]] = ContextVar(
+_BOUND_FIELDS: ContextVar[Mapping[str, object]] = ContextVar(
     "memorybus_log_fields", default=MappingProxyType({})
 )
 
 _NAME_CHARS = 200
 
-_NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
+_UNMASKED_FIELDS = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
 """Fields that are not masked, so that logs can be filtered by them: they hold our own names."""
 
 _STANDARD_FIELDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
 """Attributes of every record of the standard library; all others were given by the caller."""
 
-_CHATTY = frozenset(("httpcore", "httpx"))
+_CHATTY_LOGGERS = frozenset(("httpcore", "httpx"))
 """Loggers of which only warnings are shown: they log each request, with names in its path."""
 
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31;1m"}
@@ -50,18 +50,18 @@ _log = logging.getLogger("memorybus")
 
 def bind(**fields: object) -> None:
     """Let later lines of this thread have these fields; None takes a field away."""
-    known = {**_BOUND.get(), **fields}
-    _BOUND.set({name: value for name, value in known.items() if value is not None})
+    known = {**_BOUND_FIELDS.get(), **fields}
+    _BOUND_FIELDS.set({name: value for name, value in known.items() if value is not None})
 
 
 @contextmanager
 def scoped_fields() -> Iterator[None]:
     """Restore the bound fields of this thread when the block ends."""
-    before = _BOUND.set(_BOUND.get())
+    before = _BOUND_FIELDS.set(_BOUND_FIELDS.get())
     try:
         yield
     finally:
-        _BOUND.reset(before)
+        _BOUND_FIELDS.reset(before)
 
 
 class _Formatter(logging.Formatter):
@@ -85,7 +85,7 @@ class _Formatter(logging.Formatter):
         given = record.__dict__
         fields = {
             "event": record.getMessage(),
-            **_BOUND.get(),
+            **_BOUND_FIELDS.get(),
             **_event_under_way(),
             "level": record.levelname.lower(),
             "timestamp": iso(round(record.created * 1000)),
@@ -99,7 +99,7 @@ class _Formatter(logging.Formatter):
         if value is None or isinstance(value, int | float):
             return value
         text = str(value)
-        shown = visible(text if name in _NAMES else masked(text, self._secrets))
+        shown = visible(text if name in _UNMASKED_FIELDS else masked(text, self._secrets))
         return shown if name == "exception" else shown.replace("\n", "\\n")
 
 
@@ -150,7 +150,7 @@ def set_up(
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
     """Say whether a record is shown: HTTP clients log every request, which is too much."""
-    return record.levelno >= logging.WARNING or record.name.split(".")[0] not in _CHATTY
+    return record.levelno >= logging.WARNING or record.name.split(".")[0] not in _CHATTY_LOGGERS
 
 
 def _log_uncaught(

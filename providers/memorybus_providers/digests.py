@@ -13,7 +13,7 @@ import msgspec
 StateRows = Iterator[tuple[Any, ...]]
 """The rows of plain data that a key of a state holds."""
 
-_BYTES = 16
+_DIGEST_BYTES = 16
 """Length of a digest: 128 bits tell two states apart, and a page of pairs stays short."""
 
 
@@ -28,7 +28,7 @@ def digest_of(rows: Iterable[Any]) -> str:
     encode = msgspec.msgpack.Encoder().encode
     for row in rows:
         found.update(encode(row))
-    return found.digest()[:_BYTES].hex()
+    return found.digest()[:_DIGEST_BYTES].hex()
 
 
 def paired(keys: Iterable[tuple[str, Iterable[Any]]], after: str = "") -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ from memorybus_providers.tools.reading import ReadingTools
 from memorybus_providers.tools.shown import failure_result
 from memorybus_providers.tools.writing import WritingTools
 
-_SHOWN = 1_000
+_MAX_BLOCK_CHARS = 1_000
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
 
 _BLOCK_SECONDS = 5.0
@@ -90,11 +90,11 @@ class FactStore(Protocol):
         """
         ...
 
-    def reading(self, whose: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
+    def reading(self, scope: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
         """Open a search; within a lane's transaction it sees what that has written.
 
         Args:
-            whose: the owners whose facts are searched.
+            scope: the owners whose facts are searched.
             seconds: how long a reader waits at most.
         """
         ...
@@ -321,7 +321,7 @@ class FactProvider(TransactionalProvider):
             return ""
         with self.opened.reading(scope, _BLOCK_SECONDS) as search:
             found = essentials(search.source, scope)
-        return "\n".join(_lines(fit_budget(found, _SHOWN)))
+        return "\n".join(_lines(fit_budget(found, _MAX_BLOCK_CHARS)))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of the tools that `tools.arguments` describes."""

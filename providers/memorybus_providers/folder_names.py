@@ -12,12 +12,12 @@ from memorybus.ids import derived_id
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 _UNSAFE = re.compile(r"[^a-z0-9]+")
-_READABLE = 40
+_READABLE_CHARS = 40
 
 
 def folder_of(owner: str) -> str:
     """Return the directory name of an agent or a user: safe, and different for different ids."""
     if _PLAIN.fullmatch(owner) and not _RESERVED.fullmatch(owner):
         return owner
-    readable = _UNSAFE.sub("-", owner.lower())[:_READABLE].strip("-")
+    readable = _UNSAFE.sub("-", owner.lower())[:_READABLE_CHARS].strip("-")
     return f"{readable}~{derived_id('folder', owner)}"

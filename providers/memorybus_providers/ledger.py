@@ -18,7 +18,7 @@ from memorybus_providers.applied_ids import AppliedIds, TransactionIds
 from memorybus_providers.base import Fence, Progress
 from memorybus_providers.transactions import refuse_stale
 
-KEPT = 100_000
+MAX_EVENT_IDS = 100_000
 """The last 100,000 event ids of a database are remembered (G10): some 12 MB in a worker."""
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -84,7 +84,7 @@ class LedgerIds(AppliedIds):
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Know nothing yet."""
-        super().__init__(KEPT)
+        super().__init__(MAX_EVENT_IDS)
         self._db = db
 
     def catch_up(self) -> None:

@@ -14,7 +14,7 @@ from memorybus.msgspec_types import prepared
 from memorybus_providers.base import RecallScope
 from memorybus_providers.folder_names import folder_of
 
-MOST = 32
+MAX_OWNERS = 32
 """Owners that one recall asks about at most, the newest (G10)."""
 
 _FILE = "owners.jsonl"
@@ -70,11 +70,11 @@ class Owners:
         self._noted.add(owner)
 
     def owners_in(self, scope: RecallScope) -> list[Owner]:
-        """Return the owners in a recall's scope, newest first, at most `MOST`."""
+        """Return the owners in a recall's scope, newest first, at most `MAX_OWNERS`."""
         if owner := single_owner(scope):
             return [owner]
         found = [owner for owner in self._read() if _is_in_scope(owner, scope)]
-        return found[: -MOST - 1 : -1]
+        return found[: -MAX_OWNERS - 1 : -1]
 
     def _read(self) -> list[Owner]:
         try:

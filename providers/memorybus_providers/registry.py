@@ -19,7 +19,7 @@ from memorybus_providers.base import MemoryProvider, ProviderConfig
 
 GROUP = "memorybus.providers"
 
-_SHOWN = 100
+_MAX_NAME_CHARS = 100
 """The most characters of an option's name in a message: a name from Redis may have any length."""
 
 SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -112,7 +112,10 @@ def _check_recorded(provider: type[MemoryProvider], name: str, options: Collecti
     """
     strange = sorted(set(options) - provider.tunable)
     if strange:
-        listed, one = ", ".join(option[:_SHOWN] for option in strange[:3]), strange[0][:_SHOWN]
+        listed, one = (
+            ", ".join(option[:_MAX_NAME_CHARS] for option in strange[:3]),
+            strange[0][:_MAX_NAME_CHARS],
+        )
         raise ConfigError(
             f"provider {name}: {listed} cannot be set by a copy's record in Redis: what comes from "
             f"there names no path, no code and no command; write it into the memorybus.toml of "
@@ -144,9 +147,9 @@ def check_options(schema: Any, config: ProviderConfig) -> None:
     fields: dict[str, Mapping[str, Any]] = {str(field["key"]): field for field in schema}
     for option in config.options:
         if option not in fields:
-            advice = _option_advice(option[:_SHOWN], list(fields))
+            advice = _option_advice(option[:_MAX_NAME_CHARS], list(fields))
             raise UnknownSetting(
-                f"provider {config.name}: unknown option {option[:_SHOWN]!r}; {advice}"
+                f"provider {config.name}: unknown option {option[:_MAX_NAME_CHARS]!r}; {advice}"
             )
     for option, value in config.options.items():
         choices = fields[option].get("choices") or (value,)

@@ -496,7 +496,7 @@ class Retracting(Sound):
     """The sound one, which forgets the turns that were taken back."""
 
     capabilities = Capabilities(recall=True, retracts=True, handles=TURNS)
-    whose = "agent = ? and user = ? and root = ? and event = ?"
+    condition = "agent = ? and user = ? and root = ? and event = ?"
 
     def open(self) -> None:
         super().open()
@@ -517,8 +517,8 @@ class Retracting(Sound):
     def _of(self, ctx: Any, event_id: str) -> tuple[str, ...]:
         return ctx.scope.agent, ctx.scope.user, ctx.session.root, event_id
 
-    def _forget(self, whose: tuple[str, ...]) -> None:
-        found = self.db.execute(f"select note from said where {self.whose}", whose)
+    def _forget(self, names: tuple[str, ...]) -> None:
+        found = self.db.execute(f"select note from said where {self.condition}", names)
         for note in found.fetchall():
             self.db.execute("delete from notes where rowid = ?", note)
             self.db.execute("delete from said where note = ?", note)
@@ -558,12 +558,12 @@ ITS_OWN = "only_what_is_the_rewinds_own_is_retracted"
 
 @breaks(ITS_OWN)
 class AnybodysTurn(Retracting):
-    whose = "? is not null and ? is not null and root = ? and event = ?"
+    condition = "? is not null and ? is not null and root = ? and event = ?"
 
 
 @breaks(ITS_OWN)
 class AnyLineage(Retracting):
-    whose = "agent = ? and user = ? and ? is not null and event = ?"
+    condition = "agent = ? and user = ? and ? is not null and event = ?"
 
 
 # -- erasure and export -------------------------------------------------------------------------
@@ -573,7 +573,7 @@ class Forgetting(Sound):
     """The sound one, which erases what is somebody's, and gives it out."""
 
     capabilities = Capabilities(recall=True, forgets=True, exports=True, handles=TURNS)
-    whose = "agent = coalesce(?, agent) and user = coalesce(?, user)"
+    condition = "agent = coalesce(?, agent) and user = coalesce(?, user)"
     secure = "on"
 
     def open(self) -> None:
@@ -581,12 +581,14 @@ class Forgetting(Sound):
         self.db.execute(f"pragma secure_delete = {self.secure}")
 
     def forget(self, scope: Any) -> Residue:
-        gone = self.db.execute(f"delete from notes where {self.whose}", (scope.agent, scope.user))
+        gone = self.db.execute(
+            f"delete from notes where {self.condition}", (scope.agent, scope.user)
+        )
         self.db.execute("pragma wal_checkpoint(truncate)")
         return Residue(gone.rowcount)
 
     def export(self, scope: Any) -> Iterator[StoredMemory]:
-        query = f"select text, agent, user, workspace from notes where {self.whose}"
+        query = f"select text, agent, user, workspace from notes where {self.condition}"
         for row in self.db.execute(query, (scope.agent, scope.user)):
             yield StoredMemory(*row)
 
@@ -612,12 +614,12 @@ class ForgetsNobody(Forgetting):
 
 @breaks(FORGOTTEN)
 class ForgetsEverybody(Forgetting):
-    whose = "? is null or ? is null or true"
+    condition = "? is null or ? is null or true"
 
 
 @breaks(FORGOTTEN)
 class ForgetsTheOwnAgentOnly(Forgetting):
-    whose = "agent = coalesce(?, 'contract-agent') and user = coalesce(?, user)"
+    condition = "agent = coalesce(?, 'contract-agent') and user = coalesce(?, user)"
 
 
 @breaks("what_is_forgotten_leaves_no_byte")
@@ -629,8 +631,8 @@ class LeavesFreePages(Forgetting):
 class LeavesItInItsLog(Forgetting):
     def forget(self, scope: Any) -> Residue:
         (count,) = self.db.execute("select count(*) from notes").fetchone()
-        whose = (scope.agent, scope.user)
-        self.db.execute(f"delete from notes where {self.whose}", whose)
+        names = (scope.agent, scope.user)
+        self.db.execute(f"delete from notes where {self.condition}", names)
         return Residue(count)
 
 

@@ -379,7 +379,7 @@ def test_the_instance_unused_longest_is_shut_down(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Instances are bounded; who comes again is started anew (G10)."""
-    monkeypatch.setattr(hosting, "INSTANCES", 1)
+    monkeypatch.setattr(hosting, "MAX_INSTANCES", 1)
     bare = example.Bare()
     provider = opened(bare)
 

@@ -8,7 +8,7 @@ from helpers.providers.recording import Keyed, Lookup
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import Capabilities, HookContext
 
-_PAUSE = 0.002
+_PAUSE_SECONDS = 0.002
 
 
 def _capabilities() -> Capabilities:
@@ -31,7 +31,7 @@ class _SideBySide:
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Record a turn."""
-        threading.Event().wait(_PAUSE)
+        threading.Event().wait(_PAUSE_SECONDS)
         with self._lock:
             super().sync_turn(event, ctx)  # type: ignore[misc]
 

@@ -37,7 +37,7 @@ CRASHES = [
 @pytest.fixture(autouse=True)
 def _adopt_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers of this process look for spools of the dead more often than they do."""
-    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_EVERY", 0.3)
+    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_SECONDS", 0.3)
 
 
 def turns(accepted: list[int]) -> list[str]:

@@ -35,7 +35,7 @@ def waiting(trial: Trial) -> int:
     return len(trial.receipts()) - sink.count(trial.sink(name))
 
 
-def judged(trial: Trial, report: Report) -> Outcome:
+def outcome_of(trial: Trial, report: Report) -> Outcome:
     """End the run: everything accepted is applied, once, in order, and nothing is parked."""
     outcome = trial.finish()
     ((_, verdict),) = outcome.verdicts.items()
@@ -72,7 +72,7 @@ def test_the_disk_is_full_under_the_spool(
     aof_redis.start()
     wait_until(lambda: waiting(trial) < trial.faults[0].in_flight // 2, "the spool drains", 60)
     disk.grow(256 * MIB)
-    outcome = judged(trial, report)
+    outcome = outcome_of(trial, report)
     assert outcome.done.refused.get("SpoolFull"), "no event was refused"
 
 
@@ -94,7 +94,7 @@ def test_the_disk_is_full_under_the_append_only_file(
     trial.fault("disk full under the append-only file", waiting(trial))
     disk.grow(512 * MIB)
     wait_until(lambda: waiting(trial) < trial.faults[0].in_flight, "events flow again", 60)
-    judged(trial, report)
+    outcome_of(trial, report)
 
 
 @pytest.fixture
@@ -126,4 +126,4 @@ def test_the_disk_is_full_under_a_sqlite_provider(
     trial.fault("disk full under a provider", waiting(trial))
     disk.grow(512 * MIB)
     wait_until(lambda: waiting(trial) < trial.faults[0].in_flight, "events flow again", 60)
-    judged(trial, report)
+    outcome_of(trial, report)

@@ -10,7 +10,7 @@ from helpers.redis import mutants
 from memorybus.archive.format.parquet import RawEntry, segment_row
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
-from memorybus.log.entry import DAMAGED, LoggedEvent
+from memorybus.log.entry import DAMAGED_PREFIX, LoggedEvent
 from memorybus.surfaces.cli.events.events import event_json
 from memorybus.surfaces.views.events import event_line
 from memorybus.surfaces.views.safe import json_text
@@ -44,7 +44,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
     json_text(event_json(event))
     event_line(known)
     damaged = isinstance(known.event, UnknownEvent) and known.event.wire_version == 0
-    assert not damaged, f"what is known does not count as {DAMAGED}"
+    assert not damaged, f"what is known does not count as {DAMAGED_PREFIX}"
     return True
 
 

@@ -96,7 +96,7 @@ def test_workers_are_cut_off(
     recovery = healed(island, shared)
     done = trial.drain()
     away.stop()
-    outcome = trial.judged(done, faults=1)
+    outcome = trial.outcome_of(done, faults=1)
     verdict = outcome.verdicts["blind"]
     report(
         faults=len(outcome.faults),

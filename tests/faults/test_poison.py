@@ -28,7 +28,7 @@ HANGING = Counter({"hangs": 1})
 DEADLY = Counter({"exits": 1})
 """What takes a worker with it."""
 NOTHING: Counter[str] = Counter()
-MANY = Counter({"raises": 8, "surrogates": 4, "newer schema": 4, "large": 3}) + DEADLY
+MANY_POISONS = Counter({"raises": 8, "surrogates": 4, "newer schema": 4, "large": 3}) + DEADLY
 LARGE = (1 << 20) - 1_000
 ENOUGH = 100
 """So many events a p99 is taken from at least."""
@@ -39,7 +39,7 @@ TAKE_OVER = 2.0
 taken: at once, or when the lease has ended where a late call must be waited out."""
 MOST_DEATHS = 4
 """One in a batch and two alone; one more if the checkpoint moved between the first ones."""
-LONG = {"lease": 10.0, "call_timeout": 0.5}
+LONG_LEASE = {"lease": 10.0, "call_timeout": 0.5}
 """The default lease: so long that who waited for it is seen."""
 
 
@@ -239,7 +239,7 @@ def test_deadly_events_park_only_their_key(
     where no late call has to be waited out, that does not depend on the lease.
     """
     kind = sink.CLASSES[1 + number % 3]
-    times = LONG if kind == "Keyed" else {}
+    times = LONG_LEASE if kind == "Keyed" else {}
     run = Run(make_trial(make_redis(), kind, attempts=3, **times), witness, DEADLY, calm=1.5)
     verdict = run.judge(may_repeat=run.deaths if kind == "Blind" else 0)
     slowest, stood = run.slowest(DEADLY)
@@ -264,8 +264,8 @@ def test_twenty_poisons_are_hardly_felt_in_a_whole_run(
     for each death, not counting the time for which the machine stood still. Both figures are
     reported, and the ratio over the whole run.
     """
-    trial = make_trial(make_redis(), "Keyed", attempts=3, **LONG)
-    run = Run(trial, witness, MANY, calm=6.0)
+    trial = make_trial(make_redis(), "Keyed", attempts=3, **LONG_LEASE)
+    run = Run(trial, witness, MANY_POISONS, calm=6.0)
     seen = figures(run, run.judge(), without=DEADLY)
     slowest, stood = run.slowest(DEADLY)
     report(

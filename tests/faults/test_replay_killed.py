@@ -21,7 +21,7 @@ SESSIONS = ("a", "b", "c", "d", "e")
 EACH = 100 * KILLS
 SLOWLY = "!takes=0.003"
 """So that it is far from done when it is killed, however late that is."""
-PATIENCE = 120.0
+WAIT_SECONDS = 120.0
 
 
 def fill(settings: Settings) -> None:
@@ -31,7 +31,7 @@ def fill(settings: Settings) -> None:
             session = bus.session(name, warm=False)
             for number in range(EACH):
                 session.turn_completed(f"{SLOWLY} {name} {number}", "ok", ordinal=number)
-        assert bus.flush("logged", PATIENCE)
+        assert bus.flush("logged", WAIT_SECONDS)
 
 
 def filled(settings: Settings) -> int:
@@ -73,10 +73,10 @@ def test_a_replay_killed_at_random(
         hits += child.alive
         child = killed(spawn, settings, child, of_worker=bool(number % 2))
     assert hits > KILLS // 2, "it was done before it could be killed: publish more"
-    assert child.wait(PATIENCE) == 0, child.output()
+    assert child.wait(WAIT_SECONDS) == 0, child.output()
     assert lines(child)[-1]["applied"] == len(SESSIONS) * (EACH + 1)
     with thread_worker(settings):
-        wait_applied(redis_client, settings, timeout=PATIENCE)
+        wait_applied(redis_client, settings, timeout=WAIT_SECONDS)
     found = texts(home(settings, "copy"))
     events = len(SESSIONS) * EACH
     report(
@@ -96,7 +96,7 @@ def await_more(settings: Settings, child: Child, some: int) -> None:
     def more() -> bool:
         return filled(settings) > before + some or not child.alive
 
-    wait_until(more, "it fills", PATIENCE)
+    wait_until(more, "it fills", WAIT_SECONDS)
 
 
 def killed(spawn: Spawn, settings: Settings, child: Child, *, of_worker: bool) -> Child:

@@ -192,7 +192,7 @@ def run(trial: Trial, server: RedisServer, report: Report) -> None:
     samples = soaked(trial, faults, psutil.Process(witness.pid))
     faults.thaw(now=True)
     outcome = trial.finish(faults=1, timeout=300)
-    judged = samples[-1].at - samples[0].at >= JUDGED_FROM
+    is_long_enough = samples[-1].at - samples[0].at >= JUDGED_FROM
     growth = slope(samples)
     report(
         share=scale.MINUTES / scale.HALF_AN_HOUR,
@@ -211,7 +211,7 @@ def run(trial: Trial, server: RedisServer, report: Report) -> None:
         assert not verdict.faults(may_be_stale=under_way), explained(trial, name, verdict)
     assert samples[-1].threads <= samples[0].threads
     assert samples[-1].fds <= samples[0].fds + 2
-    assert growth < MOST_GROWTH or not judged
+    assert growth < MOST_GROWTH or not is_long_enough
 
 
 def soaked(trial: Trial, faults: Faults, process: psutil.Process) -> list[Sample]:

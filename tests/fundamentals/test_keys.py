@@ -62,9 +62,9 @@ def test_sessions_of_different_owners_share_no_key(
     mine, theirs = (session_key(Scope(*owner), root) for owner in (one, other))
     assert (mine == theirs) == (one == other)
     assert mine == session_key(Scope(*one, platform="elsewhere"), root)
-    kind, whose, rest = mine.split(":", 2)
+    kind, slot, rest = mine.split(":", 2)
     assert (kind, rest) == ("session", root)
-    assert re.fullmatch("[0-9a-f]{16}", whose)
+    assert re.fullmatch("[0-9a-f]{16}", slot)
 
 
 @given(ids, ids, ids, ids)

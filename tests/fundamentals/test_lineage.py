@@ -23,7 +23,7 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.lineage.graph import (
-    CONTINUING,
+    CONTINUING_REASONS,
     Lineage,
     Node,
     branch,
@@ -175,7 +175,7 @@ def test_a_conversation_that_goes_on_keeps_its_order_key(moves: list[tuple[str, 
 
 def test_what_carries_recall_over() -> None:
     """The conversation goes on after a branch, compression, resume or rewind; not after a reset."""
-    assert {"branch", "compression", "resume", "rewind"} == CONTINUING
+    assert {"branch", "compression", "resume", "rewind"} == CONTINUING_REASONS
 
 
 # -- the graph ----------------------------------------------------------------------------------

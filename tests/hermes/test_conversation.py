@@ -253,8 +253,8 @@ def test_an_undone_turn_is_injected_nowhere(world: World, hermes: Hermes) -> Non
 
         def recalled() -> str:
             scope = turn.scope
-            whose = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
-            return bus.recall("what is my bank PIN", **whose).text
+            scope_names = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
+            return bus.recall("what is my bank PIN", **scope_names).text
 
         wait_until(lambda: "8342" in recalled(), "it is recalled", 60)
         hermes.slash("/undo")
@@ -385,12 +385,12 @@ def test_a_system_prompt_is_the_new_session_s_before_its_switch(
 def remember_elsewhere(world: World, hermes: Hermes, text: str) -> None:
     """Let another host of the same agent write to its memory, and the workers be ready."""
     [turn, *_] = world.wait_events(TurnCompleted, hermes.session)
-    whose = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
+    options = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
     with MemoryBus.connect(world.settings) as bus:
-        elsewhere = bus.session(**whose)
+        elsewhere = bus.session(**options)
         elsewhere.memory_written("add", text, store="user")
         elsewhere.queue_prefetch("who keeps it")
-        new = partial(bus.session, **whose)  # a session keeps the prompt that it was given
+        new = partial(bus.session, **options)  # a session keeps the prompt that it was given
         wait_until(lambda: text in of_builtin(new().system_prompt()), "builtin is ready", 60)
 
 

@@ -187,16 +187,16 @@ def test_a_hosted_plugin_files_as_hermes_does(
     How often one is filed is another question: this one is where.
     """
     inside, behind_bus = worlds(plugin)
-    apart = PLUGINS[plugin].apart
-    served = {"no": ANNA}.get(apart, TALKS)
+    separation = PLUGINS[plugin].separation
+    served = {"no": ANNA}.get(separation, TALKS)
     have_inside(PYTHON, inside.root, plugin, served)
-    options = {"user": "11"} if apart == "no" else {}
+    options = {"user": "11"} if separation == "no" else {}
     settings = settings_for(plugin, behind_bus, **options)
     behind_bus.homes.append(settings.provider_home(plugin))
     have_hosted(settings, behind_bus, monkeypatch)
     expected, found = inside.filed(), behind_bus.filed()
     assert expected
-    if apart in ("profile", "no"):
+    if separation in ("profile", "no"):
         assert set(found) == set(expected)
     else:
         assert {one.text for one in found} == {one.text for one in expected}
@@ -214,10 +214,10 @@ def check_apart(found: Sequence[Filed]) -> None:
     """Check that no name under which one owner's texts are filed is another owner's."""
     owners: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for one in found:
-        whose = {(talk.agent, talk.user) for talk in TALKS if said(talk, one)}
-        assert len(whose) == 1, one
-        owners.setdefault(one.names, set()).update(whose)
-    assert all(len(whose) == 1 for whose in owners.values()), owners
+        tellers = {(talk.agent, talk.user) for talk in TALKS if said(talk, one)}
+        assert len(tellers) == 1, one
+        owners.setdefault(one.names, set()).update(tellers)
+    assert all(len(some) == 1 for some in owners.values()), owners
 
 
 MakeProvider = Callable[..., HostedHermesProvider]

@@ -36,7 +36,7 @@ from memorybus_workers.processes.parent import call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
-SWITCH = 0.0002
+SWITCH_SECONDS = 0.0002
 """Seconds after which a thread that computes lets another thread go on.
 
 Applying an event takes the interpreter's lock some ten times. With Python's 5 ms for each, an event
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     collect_seldom()
     end_without_collecting()
     share_one_heap()
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_SECONDS)
     form: LogForm = "text"
     try:
         settings = load()
@@ -127,7 +127,7 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.ids import new_id
 
     from memorybus_workers.hosting.instances import make_instance
-    from memorybus_workers.inquiries.trial import HUNG, Trial, run_trial
+    from memorybus_workers.inquiries.trial import HANG_SECONDS, Trial, run_trial
     from memorybus_workers.processes.json_line import print_json_line
 
     name, changed = options.name or options.provider, _options(options)
@@ -135,7 +135,7 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     instance = partial(make_instance, settings, name, SYSTEM, kind=kind, options=changed)
     scope = Scope(options.agent, options.user)
     trial = Trial(instance, settings, SYSTEM, new_id, options.wait, scope)
-    for step in run_trial(trial, options.provider, HUNG + options.wait):
+    for step in run_trial(trial, options.provider, HANG_SECONDS + options.wait):
         print_json_line(msgspec.to_builtins(step))
     return 0
 

@@ -38,7 +38,7 @@ from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
 
-_CLOSING = 2.0
+_CLOSE_SECONDS = 2.0
 """Seconds that the end of a process waits for Redis; unsent events then stay in the spool."""
 
 
@@ -336,14 +336,14 @@ class MemoryBus:
         """
         return self._publisher.hurry(timeout)
 
-    def leave(self, timeout: float = _CLOSING) -> None:
+    def leave(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Call `hurry` because the process ends; Python calls this at its exit.
 
         The bus stays open: events that other exit functions publish later are sent in the same way.
         """
         self._publisher.leave(timeout)
 
-    def close(self, timeout: float = _CLOSING) -> None:
+    def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Send the events that Redis takes within `timeout` seconds, and close the bus.
 
         Unsent events stay in the spool; none is lost.

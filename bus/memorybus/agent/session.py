@@ -42,10 +42,10 @@ from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import check_id, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
 
-_PROMPT_EVERY = 30.0
+_PROMPT_INTERVAL_SECONDS = 30.0
 """The shortest time, in seconds, between a session's requests for the next system prompt."""
 
-_ANSWER_ASKED = 1_000
+_MAX_ANSWER_CHARS = 1_000
 """How many characters of an agent's answer a request made ahead contains: its topic comes first."""
 
 
@@ -366,7 +366,7 @@ class Session:
         self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
     ) -> Session:
         # Warm results may hold text that was taken back: a rewind that retracts carries none over.
-        goes_on = reason in graph.CONTINUING and not retracted
+        goes_on = reason in graph.CONTINUING_REASONS and not retracted
         session = self._continue_as(ref) if goes_on else self._move_to(ref)
         event = graph.switch_event(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
@@ -402,10 +402,10 @@ class Session:
         """
         if not is_trivial(query):
             asked = with_topic(query, self._topic) if points_back(query) else query
-            self._ask_ahead(f"{asked}\n{answer[:_ANSWER_ASKED]}" if answer else asked)
+            self._ask_ahead(f"{asked}\n{answer[:_MAX_ANSWER_CHARS]}" if answer else asked)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
-            self._prompt_due = now + _PROMPT_EVERY
+            self._prompt_due = now + _PROMPT_INTERVAL_SECONDS
             self._ask_prompt(self._written_partitions())
 
     def warm_up(self, topic: str = "") -> None:

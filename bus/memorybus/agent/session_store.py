@@ -26,18 +26,20 @@ create index if not exists turns_by_age on turns(at);
 create table if not exists prompts(slot text primary key, used_at integer not null, text text
     not null) without rowid;
 """
-_PROMPTS = 1_024
+_MAX_PROMPTS = 1_024
 """The most lineages whose system prompts are kept, those that were used last (G10)."""
 
 _PROMPT_LIFE = 30 * 86_400_000
 """Milliseconds after its last use for which a system prompt is kept."""
 
-_TOO_MANY = """
+_DELETE_EXCESS_PROMPTS = """
 delete from prompts where used_at < ? or slot in (
     select slot from prompts order by used_at desc limit -1 offset ?)
 """
-_OLD = "delete from turns where at <= (select at from turns order by at desc limit 1 offset ?)"
-_PLACE = "select id, root, parent, epoch from sessions where slot = ?"
+_DELETE_OLD_TURNS = (
+    "delete from turns where at <= (select at from turns order by at desc limit 1 offset ?)"
+)
+_READ_PLACE = "select id, root, parent, epoch from sessions where slot = ?"
 
 
 class HostSessions:
@@ -83,7 +85,7 @@ class HostSessions:
         with self._lock.here():
             self._check_process()
             with self._undisturbed:
-                row = self._db.execute(_PLACE, slot).fetchone()
+                row = self._db.execute(_READ_PLACE, slot).fetchone()
         return SessionRef(*row) if row else None
 
     def put(self, scope: Scope, ref: SessionRef) -> None:
@@ -110,7 +112,9 @@ class HostSessions:
         Raises:
             SpoolError: the disk is full.
         """
-        self._run(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
+        self._run(
+            ("replace into turns values (?, ?, ?)", (slot, at, body)), (_DELETE_OLD_TURNS, (most,))
+        )
 
     def prompt(self, scope: Scope, root: str, now: int) -> str | None:
         """Return what providers added to a lineage's system prompt; None if that is not stored yet.
@@ -141,7 +145,7 @@ class HostSessions:
         slot = recall_slot(scope, root)
         [[kept]] = self._run(
             ("insert or ignore into prompts values (?, ?, ?)", (slot, now, text)),
-            (_TOO_MANY, (now - _PROMPT_LIFE, _PROMPTS)),
+            (_DELETE_EXCESS_PROMPTS, (now - _PROMPT_LIFE, _MAX_PROMPTS)),
             ("select text from prompts where slot = ?", (slot,)),
         )
         return str(kept)

@@ -65,12 +65,14 @@ def new_sections(sections: Sections, known: str) -> Iterator[tuple[str, Sequence
     A section is yielded whole, except for list items that an earlier section has. Text in brackets
     at the end of a line is ignored.
     """
-    held = set(map(_bare_text, escape(known).splitlines()))
+    known_texts = set(map(_bare_text, escape(known).splitlines()))
     told: set[str] = set()
     for name, lines in sections:
         left = [text for text in lines if not (_is_item(text) and _bare_text(text) in told)]
         bare = [_bare_text(text) for text in left]
-        if any(text not in held and text.partition(" [")[0] not in held for text in bare):
+        if any(
+            text not in known_texts and text.partition(" [")[0] not in known_texts for text in bare
+        ):
             yield name, left
         told.update(bare)
 

@@ -20,7 +20,7 @@ from memorybus.redis.keys import Keys, partition_of
 from memorybus.registry.tools import Tool
 from memorybus.text.cleaning import clean_text
 
-START = "start one: memorybus up (or memorybus worker)"
+START_HINT = "start one: memorybus up (or memorybus worker)"
 
 
 def call_tool(
@@ -91,7 +91,7 @@ def _call_writing_tool(
 
     def ask(redis: Any) -> AwaitedReplies:
         served = tool.provider in _roster(bus, redis).served_providers()
-        why = "" if served else f"no live worker serves {tool.provider}; {START}"
+        why = "" if served else f"no live worker serves {tool.provider}; {START_HINT}"
         return AwaitedReplies(partition, [receipt.event_id], [tool.provider], why)
 
     heard = bus.listener.wait_for_replies(ask, timeout)

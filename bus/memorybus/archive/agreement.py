@@ -160,7 +160,7 @@ class ArchiveComparer:
 
 def _describe_difference(partition: int, where: str, lacking: Place, end: Place) -> str:
     return (
-        f"partition {lane_name(partition)}: the archive at {where} goes on to event {end.n}, but "
+        f"partition {lane_name(partition)}: the archive at {where} continues to event {end.n}, but "
         f"does not have event {lacking.n} that this log has at {lacking.entry}: another Redis that "
         f"began as a copy of this one archives there too, or this one came back from an older copy "
         f"with its clock behind. Nothing is sealed or trimmed. Let each Redis have its own "

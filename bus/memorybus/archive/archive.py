@@ -12,7 +12,7 @@ from pathlib import Path
 from memorybus.archive import tombstones
 from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.format.manifest import (
-    NOT_JUDGED,
+    NO_RETENTION_MARK,
     Damage,
     LogPartition,
     RetentionMark,
@@ -109,7 +109,7 @@ class Archive:
         """Return up to `count` sealed events after an entry, in order; none if nothing follows.
 
         An event that the plan or a tombstone leaves out, or whose content was not kept, comes as a
-        placeholder (`OMITTED`) at its position, so that the numbers stay dense.
+        placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
 
         Args:
             partition: the partition to read.
@@ -199,7 +199,7 @@ class Archive:
         partition: int,
         entries: Iterable[RawEntry],
         omit: Omit | None = None,
-        judged: RetentionMark = NOT_JUDGED,
+        retention_mark: RetentionMark = NO_RETENTION_MARK,
     ) -> Segment:
         """Seal entries: write a segment, read it back, then name it in a new manifest (G7).
 
@@ -210,7 +210,7 @@ class Archive:
             partition: the partition of the entries.
             entries: the entries that follow the last sealed one, in order.
             omit: as for `replace`; content that it rejects is never written.
-            judged: the state on which `omit` bases its decisions.
+            retention_mark: the state on which `omit` bases its decisions.
 
         Returns:
             The new segment, or the last one if all entries were sealed. Its `last` tells how far
@@ -221,14 +221,14 @@ class Archive:
             ArchiveDamaged: what was written cannot be read back, or the manifest is not whole.
             ValueError: no entries, or not in order.
         """
-        return self._writer(partition).publish(entries, omit, judged)
+        return self._writer(partition).publish(entries, omit, retention_mark)
 
     def replace(
         self,
         partition: int,
         segments: Sequence[Segment],
         omit: Omit | None = None,
-        judged: RetentionMark = NOT_JUDGED,
+        retention_mark: RetentionMark = NO_RETENTION_MARK,
     ) -> Segment:
         """Write neighbouring segments again as one segment, with a new manifest; for compaction.
 
@@ -237,13 +237,13 @@ class Archive:
             segments: neighbours in order, as `segments` returned them; it may be one alone.
             omit: returns why the content of an event is not kept any more, or None to keep it. The
                 row of such an event stays, without its envelope and its owner.
-            judged: the state on which `omit` bases its decisions.
+            retention_mark: the state on which `omit` bases its decisions.
 
         Raises:
             ArchiveTaken: another writer published first, or the segments are no longer there.
             ArchiveDamaged: as for `publish`, or a segment cannot be read.
         """
-        return self._writer(partition).replace(segments, omit, judged)
+        return self._writer(partition).replace(segments, omit, retention_mark)
 
     def copy(self, source: "Archive", segment: Segment, query: Query) -> Segment:
         """Copy a segment from another archive of this log into this one; for an export.

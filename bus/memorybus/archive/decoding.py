@@ -13,7 +13,7 @@ from memorybus.archive.format.parquet import UNREADABLE
 from memorybus.archive.format.reader import Group
 from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
 from memorybus.log.entry import (
-    OMITTED,
+    OMITTED_ENVELOPES,
     EntryMoment,
     LoggedEvent,
     decode_entry,
@@ -26,12 +26,12 @@ from memorybus.wire.codec import Decoder
 
 EVENT_TYPES_BY_NAME: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
 
-_ANSWERS = 10_000
+_MAX_CACHED_ANSWERS = 10_000
 
-_LATER = (1 << 63) - 1
+_AFTER_ANY_QUERY = (1 << 63) - 1
 """A time later than the end of any query."""
 
-_NOTHING = EventRow("", "", "", "", "", "", "", "")
+_EMPTY_ROW = EventRow("", "", "", "", "", "", "", "")
 
 _QUERY_FIELDS = (
     ("id", ("ids",)),
@@ -64,7 +64,7 @@ class RowFilter(msgspec.Struct, frozen=True):
     Attributes:
         plan: the wanted spans and the query.
         forgotten: the queries of the tombstones: nobody may read what they match.
-        answers: a cache of the decision for each cell; at most `_ANSWERS`.
+        answers: a cache of the decision for each cell; at most `_MAX_CACHED_ANSWERS`.
     """
 
     plan: Plan
@@ -136,13 +136,14 @@ class RowFilter(msgspec.Struct, frozen=True):
         queries = (self.plan.query, *self.forgotten)
         ends = sorted({query.upto for query in queries if query.upto})
         return [
-            ends[at] if at < len(ends) else _LATER for at in map(partial(bisect_left, ends), times)
+            ends[at] if at < len(ends) else _AFTER_ANY_QUERY
+            for at in map(partial(bisect_left, ends), times)
         ]
 
     def _reason_for_word(self, needs: Sequence[str], word: str) -> Omission | None:
         """Return why rows with this cell are left out, if this column alone decides."""
         if word not in self.answers:
-            if len(self.answers) >= _ANSWERS:
+            if len(self.answers) >= _MAX_CACHED_ANSWERS:
                 self.answers.clear()
             self.answers[word] = self._reason(_row(needs, (word,)))
         return self.answers[word]
@@ -165,13 +166,13 @@ def _column(group: Group, name: str) -> list[str]:
 def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
     """Return a row with the cells that the queries look at; its other fields are empty."""
     known = dict(zip(needs, cells, strict=True))
-    return msgspec.structs.replace(_NOTHING, **known)
+    return msgspec.structs.replace(_EMPTY_ROW, **known)
 
 
 def events_of(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return the events of some rows of a group that was read with `CONTENT`.
+    """Return the events of some rows of a group that was read with `CONTENT_COLUMNS`.
 
     A row that is left out, or whose content was not kept, comes as a placeholder.
     """
@@ -193,7 +194,7 @@ def events_of(
 def wanted_events(
     partition: int, group: Group, rows: Sequence[int], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return events of a group that was read with `CONTENT`, without those that were not kept."""
+    """Return events of a group read with `CONTENT_COLUMNS`, without those that were not kept."""
     kinds, omitted = group.words("kind"), group.words("omitted")
     found = (
         _event(
@@ -218,7 +219,7 @@ def placeholders(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None]
 ) -> list[LoggedEvent]:
     """Return placeholders for some rows, none of which is wanted."""
-    left_out = [OMITTED[reason or "filtered"] for reason in reasons]
+    left_out = [OMITTED_ENVELOPES[reason or "filtered"] for reason in reasons]
     return list(map(LoggedEvent, _places(partition, group, rows), left_out))
 
 
@@ -241,7 +242,7 @@ def _event(
         if body and number_of(fields) is None:
             return None
     if why:
-        return LoggedEvent(position, OMITTED[cast("Omission", why)])
+        return LoggedEvent(position, OMITTED_ENVELOPES[cast("Omission", why)])
     return decode_entry(position.partition, position.entry, fields, decoder)
 
 

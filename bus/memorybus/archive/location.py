@@ -52,8 +52,8 @@ def views_of(settings: Settings) -> dict[int, PartitionView]:
     redis = connect_redis(settings)
     try:
         return {
-            p: sight.view
-            for p, sight in LogInspector(redis, settings, ()).read_partitions().items()
+            p: state.view
+            for p, state in LogInspector(redis, settings, ()).read_partitions().items()
         }
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
@@ -87,9 +87,9 @@ def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
         ArchiveDamaged: its manifest is not whole.
     """
     end = archive.end(partition) if archive else None
-    held = end.n if end else 0
-    if held < sealed:
-        where = f"in {archive.where} ends at {held}" if archive else "is not known"
+    archived = end.n if end else 0
+    if archived < sealed:
+        where = f"in {archive.where} ends at {archived}" if archive else "is not known"
         raise ArchiveUnavailable(
             f"partition {lane_name(partition)}: events up to {sealed} were sealed, and the archive "
             f"{where}: mount it, set `archive` to the place that has them, or restore its newest "
@@ -106,9 +106,10 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:
-    held = home_elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
-    if held is not None:
+    elsewhere = home_elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
+    if elsewhere is not None:
         raise ArchiveUnavailable(
-            f"the archive of this log lies on {held.host} in {held.path}: run this there, or move "
-            f"it to a place that every worker reaches and name that in the setting `archive`"
+            f"the archive of this log lies on {elsewhere.host} in {elsewhere.path}: run this "
+            "there, or move it to a place that every worker reaches and name that in the setting "
+            "`archive`"
         )

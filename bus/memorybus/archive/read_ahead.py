@@ -9,7 +9,7 @@ from memorybus.archive.format.reader import Group
 GroupKey = tuple[str, int, tuple[str, ...]]
 """A group: its segment's SHA-256, its number there, and the columns that are read."""
 
-IDLE = 1.0
+IDLE_SECONDS = 1.0
 """Seconds without anything to read after which the thread ends."""
 
 
@@ -54,7 +54,7 @@ class PendingGroup:
 
 
 class ReadAheadThread:
-    """The thread that reads ahead. It ends after `IDLE` seconds without work.
+    """The thread that reads ahead. It ends after `IDLE_SECONDS` without work.
 
     Starting a thread for each group would cost half as much time as reading the group.
     """
@@ -81,7 +81,7 @@ class ReadAheadThread:
 
     def _next(self) -> PendingGroup | None:
         try:
-            return self._queue.get(timeout=IDLE)
+            return self._queue.get(timeout=IDLE_SECONDS)
         except Empty:
             with self._lock:
                 if not self._queue.empty():

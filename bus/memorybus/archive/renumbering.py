@@ -28,10 +28,10 @@ TIMEOUT = 600.0
 """Seconds to wait for Redis while it renumbers: some ten thousand entries a second."""
 
 _PAGE = 1_000
-_WHO = "archive-repair"
+_OWNER_NAME = "archive-repair"
 _LEASE_MS = round(TIMEOUT * 1000)
 
-_PATIENCE, _AGAIN = 5.0, 0.05
+_LANE_WAIT_SECONDS, _RETRY_SECONDS = 5.0, 0.05
 """Seconds to wait for an archiver, which keeps its lane for a moment; seconds between tries."""
 
 
@@ -131,24 +131,26 @@ class Renumbering:
                 again.
         """
         partition = twice.partition
-        held = self._acquire_lane(partition)
+        acquired = self._acquire_lane(partition)
         try:
             return self._renumber(twice)
         finally:
             lease = self._keys.lease(partition, ARCHIVE_LANE)
             lane = self._keys.lane(partition, ARCHIVE_LANE)
-            self._run(scripts.release(lease, lane, f"{held.epoch}:{_WHO}"))
+            self._run(scripts.release(lease, lane, f"{acquired.epoch}:{_OWNER_NAME}"))
 
     def _acquire_lane(self, partition: int) -> scripts.AcquiredLane:
         """Acquire the archiver's lane; an archiver holds it for a moment each time it looks."""
-        until = self._clock.monotonic() + _PATIENCE
+        until = self._clock.monotonic() + _LANE_WAIT_SECONDS
         while True:
-            held = self._run(scripts.acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
-            if held is not None:
-                return held
+            acquired = self._run(
+                scripts.acquire(self._keys, partition, ARCHIVE_LANE, _OWNER_NAME, _LEASE_MS)
+            )
+            if acquired is not None:
+                return acquired
             if self._clock.monotonic() >= until:
                 raise _taken_error(partition, "an archiver is at work on it now; run this again")
-            self._clock.sleep(_AGAIN)
+            self._clock.sleep(_RETRY_SECONDS)
 
     def _renumber(self, twice: RepeatedNumbers) -> int:
         partition = twice.partition

@@ -18,7 +18,7 @@ from memorybus.archive.decoding import (
 from memorybus.archive.format import bloom
 from memorybus.archive.format.columns import hex_ids, integers_of
 from memorybus.archive.format.manifest import Segment
-from memorybus.archive.format.reader import CONTENT, Group
+from memorybus.archive.format.reader import CONTENT_COLUMNS, Group
 from memorybus.archive.partition import SealedPartition, last_segment_before
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
@@ -102,8 +102,8 @@ class SealedRows:
         names = () if passed else _first_columns(wanted)
         index, row, group = self._find_row_after(segment, place, names)
         rows = range(row, min(row + count, len(group.entries)))
-        if names == CONTENT and count > _PAGE:  # a caller that reads much will read on
-            self._part.read_ahead(segment, index + 1, CONTENT)
+        if names == CONTENT_COLUMNS and count > _PAGE:  # a caller that reads much will read on
+            self._part.read_ahead(segment, index + 1, CONTENT_COLUMNS)
         reasons: Reasons = ["filtered"] * len(rows)
         if not passed:
             reasons = wanted.reasons(self._partition, group, rows)
@@ -129,7 +129,7 @@ class SealedRows:
         while (segment := self._part.segment_before(place)) is not None:
             with self._part.naming_file(segment):
                 index = self._part.open_segment(segment).group_before(place)
-                group = self._part.group(segment, index, CONTENT)
+                group = self._part.group(segment, index, CONTENT_COLUMNS)
                 row = last_row_before(group, place)
                 rows = range(row, row + 1)
                 named = self._part.group(segment, index, _first_columns(wanted))
@@ -154,7 +154,7 @@ class SealedRows:
         """
         if None not in reasons and not has_unreadable(group, rows):
             return placeholders(self._partition, group, rows, reasons)
-        content = self._part.group(segment, index, CONTENT)
+        content = self._part.group(segment, index, CONTENT_COLUMNS)
         return events_of(self._partition, content, rows, reasons, self._decoder)
 
     # -- from a place to the end ----------------------------------------------------------------
@@ -230,7 +230,7 @@ class SealedRows:
         if _may_skip(segment, wanted) or _is_outside(segment, times):
             return
         timed = ("at",) if times != (None, None) else ()
-        names = (*(wanted.columns_to_read if wanted.may_omit else ()), *timed) or CONTENT
+        names = (*(wanted.columns_to_read if wanted.may_omit else ()), *timed) or CONTENT_COLUMNS
         reader = self._part.open_segment(segment)
         for index in range(reader.group_after(place), reader.groups):
             with self._part.naming_file(segment):
@@ -251,7 +251,7 @@ class SealedRows:
         self, segment: Segment, index: int, rows: range, why: Reasons
     ) -> list[LoggedEvent]:
         """Return the wanted rows of a page, without those whose content was not kept."""
-        content = self._part.group(segment, index, CONTENT)
+        content = self._part.group(segment, index, CONTENT_COLUMNS)
         if not any(why):
             found = events_of(self._partition, content, rows, why, self._decoder)
             if are_plausible([one.envelope for one in found]):  # another program may have written
@@ -355,7 +355,7 @@ def _lacks_types(segment: Segment, types: Sequence[str]) -> bool:
 
 def _first_columns(wanted: RowFilter) -> tuple[str, ...]:
     """Return the columns to read first: those that the filter needs, or the content without one."""
-    return wanted.columns_to_read if wanted.may_omit else CONTENT
+    return wanted.columns_to_read if wanted.may_omit else CONTENT_COLUMNS
 
 
 def _is_outside(segment: Segment, times: Times) -> bool:

@@ -17,10 +17,10 @@ from memorybus.redis.server_time import read_server_ms
 
 _log = logging.getLogger("memorybus")
 
-ALIVE = 60.0
+ALIVE_SECONDS = 60.0
 """Seconds after its last report for which an archiver counts as alive."""
 
-_RETENTION = "@retention"
+_RETENTION_FIELD = "@retention"
 
 
 _T = TypeVar("_T")
@@ -124,15 +124,15 @@ class SealReports:
 
     def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
         """Return since when the setting `retention` has these values; note a change in Redis."""
-        body: Any = self._redis.hget(self._key, _RETENTION)
+        body: Any = self._redis.hget(self._key, _RETENTION_FIELD)
         known = _decode(body, _RetentionNote) if body else None
         if known is None or known.ages != dict(ages):
-            self._note(_RETENTION, _RetentionNote(dict(ages), now_ms))
+            self._note(_RETENTION_FIELD, _RetentionNote(dict(ages), now_ms))
             return now_ms
         return int(known.since)
 
     def read(self, now_ms: int, partitions: int) -> ArchiverReports:
-        """Return all reports, without those of workers that are silent for longer than `ALIVE`.
+        """Return all reports, but those of workers that are silent for longer than `ALIVE_SECONDS`.
 
         Args:
             now_ms: the server's wall time in milliseconds.
@@ -148,11 +148,11 @@ class SealReports:
         }
         return ArchiverReports(
             {p: part for p, part in parts.items() if part},
-            {k: one for k, one in said.items() if one and now_ms - one.at <= ALIVE * 1000},
+            {k: one for k, one in said.items() if one and now_ms - one.at <= ALIVE_SECONDS * 1000},
         )
 
     def remove_silent_workers(self, now_ms: int, partitions: int) -> None:
-        """Delete the reports of workers that are silent for longer than `ALIVE`."""
+        """Delete the reports of workers that are silent for longer than `ALIVE_SECONDS`."""
         alive = self.read(now_ms, partitions).workers
         names = {lane_name(partition).encode() for partition in range(partitions)}
         known: list[bytes] = self._redis.hkeys(self._key)  # type: ignore[assignment]

@@ -52,18 +52,22 @@ def check_partition(part: SealedPartition) -> Iterator[FileReport]:
     part.close()
 
 
-def report_missing_manifest(partition: int, view: PartitionView, held: int) -> FileReport | None:
+def report_missing_manifest(
+    partition: int, view: PartitionView, archived: int
+) -> FileReport | None:
     """Return a report if Redis knows of sealed events that no manifest names; else None. Pure.
 
     Args:
         partition: the partition.
         view: the partition in Redis, read before the archive.
-        held: the number up to which the archive has the partition; 0 for nothing.
+        archived: the number up to which the archive has the partition; 0 for nothing.
     """
-    if view.sealed <= held:
+    if view.sealed <= archived:
         return None
-    gap = find_lost_archive(partition, view.sealed, Place("", held) if held else None, view.first)
-    first, last = (gap.first, gap.last) if gap else (held + 1, view.sealed)
+    gap = find_lost_archive(
+        partition, view.sealed, Place("", archived) if archived else None, view.first
+    )
+    first, last = (gap.first, gap.last) if gap else (archived + 1, view.sealed)
     remedy = "the log still has them, and `memorybus archive run` seals them again"
     if gap is not None:
         remedy = "restore it with its segments, or set `archive` to the place that has them"

@@ -6,7 +6,13 @@ import msgspec
 
 from memorybus.archive import tombstones
 from memorybus.archive.decoding import effective_type
-from memorybus.archive.format.manifest import NOT_JUDGED, Manifest, RetentionMark, Segment, render
+from memorybus.archive.format.manifest import (
+    NO_RETENTION_MARK,
+    Manifest,
+    RetentionMark,
+    Segment,
+    render,
+)
 from memorybus.archive.format.parquet import RawEntry, SegmentRow, build_segment, segment_rows
 from memorybus.archive.format.reader import SegmentReader, rows_of
 from memorybus.archive.objects.store import StoredFile
@@ -45,7 +51,7 @@ class PartitionWriter:
         self._began = clock.monotonic()
 
     def publish(
-        self, entries: Iterable[RawEntry], omit: Omit | None, judged: RetentionMark
+        self, entries: Iterable[RawEntry], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
         """See `Archive.publish`."""
         known = self._whole_manifest()
@@ -55,10 +61,10 @@ class PartitionWriter:
             if not known.segments:
                 raise ValueError("there is nothing to seal: every call needs at least one entry")
             return known.segments[-1]
-        return self._write_segment(known, known.segments, lines, judged=judged)
+        return self._write_segment(known, known.segments, lines, retention_mark=retention_mark)
 
     def replace(
-        self, segments: Sequence[Segment], omit: Omit | None, judged: RetentionMark
+        self, segments: Sequence[Segment], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
         """See `Archive.replace`."""
         known = self._whole_manifest()
@@ -69,7 +75,7 @@ class PartitionWriter:
             raise ArchiveTaken(f"{self._where()}: these segments are not neighbours any more")
         rows = [self._omit_content(line, omit) for one in segments for line in self.rows(one)]
         rest = (known.segments[:start], known.segments[start + len(gone) :])
-        return self._write_segment(known, rest[0], rows, rest[1], judged)
+        return self._write_segment(known, rest[0], rows, rest[1], retention_mark)
 
     def clean(self, damaged: Collection[str]) -> int:
         """See `Archive.clean`."""
@@ -119,10 +125,10 @@ class PartitionWriter:
         before: Sequence[Segment],
         lines: Sequence[SegmentRow],
         after: Sequence[Segment] = (),
-        judged: RetentionMark = NOT_JUDGED,
+        retention_mark: RetentionMark = NO_RETENTION_MARK,
     ) -> Segment:
         """Write a segment, read it back, and name it in the next manifest."""
-        segment, data = build_segment(self._part.of, lines, self._clock.now_ms(), judged)
+        segment, data = build_segment(self._part.of, lines, self._clock.now_ms(), retention_mark)
         name = f"{self._part.folder}/{segment.file}"
         if not self._objects.put_new(name, data):
             raise ArchiveDamaged(f"{self._objects.where}/{name}: exists already with other bytes")
@@ -166,9 +172,9 @@ class PartitionWriter:
             return None if query.wants(row) else "filtered"
 
         known = self._whole_manifest()
-        judged = RetentionMark(segment.judged.at or segment.made_at)
+        retention_mark = RetentionMark(segment.judged.at or segment.made_at)
         rows = [self._omit_content(line, omit) for line in lines]
-        return self._write_segment(known, known.segments, rows, judged=judged)
+        return self._write_segment(known, known.segments, rows, retention_mark=retention_mark)
 
     def rows(self, segment: Segment) -> Iterator[SegmentRow]:
         """Yield a segment's rows.

@@ -2,19 +2,21 @@
 
 import random
 
-_FIRST = 0.05
-_CAP = 5.0
+_FIRST_DELAY = 0.05
+_MAX_DELAY = 5.0
 
-_FIRST_LOOK = 0.002
-_LAST_LOOK = 0.05
+_FIRST_POLL_SECONDS = 0.002
+_MAX_POLL_SECONDS = 0.05
 
 FIRST_RESTART = 0.5
 LONGEST_RESTART = 30.0
-HEALTHY = 10.0
+HEALTHY_SECONDS = 10.0
 """After a process ran for this many seconds, its next restart waits for the first delay again."""
 
 
-def backoff(attempt: int, rng: random.Random, *, first: float = _FIRST, cap: float = _CAP) -> float:
+def backoff(
+    attempt: int, rng: random.Random, *, first: float = _FIRST_DELAY, cap: float = _MAX_DELAY
+) -> float:
     """Return the seconds to wait after failures in a row: doubled each time, capped, jittered.
 
     Args:
@@ -36,7 +38,7 @@ def look_pause(waited: float) -> float:
     Args:
         waited: seconds since the first look.
     """
-    return min(_LAST_LOOK, max(_FIRST_LOOK, waited / 8))
+    return min(_MAX_POLL_SECONDS, max(_FIRST_POLL_SECONDS, waited / 8))
 
 
 def restart_delay(ran_for: float, previous: float) -> float:
@@ -46,6 +48,6 @@ def restart_delay(ran_for: float, previous: float) -> float:
         ran_for: how many seconds it lived.
         previous: the delay before its start, 0 for the first.
     """
-    if ran_for >= HEALTHY or previous == 0:
+    if ran_for >= HEALTHY_SECONDS or previous == 0:
         return FIRST_RESTART
     return min(previous * 2, LONGEST_RESTART)

@@ -12,17 +12,17 @@ from functools import cache, partial
 
 from memorybus.clock import SYSTEM
 
-_PATIENCE = 1.0
+_MAX_WAIT_SECONDS = 1.0
 """Seconds that a fork waits at most: a disk that hangs must not hang the process as well."""
 
-_IMPORT = 10.0
+_IMPORT_WAIT_SECONDS = 10.0
 """Seconds that a fork waits for an import, which takes one or two on a busy machine.
 
 If the fork did not wait, the child would lack the module for good. A disk that hangs stops the
 import, too.
 """
 
-_LOOK = 0.0005
+_POLL_SECONDS = 0.0005
 
 
 class ForkGuard:
@@ -55,7 +55,7 @@ class ForkGuard:
         self._inside.add(me)
         while self._forks and self._forking != me and SYSTEM.monotonic() < until:
             self._inside.discard(me)
-            SYSTEM.sleep(_LOOK)
+            SYSTEM.sleep(_POLL_SECONDS)
             self._inside.add(me)
 
     def __exit__(self, *_: object) -> None:
@@ -82,19 +82,19 @@ class ForkGuard:
         self._forking = me = threading.get_ident()
         until = SYSTEM.monotonic() + self.patience
         while self._inside - {me} and SYSTEM.monotonic() < until:
-            SYSTEM.sleep(_LOOK)
+            SYSTEM.sleep(_POLL_SECONDS)
 
 
 @cache
 def sqlite_guard() -> ForkGuard:
     """Return this process's guard for SQLite; from now on its forks wait for it."""
-    return _make_guard(_PATIENCE)
+    return _make_guard(_MAX_WAIT_SECONDS)
 
 
 @cache
 def import_guard() -> ForkGuard:
     """Return this process's guard for imports; from now on its forks wait for it."""
-    return _make_guard(_IMPORT)
+    return _make_guard(_IMPORT_WAIT_SECONDS)
 
 
 def _make_guard(patience: float) -> ForkGuard:

@@ -21,9 +21,9 @@ from urllib.parse import parse_qsl, urlsplit
 from memorybus.errors import ConfigError
 from memorybus.text.redact import masked
 
-_ONE = ("redis://", "rediss://", "unix://")
-_SENTINEL = ("redis+sentinel://", "rediss+sentinel://")
-_CLUSTER = ("redis+cluster://", "rediss+cluster://")
+_SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
+_SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
+_CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
 _SERVICE = re.compile(r"/[^/]+(/\d*)?")
 _OPTIONS: Mapping[str, Callable[[str], object]] = {
     "username": str,
@@ -52,7 +52,7 @@ _SENTINELS: Mapping[str, Callable[[str], object]] = {
     "sentinel_username": str,
     "sentinel_password": str,
 }
-_ENCODED = "a password must be percent-encoded: %40 for @, %2F for /"
+_ENCODING_HINT = "a password must be percent-encoded: %40 for @, %2F for /"
 _SENTINEL_PORT = 26379
 _CLUSTER_PORT = 6379
 
@@ -63,8 +63,8 @@ def check_urls(url: str, jobs_url: str) -> None:
     Raises:
         ConfigError: a URL is wrong; the message names the setting and the mistake.
     """
-    _check("url", url, (*_ONE, *_SENTINEL, *_CLUSTER))
-    _check("jobs_url", jobs_url, (*_ONE, *_SENTINEL))
+    _check("url", url, (*_SINGLE_SERVER_SCHEMES, *_SENTINEL_SCHEMES, *_CLUSTER_SCHEMES))
+    _check("jobs_url", jobs_url, (*_SINGLE_SERVER_SCHEMES, *_SENTINEL_SCHEMES))
     if is_cluster(url) and not jobs_url:
         raise ConfigError(
             "url leads to a Redis Cluster, which holds the log but cannot hold RQ's jobs: set "
@@ -78,10 +78,12 @@ def _check(name: str, url: str, schemes: tuple[str, ...]) -> None:
     try:
         hosts = hosts_of(url)
     except ValueError:
-        raise ConfigError(f"{name}: the port must be a number, and {_ENCODED}") from None
+        raise ConfigError(f"{name}: the port must be a number, and {_ENCODING_HINT}") from None
     if "@" in urlsplit(url).path and not url.startswith("unix://"):
-        raise ConfigError(f"{name}: {_ENCODED}")
-    if url.startswith((*_SENTINEL, *_CLUSTER)) and not all(host for host, _ in hosts):
+        raise ConfigError(f"{name}: {_ENCODING_HINT}")
+    if url.startswith((*_SENTINEL_SCHEMES, *_CLUSTER_SCHEMES)) and not all(
+        host for host, _ in hosts
+    ):
         raise ConfigError(
             f"{name}: name the hosts, as in {url.partition('://')[0]}://one:7000,two:7000"
         )
@@ -129,12 +131,12 @@ def options_of(url: str) -> Mapping[str, Callable[[str], object]]:
 
 def is_sentinel(url: str) -> bool:
     """Say whether a URL names sentinels."""
-    return url.startswith(_SENTINEL)
+    return url.startswith(_SENTINEL_SCHEMES)
 
 
 def is_cluster(url: str) -> bool:
     """Say whether a URL leads to a Redis Cluster."""
-    return url.startswith(_CLUSTER)
+    return url.startswith(_CLUSTER_SCHEMES)
 
 
 def hosts_of(url: str) -> list[tuple[str, int]]:

@@ -15,7 +15,7 @@ from memorybus.errors import ConfigError
 
 SECRETS_NAME = "memorybus.secrets.toml"
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -39,7 +39,7 @@ def read_secrets(path: Path) -> dict[str, str]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {_why(error)}") from error
-    if mode & _OTHERS:
+    if mode & _GROUP_AND_OTHERS:
         raise ConfigError(f"{path} is open to others (mode {mode:o}); run: chmod 600 {path}")
     return _variables(path, text)
 

@@ -47,7 +47,7 @@ def _default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("memorybus"))
 
 
-_SLOWEST_BEAT = 2.0
+_MAX_HEARTBEAT_SECONDS = 2.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,10 +208,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
-        if self.heartbeat > _SLOWEST_BEAT:
+        if self.heartbeat > _MAX_HEARTBEAT_SECONDS:
             raise ConfigError(
-                f"heartbeat ({self.heartbeat} s) must be at most {_SLOWEST_BEAT} s: other workers "
-                "consider a worker dead after that silence"
+                f"heartbeat ({self.heartbeat} s) must be at most {_MAX_HEARTBEAT_SECONDS} s: other "
+                "workers consider a worker dead after that silence"
             )
         check_urls(self.url, self.jobs_url)
         if self.timezone:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memorybus.errors import ConfigError
 
-HOST = Path("/etc/localtime")
+HOST_ZONE_FILE = Path("/etc/localtime")
 """The file with the zone of a host, in the format of tzfile(5)."""
 
 
@@ -27,7 +27,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 @cache
-def host_zone(named: str, file: Path = HOST) -> tzinfo:
+def host_zone(named: str, file: Path = HOST_ZONE_FILE) -> tzinfo:
     """Return the zone of this host; UTC if it does not say.
 
     Args:

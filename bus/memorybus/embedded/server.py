@@ -38,7 +38,7 @@ KILL_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 1.0
 """Seconds that one PING may take; it is repeated until START_TIMEOUT."""
 
-POLL = 0.01
+POLL_SECONDS = 0.01
 
 
 class RunningServer(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ class EmbeddedRedis:
             else:
                 on_silence()
             self._check_child()
-            self._clock.sleep(POLL)
+            self._clock.sleep(POLL_SECONDS)
         raise ServerFailed(
             f"no Redis server answers on {self.socket} within {timeout:g} s ({why}); the process "
             f"that holds {self._lock_path}, if there is one, hangs. {self._tail()}"
@@ -220,7 +220,7 @@ class EmbeddedRedis:
         child.send_signal(how)
         deadline = self._clock.monotonic() + timeout
         while child.poll() is None and self._clock.monotonic() < deadline:
-            self._clock.sleep(POLL)
+            self._clock.sleep(POLL_SECONDS)
         return child.poll() is not None
 
     # -- starting -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
 
-_RESTORE = (
+_RESTORE_REMEDY = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
     "events are needed. Lanes that had not read them continue behind the gap"
 )
@@ -32,24 +32,24 @@ _HOW_LOST = {
     "tail": "the log went back (restored, or deleted in part), and assigns these numbers again",
     "gap": "events were gone from the log before they were sealed",
 }
-_FULL = (
+_MEMORY_REMEDY = (
     "raise maxmemory or give the machine more memory; when it is full, spools hold what is "
     "published"
 )
-_LATE = 300.0
+_SEAL_DELAY_SECONDS = 300.0
 """Seconds by which sealing may be late without an alarm."""
 
-_SEAL = (
+_SEAL_REMEDY = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
     "is lost or trimmed meanwhile, and Redis holds what waits"
 )
-_AHEAD = (
+_LOST_TAIL_REMEDY = (
     "find why Redis lost its tail. Lanes read these events from the archive; new events are "
     "numbered behind them"
 )
 
 
-_HALTED = (
+_HALT_REMEDY = (
     "if this names the archive, run: memorybus archive verify; put the segment back from a copy "
     "(memorybus archive import), or make the archive reachable. Otherwise the worker's log has the "
     "whole error: repair what it names. The lane tries again every 30 s, and continues by itself"
@@ -79,7 +79,7 @@ def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
     for gap in gaps:
         # The subject leaves out the gap's end: a gap that grows is still the same one.
         subject = f"{lane_name(gap.partition)}:{gap.first}"
-        yield Finding("data_loss", "critical", subject, str(gap), _RESTORE)
+        yield Finding("data_loss", "critical", subject, str(gap), _RESTORE_REMEDY)
 
 
 def loss_alarms(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
@@ -173,7 +173,7 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
     if found != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
         text = f"memory of Redis: {describe_memory(memory)}"
-        yield Finding("memory", found, found, text, f"{why}; or {_FULL}")
+        yield Finding("memory", found, found, text, f"{why}; or {_MEMORY_REMEDY}")
 
 
 def archive_alarms(
@@ -188,16 +188,16 @@ def archive_alarms(
     """
     if archive.damaged:
         yield Finding("archive", "critical", "damaged", archive.error, "do as the message says")
-    elif late is not None and late > _LATE:
+    elif late is not None and late > _SEAL_DELAY_SECONDS:
         text = f"sealing is late: {archive.error or 'its worker is slow'}; events wait"
-        yield Finding("archive", "warning", "late", text, _SEAL, archive.oldest_unsealed_at)
+        yield Finding("archive", "warning", "late", text, _SEAL_REMEDY, archive.oldest_unsealed_at)
     for partition, view in views.items():
         gap = find_archived_only(partition, view)
         if gap is not None:
             name = lane_name(partition)
             lost = f"Redis lost events {gap.first} to {gap.last}"
             text = f"partition {name}: {lost}; only the archive has them"
-            yield Finding("archive_ahead", "warning", name, text, _AHEAD)
+            yield Finding("archive_ahead", "warning", name, text, _LOST_TAIL_REMEDY)
 
 
 def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
@@ -218,5 +218,5 @@ def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[F
         for partition, lane in enumerate(of_provider):
             if lane.halted:
                 where = lane_name(partition)
-                text = f"provider {name}, partition {where} stands still: {lane.halted}"
-                yield Finding("lane_halted", "critical", f"{name}:{where}", text, _HALTED)
+                text = f"provider {name}, partition {where} is stopped: {lane.halted}"
+                yield Finding("lane_halted", "critical", f"{name}:{where}", text, _HALT_REMEDY)

@@ -11,9 +11,9 @@ from memorybus.text.display import iso
 
 if TYPE_CHECKING:
     from memorybus.archive.seals import ArchiverReports
-    from memorybus.log.inspection import PartitionSight
+    from memorybus.log.inspection import PartitionState
 
-_NOBODY = "no worker archives"
+_NO_ARCHIVER = "no worker archives"
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     working: bool = False
-    error: str = _NOBODY
+    error: str = _NO_ARCHIVER
     damaged: bool = False
     hindered: bool = False
     place: str | None = None
@@ -53,17 +53,17 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_archive_status(
-    sights: Mapping[int, "PartitionSight"], reports: "ArchiverReports", home: str | None
+    states: Mapping[int, "PartitionState"], reports: "ArchiverReports", home: str | None
 ) -> ArchiveStatus:
     """Return the status of the archive.
 
     Args:
-        sights: the partitions.
+        states: the partitions.
         reports: what archivers report.
         home: the host and directory where it lies; None if it lies in a store that every worker
             reaches, or if no host has claimed it yet.
     """
-    views = [sight.view for sight in sights.values()]
+    views = [state.view for state in states.values()]
     return ArchiveStatus(
         working=reports.working,
         error=_error(reports, home),
@@ -73,7 +73,7 @@ def build_archive_status(
         home=home,
         sealed=sum(view.sealed for view in views),
         unsealed=sum(max(0, view.n - view.sealed) for view in views),
-        oldest_unsealed_at=iso(oldest_unsealed(sights)),
+        oldest_unsealed_at=iso(oldest_unsealed(states)),
         segments=sum(part.segments for part in reports.parts.values()),
         bytes=sum(part.bytes for part in reports.parts.values()),
     )
@@ -83,15 +83,15 @@ def _error(reports: "ArchiverReports", home: str | None) -> str:
     if reports.working or reports.error:
         return reports.error
     where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""
-    return f"{_NOBODY}{where}"
+    return f"{_NO_ARCHIVER}{where}"
 
 
-def oldest_unsealed(sights: Mapping[int, "PartitionSight"]) -> int | None:
+def oldest_unsealed(states: Mapping[int, "PartitionState"]) -> int | None:
     """Return when the oldest unsealed event entered the log; None if all events are sealed.
 
     The time is Redis's wall time, milliseconds since the Unix epoch.
     """
-    places = [sight.view.unsealed for sight in sights.values()]
+    places = [state.view.unsealed for state in states.values()]
     return min((entry_ms(place.entry) for place in places if place), default=None)
 
 
@@ -102,6 +102,6 @@ def describe_archive(status: ArchiveStatus) -> str:
         return f"nothing is trimmed: {status.error}"
     waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
     since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
-    held = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
+    stored = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
     damage = f"; {status.error}" if status.error else ""
-    return f"{status.sealed:,} events sealed, {waiting}{since}; {held}{damage}"
+    return f"{status.sealed:,} events sealed, {waiting}{since}; {stored}{damage}"

@@ -20,7 +20,7 @@ from memorybus.health.monitor import (
 from memorybus.health.providers import LaneFigures
 from memorybus.health.verdict import Verdict, judge_status, unknown_verdict, unreachable_verdict
 
-KEPT = 1.0
+CACHE_SECONDS = 1.0
 """Seconds for which one reading answers all callers."""
 
 
@@ -73,7 +73,7 @@ class BusStateCache:
         with self._lock:
             if self._known is None or self._clock.monotonic() >= self._until:
                 self._known = self._read_anew()
-                self._until = self._clock.monotonic() + KEPT
+                self._until = self._clock.monotonic() + CACHE_SECONDS
             return self._known
 
     def forget(self) -> None:
@@ -84,13 +84,13 @@ class BusStateCache:
     def _read_anew(self) -> BusState:
         now_ms = self._clock.now_ms()
         try:
-            sight = self._read(self._settings)
+            reading = self._read(self._settings)
         except LogUnavailable as error:
             return BusState(now_ms, None, unreachable_verdict(error, self._spool()))
         except MemoryBusError as error:
             return BusState(now_ms, None, unknown_verdict(error))
-        found = judge_status(sight.status, self._settings.providers, now_ms)
-        return BusState(now_ms, sight.status, found, sight.lanes)
+        found = judge_status(reading.status, self._settings.providers, now_ms)
+        return BusState(now_ms, reading.status, found, reading.lanes)
 
     def _spool(self) -> SpoolStatus:
         with suppress(MemoryBusError):

@@ -7,7 +7,7 @@ from redis import Redis
 
 from memorybus.health.providers import reply_number
 from memorybus.log.entry import entry_ms
-from memorybus.log.inspection import PartitionSight
+from memorybus.log.inspection import PartitionState
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
 
@@ -33,23 +33,23 @@ class LogFigures(msgspec.Struct, frozen=True):
     conflicts: int = 0
 
 
-def read_figures(redis: Redis, keys: Keys, sights: Mapping[int, PartitionSight]) -> LogFigures:
+def read_figures(redis: Redis, keys: Keys, states: Mapping[int, PartitionState]) -> LogFigures:
     """Return the figures of the partitions that were just read.
 
     Raises:
         redis.RedisError: Redis is away.
     """
     with redis.pipeline(transaction=False) as pipe:
-        for partition in sights:
+        for partition in states:
             pipe.hmget(keys.state(partition), "duplicates", "conflicts")
         replies = pipe.execute(raise_on_error=False)
     pairs = [reply if isinstance(reply, list) else (None, None) for reply in replies]
-    views = [sight.view for sight in sights.values()]
+    views = [state.view for state in states.values()]
     firsts = [entry_ms(view.first.entry) for view in views if view.first]
     return LogFigures(
         published=sum(view.n for view in views),
         entries=sum(view.length for view in views),
-        bytes=sum(sight.size for sight in sights.values()),
+        bytes=sum(state.size for state in states.values()),
         oldest_at=iso(min(firsts, default=None)),
         duplicates=sum(reply_number(pair[0]) for pair in pairs),
         conflicts=sum(reply_number(pair[1]) for pair in pairs),

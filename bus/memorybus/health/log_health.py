@@ -27,7 +27,7 @@ from memorybus.health.memory import available_bytes, bounded_load, memory_load
 from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory, first_to_fill, forecast_disk, forecast_memory
-from memorybus.log.inspection import LogInspector, PartitionSight
+from memorybus.log.inspection import LogInspector, PartitionState
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, group_by_shard
 from memorybus.redis.connect import connect_redis, translate_redis_error
@@ -84,12 +84,12 @@ class Examiner:
     """Looks at the log's health. Belongs to one thread; raises what redis-py raises.
 
     Attributes:
-        sights: the partitions as last seen.
+        states: the partitions as last seen.
     """
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Use the log's Redis."""
-        self.sights: dict[int, PartitionSight] = {}
+        self.states: dict[int, PartitionState] = {}
         self._numbers: dict[int, Numbers] = {}
         self._redis = redis
         self._settings = settings
@@ -111,12 +111,12 @@ class Examiner:
             settled: by partition, the places before and behind which to look (see
                 `LogInspector.read_partitions`).
         """
-        self.sights = self._inspector.read_partitions(settled)
-        self._numbers = self._inspector.numbers(self.sights)
+        self.states = self._inspector.read_partitions(settled)
+        self._numbers = self._inspector.numbers(self.states)
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
-        now = max((sight.now_ms for sight in self.sights.values()), default=0)
+        now = max((state.now_ms for state in self.states.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
-        archive = build_archive_status(self.sights, reports, self._home())
+        archive = build_archive_status(self.states, reports, self._home())
         servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
         memory = first_to_fill([server.memory for server in servers])
         disk = self._disk(servers[0].info, memory)
@@ -132,11 +132,11 @@ class Examiner:
         )
 
     def _views(self) -> dict[int, PartitionView]:
-        return {partition: sight.view for partition, sight in self.sights.items()}
+        return {partition: state.view for partition, state in self.states.items()}
 
     def _overdue_seconds(self, now: int) -> float | None:
         """Return the seconds by which sealing is overdue; None if all events are sealed."""
-        oldest = oldest_unsealed(self.sights)
+        oldest = oldest_unsealed(self.states)
         due = self._settings.seal_after + self._settings.segment_age
         return None if oldest is None else (now - oldest) / 1000 - due
 
@@ -154,8 +154,8 @@ class Examiner:
     def _gaps(self) -> list[Gap]:
         return [
             gap
-            for partition, sight in self.sights.items()
-            for gap in find_gaps(partition, sight.view, self._numbers.get(partition))
+            for partition, state in self.states.items()
+            for gap in find_gaps(partition, state.view, self._numbers.get(partition))
         ]
 
     def _shards(self) -> list[Shard]:
@@ -164,7 +164,7 @@ class Examiner:
 
     def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
-        here = [s for p, s in self.sights.items() if self._keys.log(p) in shard.keys]
+        here = [s for p, s in self.states.items() if self._keys.log(p) in shard.keys]
         found = memory_load(info, here, self._available())
         return _Server(
             info, forecast_memory(bounded_load(found, here, self._settings) if trimmed else found)

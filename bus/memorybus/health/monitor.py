@@ -184,9 +184,9 @@ class Monitor:
         """Read everything once; return the lanes, too."""
         server = self.log.server()
         self.log.check_partitions()
-        names, sight = self.provider_names(), Instances(self._redis, self._keys).read_view()
-        serving = {name: live_name(name, sight.live) for name in names}
-        idle = [name for name in [*names, *_copies(sight)] if name not in serving.values()]
+        names, view = self.provider_names(), Instances(self._redis, self._keys).read_view()
+        serving = {name: live_name(name, view.live) for name in names}
+        idle = [name for name in [*names, *_copies(view)] if name not in serving.values()]
         lanes = self.read_lanes(list(dict.fromkeys([*serving.values(), *idle])))
         workers = self.roster.alive()
         examiner = Examiner(self._redis, self._settings)
@@ -200,7 +200,7 @@ class Monitor:
             ),
             spool=read_spool,
             partitions=self._settings.partitions,
-            providers=self._serving_statuses(serving, lanes, workers, sight),
+            providers=self._serving_statuses(serving, lanes, workers, view),
             workers=[_worker_status(one) for one in workers],
             jobs=self._jobs(names),
             alarms=[*health.alarms, *halted],
@@ -208,8 +208,8 @@ class Monitor:
             memory=health.memory,
             disk=health.disk,
             archive=health.archive,
-            copies=self._idle_statuses(idle, lanes, workers, sight),
-            log=read_figures(self._redis, self._keys, examiner.sights),
+            copies=self._idle_statuses(idle, lanes, workers, view),
+            log=read_figures(self._redis, self._keys, examiner.states),
             canary_at=iso(reply_number(self._redis.get(self._keys.canary)) or None),
             spools=host_spools(workers, socket.gethostname(), read_spool),
         )
@@ -221,9 +221,9 @@ class Monitor:
         Paused providers are left out. If some lane of the partition has an owner, providers whose
         lane has none are left out, too.
         """
-        sight = Instances(self._redis, self._keys).read_view()
-        serving = {name: live_name(name, sight.live) for name in self.provider_names()}
-        moving = {name: live for name, live in serving.items() if live not in sight.pauses}
+        view = Instances(self._redis, self._keys).read_view()
+        serving = {name: live_name(name, view.live) for name in self.provider_names()}
+        moving = {name: live for name, live in serving.items() if live not in view.pauses}
         read_lanes = self.read_lanes(list(dict.fromkeys(moving.values())))
         found = {name: read_lanes[live][place.partition] for name, live in moving.items()}
         owned = {name: lane for name, lane in found.items() if lane.owned}
@@ -261,13 +261,13 @@ class Monitor:
         serving: Mapping[str, str],
         lanes: LanesByInstance,
         workers: list[WorkerInfo],
-        sight: InstancesView,
+        view: InstancesView,
     ) -> list[ProviderStatus]:
         """Return the status of each provider, with the figures of the instance that serves it."""
         work = read_work(self._redis, self._keys, list(serving))
         return [
             msgspec.structs.replace(
-                self._provider_status(live, lanes[live], workers, sight),
+                self._provider_status(live, lanes[live], workers, view),
                 name=name,
                 live="" if live == name else live,
                 work=work[name],
@@ -280,40 +280,40 @@ class Monitor:
         idle: Sequence[str],
         lanes: LanesByInstance,
         workers: list[WorkerInfo],
-        sight: InstancesView,
+        view: InstancesView,
     ) -> list[ProviderStatus]:
         """Return the status of the instances that serve nobody.
 
         One that is no copy is shown only if it has ever had an event.
         """
-        copies = _copies(sight)
+        copies = _copies(view)
         return [
-            self._copy_status(name, lanes[name], workers, sight)
+            self._copy_status(name, lanes[name], workers, view)
             for name in idle
             if name in copies or any(lane.n for lane in lanes[name])
         ]
 
     def _copy_status(
-        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
+        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], view: InstancesView
     ) -> ProviderStatus:
         """Return the status of an instance that serves nobody; its backlog ends with its plan."""
-        known = sight.all.get(name, Instance(name=name, provider=name))
+        known = view.all.get(name, Instance(name=name, provider=name))
         ends = [known.plan.end(partition) for partition in self._partitions]
         cut = [
             lane if end is None else msgspec.structs.replace(lane, head=min(lane.head, end))
             for lane, end in zip(lanes, ends, strict=True)
         ]
-        found = self._provider_status(name, cut, workers, sight)
+        found = self._provider_status(name, cut, workers, view)
         return msgspec.structs.replace(
             found, copy_of=known.provider, rate=None, seconds_left=None
         )  # workers count only what they do for the instance that serves
 
     def _provider_status(
-        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
+        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], view: InstancesView
     ) -> ProviderStatus:
-        pause = sight.pauses.get(name)
+        pause = view.pauses.get(name)
         backlog = sum(lane.backlog for lane in lanes)
-        provider = sight.all[name].provider if name in sight.all else name
+        provider = view.all[name].provider if name in view.all else name
         rate = rate_of(provider, workers)
         fullest = max(range(len(lanes)), key=lambda partition: lanes[partition].backlog)
         return ProviderStatus(
@@ -334,7 +334,7 @@ class Monitor:
             seconds_left=backlog / rate if rate and backlog else None,
             busiest=lane_name(fullest) if backlog else "",
             busiest_backlog=lanes[fullest].backlog,
-            limits=sight.tuning(provider).given,
+            limits=view.tuning(provider).given,
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:
@@ -358,8 +358,8 @@ class Monitor:
             jobs.close()
 
 
-def _copies(sight: InstancesView) -> list[str]:
-    return [name for name, one in sight.all.items() if one.is_copy]
+def _copies(view: InstancesView) -> list[str]:
+    return [name for name, one in view.all.items() if one.is_copy]
 
 
 def _worker_status(info: WorkerInfo) -> WorkerStatus:

@@ -12,29 +12,29 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import FAILURES_BEFORE_PAUSE
-from memorybus.recall.queue import LONGEST
+from memorybus.recall.queue import MAX_WAITING_JOBS
 
-START = "run: memorybus up"
+START_REMEDY = "run: memorybus up"
 """The remedy where nothing runs."""
 
-_LATE = LIFE / 2
+_RECALL_WAIT_SECONDS = JOB_TTL_SECONDS / 2
 """Seconds that a recall may wait without a finding."""
 
-_STILL = 60.0
+_STALL_SECONDS = 60.0
 """Seconds that an event may wait without a finding if no event is applied."""
 
-_BEHIND = 300.0
+_BEHIND_SECONDS = 300.0
 """Seconds that an event may wait without a finding if others are applied."""
 
-_MUCH = 1_000
-_NEARLY_ALL = 0.8
-_FEW_LANES = 4
-"""A hot lane holds at least `_NEARLY_ALL` of a backlog of `_MUCH` or more events, and its provider
-has at least `_FEW_LANES` lanes."""
+_HOT_LANE_EVENTS = 1_000
+_HOT_LANE_SHARE = 0.8
+_HOT_LANE_MIN_LANES = 4
+"""A hot lane holds at least this share of a backlog of at least so many events; its provider has at
+least so many lanes."""
 
-_KEEPS = "Redis keeps every event until then"
+_REDIS_KEEPS_EVENTS = "Redis keeps every event until then"
 
 
 def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
@@ -76,7 +76,7 @@ def redis_away_finding(error: Exception, spooled: int) -> Finding:
 def find_no_worker(status: Status) -> Iterator[Finding]:
     """Yield a finding if no worker is alive."""
     if not status.workers:
-        yield Finding("no_worker", "critical", "workers", "no worker is alive", START)
+        yield Finding("no_worker", "critical", "workers", "no worker is alive", START_REMEDY)
 
 
 def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
     """
     for one in status.providers:
         age = _age(one.oldest_unapplied_at, now_ms)
-        if not one.lanes_owned or one.failing or one.paused or age <= _STILL:
+        if not one.lanes_owned or one.failing or one.paused or age <= _STALL_SECONDS:
             continue
         waits = f"{one.name}: {one.backlog} events wait, the oldest for {age:.0f} s"
         since = one.oldest_unapplied_at
@@ -159,7 +159,7 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
             remedy = "read the worker's log: it says what its provider waits for"
             text = f"{waits}, and none was applied lately"
             yield Finding("behind", "critical", one.name, text, remedy, since)
-        elif age > _BEHIND:
+        elif age > _BEHIND_SECONDS:
             ends = "" if one.seconds_left is None else f", {one.seconds_left:.0f} s to go"
             pace = "" if one.rate is None else f"; {one.rate:.0f} a second are applied{ends}"
             remedy = "if it does not catch up: more --processes, more workers, more --concurrency"
@@ -173,7 +173,11 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
     """
     for one in status.providers:
         share = one.busiest_backlog / one.backlog if one.backlog else 0.0
-        if one.lanes >= _FEW_LANES and one.busiest_backlog >= _MUCH and share >= _NEARLY_ALL:
+        if (
+            one.lanes >= _HOT_LANE_MIN_LANES
+            and one.busiest_backlog >= _HOT_LANE_EVENTS
+            and share >= _HOT_LANE_SHARE
+        ):
             text = (
                 f"{one.name}: {one.busiest_backlog} of {one.backlog} events wait in lane "
                 f"{one.busiest}: one key, or few, are busier than their provider"
@@ -191,7 +195,7 @@ def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
     """
     for one in status.spools:
         age = _age(one.spool.oldest_at, now_ms)
-        if age > _STILL:
+        if age > _STALL_SECONDS:
             waits = f"{one.spool.events} events wait for Redis, the oldest for {age:.0f} s"
             remedy = f"see on {one.host} whether agents reach Redis: memorybus doctor"
             since = one.spool.oldest_at
@@ -225,13 +229,13 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
                 f"{', asking pauses' if one.paused else ''}, the last with: {one.error}",
                 "look at the backend and its options; recalls resume by themselves once it answers",
             )
-        elif one.queued >= LONGEST or _age(one.oldest_at, now_ms) > _LATE:
+        elif one.queued >= MAX_WAITING_JOBS or _age(one.oldest_at, now_ms) > _RECALL_WAIT_SECONDS:
             yield Finding(
                 "recalls",
                 "critical",
                 one.queue,
-                f"{one.queue}: too many recalls wait ({one.queued}); one that waits {LIFE} s is "
-                f"dropped",
+                f"{one.queue}: too many recalls wait ({one.queued}); one that waits "
+                f"{JOB_TTL_SECONDS} s is dropped",
                 "run more recall processes: memorybus worker --jobs 2",
                 one.oldest_at,
             )
@@ -252,10 +256,10 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
         return
     text = describe_archive(archive)
     if archive.hindered:
-        remedy = f"do as the message says, and restart the workers; {_KEEPS}"
+        remedy = f"do as the message says, and restart the workers; {_REDIS_KEEPS_EVENTS}"
         yield Finding("archive", "critical", "untrimmed", text, remedy)
     else:
-        remedy = f"let a worker run where the archive can be reached; {_KEEPS}"
+        remedy = f"let a worker run where the archive can be reached; {_REDIS_KEEPS_EVENTS}"
         yield Finding("archive", "warning", "untrimmed", text, remedy)
 
 

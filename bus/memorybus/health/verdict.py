@@ -13,8 +13,8 @@ from memorybus.text.redact import masked
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
 
 _CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
-_LONGEST = 1_000
-"""The longest line, characters: findings may quote any backend."""
+_MAX_LINE_CHARS = 1_000
+"""Findings may quote any backend."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -83,6 +83,6 @@ def _figures(status: Status) -> str:
 def _build_verdict(state: State, summary: str, figures: str, found: list[Finding]) -> Verdict:
     """Build the line; the summary may be hostile text, and a bar in it would begin the figures."""
     text = "".join(char if char.isprintable() else " " for char in masked(summary))
-    text = text.replace("|", "/")[:_LONGEST]
+    text = text.replace("|", "/")[:_MAX_LINE_CHARS]
     line = f"MEMORYBUS {state} - {text}{f' | {figures}' if figures else ''}"
     return Verdict(state, _CODES[state], line, found)

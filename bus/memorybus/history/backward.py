@@ -23,7 +23,7 @@ from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
-_FIRST, _MOST = 32, 512
+_FIRST_PAGE, _MAX_PAGE = 32, 512
 """How many entries of a partition the first command reads, and how many a later one at most."""
 
 
@@ -116,7 +116,7 @@ class BackwardReader:
         """Yield the log's events, newest first, without entries that another program wrote."""
         if head.entry == START:
             return
-        reader, partition, count = self._sources.reader, head.partition, _FIRST
+        reader, partition, count = self._sources.reader, head.partition, _FIRST_PAGE
         last = "+" if head.entry == FOREIGN else head.entry
         if end != END:
             last = f"({end}"
@@ -127,7 +127,7 @@ class BackwardReader:
                 if event is not None:
                     yield event
             last = f"({found[-1][0].decode()}"
-            count = min(2 * count, _MOST)
+            count = min(2 * count, _MAX_PAGE)
 
     # -- the archive ------------------------------------------------------------------------------
 

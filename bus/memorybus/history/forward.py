@@ -16,7 +16,7 @@ from memorybus.query.ranges import Plan
 
 PAGE = 500
 
-_ENDLESS = 1 << 63
+_NO_END_NUMBER = 1 << 63
 
 
 class Scan:
@@ -54,7 +54,7 @@ class Scan:
                 yield from self._with_holes(partition, at, page)
             last = page.events[-1].position
             at = Place(last.entry, last.n)
-        yield from self._read_sealed(partition, at, END, _ENDLESS)
+        yield from self._read_sealed(partition, at, END, _NO_END_NUMBER)
 
     def _read_page(self, partition: int, at: Place) -> EventPage:
         return self._sources.reader.read(

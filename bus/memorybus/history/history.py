@@ -179,7 +179,7 @@ class History:
         return False
 
     def event_at(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the event of an entry, or its placeholder (`OMITTED`); None if there is none.
+        """Return the event of an entry, or its placeholder (`OMITTED_ENVELOPES`); None for none.
 
         A forgotten event is not shown, even if only the log has it. If the tombstones cannot be
         read, `ArchiveError` is raised.

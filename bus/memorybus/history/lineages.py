@@ -9,7 +9,7 @@ from memorybus.events import Delegated, Envelope, SessionStarted, SessionSwitche
 from memorybus.lineage.identity import Identity, identity_of
 from memorybus.query.query import Query, row_of
 
-_LINKING = frozenset({"resume", "reset", "rewind"})
+_LINKING_REASONS = frozenset({"resume", "reset", "rewind"})
 """Reasons of switches whose event names an earlier session that is not the parent."""
 
 
@@ -26,9 +26,9 @@ def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
     children: defaultdict[Identity, set[Identity]] = defaultdict(set)
     ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
     for envelope in (one for one in envelopes if ours.wants(row_of(one))):
-        whose = identity_of(envelope.scope, "")
+        identity = identity_of(envelope.scope, "")
         for parent, child in _edges(envelope):
-            children[whose.with_session(parent)].add(whose.with_session(child))
+            children[identity.with_session(parent)].add(identity.with_session(child))
     roots = [one for one in children if one.session in query.lineages]
     found = {one.session for one in closure(roots, children)}
     sessions = tuple(sorted({*query.sessions, *query.lineages, *found}))
@@ -56,5 +56,5 @@ def _edges(envelope: Envelope) -> Iterable[tuple[str, str]]:
         return
     if ref.parent:
         yield ref.parent, ref.id
-    if isinstance(event, SessionStarted | SessionSwitched) and event.reason not in _LINKING:
+    if isinstance(event, SessionStarted | SessionSwitched) and event.reason not in _LINKING_REASONS:
         yield event.parent, ref.id

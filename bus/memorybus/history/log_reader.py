@@ -9,19 +9,19 @@ from redis import Redis
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position
-from memorybus.log.entry import OMITTED, LoggedEvent, Place, decode_entry, number_of
+from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent, Place, decode_entry, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import Keys
-from memorybus.wire.codec import PACKED, Decoder, are_plausible
+from memorybus.wire.codec import PACKED_MARK, Decoder, are_plausible
 from memorybus.wire.header import HeaderReader
 
-_RESENT = {b"e": False, b"r": True}
+_RESENT_BY_FIELD = {b"e": False, b"r": True}
 """By name of the body field: whether Redis may have had the event before."""
 
-_MANY = 512
+_PAGE_ENTRIES = 512
 """How many entries are read at a time if the first one is not ours."""
 
 _XREVRANGE = b"XREVRANGE"
@@ -127,7 +127,7 @@ class LogReader:
         """Return the envelopes; None if one of them has to be decoded on its own."""
         unpacked = self._decoder.unpacked
         try:
-            plain = [unpacked(body) if body[:1] == PACKED else body for body in bodies]
+            plain = [unpacked(body) if body[:1] == PACKED_MARK else body for body in bodies]
         except CorruptEnvelope:
             return None
         envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
@@ -161,11 +161,11 @@ class LogReader:
     ) -> LoggedEvent:
         """Decode an entry of ours; if it is left out, only as far as the filter needs."""
         if not event_filter.passes(place.n):
-            return LoggedEvent(place, OMITTED["filtered"])
+            return LoggedEvent(place, OMITTED_ENVELOPES["filtered"])
         row = self._headers.row(fields[3]) if event_filter.needs_row else None
         why = event_filter.omission(row) if row is not None else None
         if why is not None:
-            return LoggedEvent(place, OMITTED[why])
+            return LoggedEvent(place, OMITTED_ENVELOPES[why])
         # The decoded event is filtered again: damaged bytes may give another row than the header.
         event = decode_entry(place.partition, place.entry, fields, self._decoder)
         return filter_event(cast("LoggedEvent", event), event_filter)
@@ -181,9 +181,9 @@ def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
     """Return an event, or its placeholder if the filter leaves it out; pure."""
     position = event.position
     if not event_filter.passes(position.n):
-        return LoggedEvent(position, OMITTED["filtered"])
+        return LoggedEvent(position, OMITTED_ENVELOPES["filtered"])
     why = event_filter.omission(row_of(event.envelope)) if event_filter.needs_row else None
-    return event if why is None else LoggedEvent(position, OMITTED[why])
+    return event if why is None else LoggedEvent(position, OMITTED_ENVELOPES[why])
 
 
 def _split_columns(
@@ -192,7 +192,7 @@ def _split_columns(
     """Return numbers, marks and bodies of entries; None unless all are ours and without gaps."""
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
-        resent = [_RESENT[kind] for kind in kinds]
+        resent = [_RESENT_BY_FIELD[kind] for kind in kinds]
         first, known = number_of(found[0][1]) or 0, list(map(int, raw))
     except (KeyError, ValueError):  # other fields, or no entry at all
         return None
@@ -208,5 +208,5 @@ def _find_own(bound: str, ask: Callable[[str, int], list[StreamEntry]]) -> Place
         for entry, fields in found:
             if n := number_of(fields):
                 return Place(entry.decode(), n)
-        bound, count = f"({found[-1][0].decode()}", _MANY
+        bound, count = f"({found[-1][0].decode()}", _PAGE_ENTRIES
     return None

@@ -17,10 +17,10 @@ from memorybus.query.ranges import WHOLE, NumberRange, Plan
 _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
 
-_NEAR = 1_000
+_MAX_READ_GAP = 1_000
 """If two known places are at most this many numbers apart, the events between them are read."""
 
-_LAST = (1 << 64) - 1
+_LAST_SEQUENCE = (1 << 64) - 1
 
 
 class PagedHistory(Protocol):
@@ -69,7 +69,7 @@ class PositionFinder:
     def _resolve_moment(self, when: int | str) -> tuple[str, int | None, int]:
         """Return the entry, the partition (None for a time) and the number of a moment."""
         if isinstance(when, int):
-            return f"{when}-{_LAST}", None, 0
+            return f"{when}-{_LAST_SEQUENCE}", None, 0
         if match := _POSITION.fullmatch(when):
             return self._resolve_position(int(match[1]), int(match[2]))
         if _ID.fullmatch(when):
@@ -97,7 +97,7 @@ class PositionFinder:
     def _number_before(self, partition: int, entry: str, *, inclusive: bool) -> int:
         """Return the last number before an entry, or up to it."""
         ms, sequence = parse_entry_id(entry)
-        if sequence == _LAST:  # a time: the end of its millisecond, or the beginning
+        if sequence == _LAST_SEQUENCE:  # a time: the end of its millisecond, or the beginning
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
             before = f"{ms}-{sequence + 1}" if inclusive else entry
@@ -113,7 +113,9 @@ class PositionFinder:
         low, high = Place(START, 0), self._history.last_before(partition, END)
         if high is None or high.n <= n:
             return high
-        while high.n - low.n > _NEAR and (middle := self._place_between(partition, low, high)):
+        while high.n - low.n > _MAX_READ_GAP and (
+            middle := self._place_between(partition, low, high)
+        ):
             if middle.n <= n:
                 low = middle
             else:
@@ -141,7 +143,7 @@ class PositionFinder:
         """Read forward from a place, and return the place of the last number up to `n`."""
         nothing = Plan(spans={partition: (NumberRange(1, 0),)})
         while place.n < n:
-            after = (place.entry, _NEAR)
+            after = (place.entry, _MAX_READ_GAP)
             page = self._history.read(partition, *after, after_n=place.n, plan=nothing)
             within = [event.position for event in page.events if event.position.n <= n]
             if not within:

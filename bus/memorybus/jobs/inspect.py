@@ -30,7 +30,7 @@ JOB = "memorybus_workers.jobs.inspect.run"
 PARTITION = 0
 """The partition under whose keys the replies are written."""
 
-_WAIT = 5.0
+_QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
 
 
@@ -263,7 +263,7 @@ class InstanceInspector:
         self,
         provider: str,
         instance: str,
-        whose: RecallRequest,
+        owner: RecallRequest,
         skip: int,
         *,
         most: int = 0,
@@ -274,13 +274,13 @@ class InstanceInspector:
         Args:
             provider: the provider whose recall processes are asked.
             instance: the provider, or a copy of it.
-            whose: the owner.
+            owner: only its agent, user and workspace count.
             skip: how many memories the caller has already.
             most: the most memories to return; 0 for as many as fit into a page.
             holding: only memories that contain this text, ignoring case, or came by the event of
                 this id.
         """
-        answer = self._ask(provider, instance, ReadKept(whose, skip, most, holding))
+        answer = self._ask(provider, instance, ReadKept(owner, skip, most, holding))
         return msgspec.json.decode(answer, type=prepared(KeptPage))
 
     def owners(
@@ -304,9 +304,9 @@ class InstanceInspector:
         answer = self._ask(provider, instance, ReadOwners(after, most, holding))
         return msgspec.json.decode(answer, type=prepared(OwnersPage))
 
-    def forget(self, provider: str, instance: str, whose: RecallRequest) -> EraseReport:
+    def forget(self, provider: str, instance: str, owner: RecallRequest) -> EraseReport:
         """Let an instance erase what it keeps of somebody; a second call does no harm."""
-        answer = self._ask(provider, instance, Erase(whose))
+        answer = self._ask(provider, instance, Erase(owner))
         return msgspec.json.decode(answer, type=prepared(EraseReport))
 
     def health(self, provider: str, instance: str) -> str:
@@ -319,7 +319,7 @@ class InstanceInspector:
         asked = Inspection(
             id=self._make_id(), provider=provider, instance=instance, question=question
         )
-        timeout = longest_run(self._settings) + _WAIT
+        timeout = longest_run(self._settings) + _QUEUE_WAIT_SECONDS
 
         def enqueue(redis: Redis) -> AwaitedReplies:
             problem = _enqueue(redis, self._settings, asked, timeout)

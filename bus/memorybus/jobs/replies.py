@@ -1,7 +1,7 @@
 """Replies of providers to events whose publisher waits, and to calls of reading tools.
 
 There is a hash for each event or call, with a field for each provider that answered. It lives for
-`LIFE` seconds, lies in the slot of the event's partition, and only the asker reads it.
+`REPLY_TTL_SECONDS`, lies in the slot of the event's partition, and only the asker reads it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from memorybus.msgspec_types import prepared
 if TYPE_CHECKING:
     from redis import Redis
 
-LIFE = 60
+REPLY_TTL_SECONDS = 60
 """Seconds for which a reply stays; nobody waits for one that long."""
 
-_CUT = " […]"
+_CUT_MARK = " […]"
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,7 +50,7 @@ def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
     if size <= most:
         return Reply(body.decode())
     if isinstance(event, ContextCompressing):
-        return Reply(body[:most].decode(errors="ignore") + _CUT)
+        return Reply(body[:most].decode(errors="ignore") + _CUT_MARK)
     return Reply(
         error=f"its result of {size} bytes is larger than `reply_max_bytes` ({most}); ask for less"
     )
@@ -64,7 +64,7 @@ def write_reply(redis: Redis, key: str, provider: str, reply: Reply) -> None:
     """
     with redis.pipeline(transaction=True) as pipe:
         pipe.hset(key, provider, msgspec.msgpack.encode(reply))
-        pipe.expire(key, LIFE)
+        pipe.expire(key, REPLY_TTL_SECONDS)
         pipe.execute()
 
 

@@ -13,7 +13,7 @@ from redis import Redis
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.queue import enqueue_call
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
@@ -73,7 +73,7 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
     body = msgspec.json.encode(_with_positions(redis, keys, request))
     if len(body) > settings.event_max_bytes:
         return f"a call of {len(body)} bytes; `event_max_bytes` is {settings.event_max_bytes}"
-    life = min(LIFE, max(1, math.ceil(timeout)))
+    life = min(JOB_TTL_SECONDS, max(1, math.ceil(timeout)))
     text = body.decode()
     return enqueue_call(
         settings, request.provider, JOB, text, request.id,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_LEAST = 0.001
+_MIN_WAIT_SECONDS = 0.001
 
 
 class AwaitedReplies(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class Listener:
 
         from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error
 
-        left = max(_LEAST, until - self._clock.monotonic())
+        left = max(_MIN_WAIT_SECONDS, until - self._clock.monotonic())
         redis = connect_redis(self._settings, timeout=min(TIMEOUT, left), single=True)
         try:
             asked = ask(redis)

@@ -37,10 +37,10 @@ from memorybus.events import (
 )
 from memorybus.lineage.identity import Identity, identity_of
 
-CONTINUING: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
+CONTINUING_REASONS: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
 """Reasons after which the same conversation continues: its warm results are carried over."""
 
-LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
+LINKING_REASONS: frozenset[Reason] = frozenset({"resume", "reset"})
 """Reasons after which two sessions are linked, and neither is the other's parent."""
 
 
@@ -169,7 +169,9 @@ def _own_claim(envelope: Envelope) -> OriginClaim:
     rank, parent, reason = 4, ref.parent, ""
     if isinstance(event, SessionStarted | SessionSwitched):
         reason = event.reason
-        parent = ref.parent if reason in LINKING else previous_session(envelope) or ref.parent
+        parent = (
+            ref.parent if reason in LINKING_REASONS else previous_session(envelope) or ref.parent
+        )
         began = isinstance(event, SessionStarted) or event.parent != ref.id
         knows = parent and reason != "start"
         rank = (0 if knows else 2) if began and reason not in {"resume", "rewind"} else 3
@@ -294,7 +296,7 @@ def _with_event(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
         turns += 1
     if isinstance(event, SessionStarted) and event.title:
         titled = max(titled, (at, envelope.id, event.title))
-    if isinstance(event, SessionStarted | SessionSwitched) and event.reason in LINKING:
+    if isinstance(event, SessionStarted | SessionSwitched) and event.reason in LINKING_REASONS:
         links |= {previous_session(envelope)} - {""}
     return Node(
         identity=node.identity,

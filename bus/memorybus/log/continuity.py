@@ -190,13 +190,13 @@ def find_lost_archive(
         end: where the archive ends.
         first: our first entry in the log.
     """
-    held = end.n if end else 0
-    if sealed <= held:
+    archived = end.n if end else 0
+    if sealed <= archived:
         return None
-    if end is not None and first is not None and first.n <= held + 1:
+    if end is not None and first is not None and first.n <= archived + 1:
         return None  # the archive is an older one; the log still has all that followed
-    last = min(sealed, first.n - 1) if first is not None and first.n > held + 1 else sealed
-    return Gap(partition, held + 1, last, last - held)
+    last = min(sealed, first.n - 1) if first is not None and first.n > archived + 1 else sealed
+    return Gap(partition, archived + 1, last, last - archived)
 
 
 def _gap_between(partition: int, first: int, last: int) -> list[Gap]:

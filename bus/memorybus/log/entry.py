@@ -23,13 +23,13 @@ from memorybus.wire.codec import Decoder
 _FIELDS = 4
 """The names and values of an entry: ``n``, a number, ``e`` or ``r``, a body."""
 
-DAMAGED = CorruptEnvelope.__name__
+DAMAGED_PREFIX = CorruptEnvelope.__name__
 """Prefix of the name of an `UnknownEvent` made of an entry of our form that has no envelope."""
 
 EntryMoment = tuple[int, int]
 """An entry's milliseconds and its number within them: the order of entries."""
 
-_LAST = (1 << 64) - 1
+_LAST_SEQUENCE = (1 << 64) - 1
 
 _DIGITS = 15
 """The most digits of a dense number: Lua counts to 2**53."""
@@ -46,7 +46,7 @@ def _omitted_envelope(why: Omission) -> Envelope:
     )
 
 
-OMITTED: Mapping[Omission, Envelope] = {
+OMITTED_ENVELOPES: Mapping[Omission, Envelope] = {
     why: _omitted_envelope(why) for why in ("volatile", "filtered", "retention", "forgotten")
 }
 """Placeholders for events that a reader leaves out: one envelope for each reason."""
@@ -100,7 +100,7 @@ def decode_entry(
         return LoggedEvent(position, decoder.decode(fields[3]), fields[2] == b"r")
     except CorruptEnvelope as error:
         return LoggedEvent(
-            position, _unreadable_envelope(position, fields[3], f"{DAMAGED}: {error}")
+            position, _unreadable_envelope(position, fields[3], f"{DAMAGED_PREFIX}: {error}")
         )
 
 
@@ -118,7 +118,7 @@ def entry_ms(entry: str) -> int:
 def previous_entry_id(entry: str) -> str:
     """Return the last id before an entry's."""
     ms, sequence = parse_entry_id(entry)
-    return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST}"
+    return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST_SEQUENCE}"
 
 
 def number_of(fields: Sequence[bytes]) -> int | None:

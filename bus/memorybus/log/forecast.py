@@ -14,10 +14,10 @@ AGES_MS = (3_600_000, 600_000)
 
 _HOUR = 3_600.0
 _DAY = 86_400.0
-_FOREVER = 365_000 * _DAY  # the longest forecast, a thousand years
+_LONGEST_FORECAST = 365_000 * _DAY  # the longest forecast, a thousand years
 WARN_WITHIN = 3 * _DAY
 FAIL_WITHIN = _DAY
-FULL = 0.95
+FULL_SHARE = 0.95
 """If this share of the limit is used, the memory counts as nearly full, whatever the rate."""
 
 AOF_FRAME = 64
@@ -190,7 +190,7 @@ def _settles_at(load: MemoryLoad, rate: float | None) -> int | None:
 
 def _seconds_left(load: MemoryLoad, rate: float | None) -> float | None:
     settled = _settles_at(load, rate)
-    if settled is not None and load.limit is not None and settled < FULL * load.limit:
+    if settled is not None and load.limit is not None and settled < FULL_SHARE * load.limit:
         return None
     growth = (rate or 0.0) * load.bytes_per_event
     return None if load.limit is None else _seconds_to_fill(load.limit - load.used, growth)
@@ -200,12 +200,12 @@ def _seconds_to_fill(room: int, growth: float) -> float | None:
     """Return the seconds after which room is filled; None if it never is."""
     if not growth:
         return None
-    return round(min(max(0, room) / growth, _FOREVER), 1)
+    return round(min(max(0, room) / growth, _LONGEST_FORECAST), 1)
 
 
 def fill_level(seconds_left: float | None, used: int, limit: int | None) -> FillLevel:
     """Return the severity: critical if full within a day or nearly full; a warning within three."""
-    if limit is not None and used >= FULL * limit:
+    if limit is not None and used >= FULL_SHARE * limit:
         return "critical"
     if seconds_left is None or seconds_left >= WARN_WITHIN:
         return "ok"
@@ -228,14 +228,14 @@ def describe_disk(disk: Disk) -> str:
 def _room(memory: Memory) -> str:
     if memory.limit is None:
         return f"{format_size(memory.used)} used, the limit is unknown"
-    whose = {
+    limited_by = {
         "maxmemory": "maxmemory",
         "available": "what this machine has left for it",
         "machine": "all memory of its machine, whatever else runs there",
         "unknown": "unknown",
     }
     used, limit = format_size(memory.used), format_size(memory.limit)
-    return f"{used} of {limit} used ({whose[memory.limit_from]})"
+    return f"{used} of {limit} used ({limited_by[memory.limit_from]})"
 
 
 def _outlook(memory: Memory) -> str:

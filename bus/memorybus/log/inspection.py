@@ -28,7 +28,7 @@ PAGES = 10
 """If the counts do not agree, at most this many pages of `PAGE` entries of a partition are read."""
 
 
-class PartitionSight(msgspec.Struct, frozen=True):
+class PartitionState(msgspec.Struct, frozen=True):
     """One partition at one moment.
 
     Attributes:
@@ -60,7 +60,7 @@ class LogInspector:
 
     def read_partitions(
         self, settled: Mapping[int, Place] | None = None
-    ) -> dict[int, PartitionSight]:
+    ) -> dict[int, PartitionState]:
         """Return the state of each partition; one whose key is not ours is left out.
 
         Args:
@@ -72,22 +72,22 @@ class LogInspector:
         places = settled or {}
         calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
         replies = scripts.run_many(self._redis, calls)
-        sights = {}
+        states = {}
         for partition, reply in zip(self._partitions, replies, strict=True):
             if isinstance(reply, Exception):
                 _pass_over_foreign(reply)
             else:
-                sights[partition] = _sight_of(reply)
-        return sights
+                states[partition] = _state_of(reply)
+        return states
 
-    def numbers(self, sights: Mapping[int, PartitionSight]) -> dict[int, Numbers]:
+    def numbers(self, states: Mapping[int, PartitionState]) -> dict[int, Numbers]:
         """Read the unsealed numbers of the partitions whose counts do not agree.
 
         Raises:
             redis.RedisError: no answer.
         """
         return {
-            p: self._numbers(p, one.view) for p, one in sights.items() if count_mismatch(one.view)
+            p: self._numbers(p, one.view) for p, one in states.items() if count_mismatch(one.view)
         }
 
     def _numbers(self, partition: int, view: PartitionView) -> Numbers:
@@ -128,7 +128,7 @@ def _pass_over_foreign(error: Exception) -> None:
         raise error
 
 
-def _sight_of(look: PartitionLook) -> PartitionSight:
+def _state_of(look: PartitionLook) -> PartitionState:
     view = PartitionView(
         length=look.length,
         n=look.n,
@@ -141,7 +141,7 @@ def _sight_of(look: PartitionLook) -> PartitionSight:
         unsealed=_place(look.unsealed),
     )
     numbers = tuple(found.n if found else None for found in look.at_ages)
-    return PartitionSight(view, look.size, look.ids, look.ids_size, look.now_ms, numbers)
+    return PartitionState(view, look.size, look.ids, look.ids_size, look.now_ms, numbers)
 
 
 def _place(found: NumberedEntry | None) -> Place | None:

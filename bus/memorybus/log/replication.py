@@ -11,7 +11,7 @@ from memorybus.redis.cluster import Shard, group_by_shard
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 
-_GLANCE_MS = 50
+_REPLICA_WAIT_MS = 50
 _SYNC_MS = 2_000
 """The file is synced once a second by default: a shorter wait would never be answered."""
 
@@ -80,7 +80,7 @@ class Replication:
         if not shard.fails_over:
             return True
         try:
-            return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, _GLANCE_MS))) >= 1
+            return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, _REPLICA_WAIT_MS))) >= 1
         except ResponseError:
             return False  # for example, no memory left
 

@@ -27,8 +27,8 @@ START = "0-0"
 FOREIGN = ""
 """Stands for an entry's id if the partition's key holds something that is not ours."""
 
-_FIRST_LOOK = 0.002
-_LAST_LOOK = 0.032
+_FIRST_POLL_SECONDS = 0.002
+_MAX_POLL_SECONDS = 0.032
 _FORMAT = "1"
 _XRANGE = b"XRANGE"
 """In bytes, so that redis-py returns the plain reply: a dict per entry costs a lane a tenth."""
@@ -243,11 +243,11 @@ class EventLog:
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
 
     def _poll(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
-        pause = _FIRST_LOOK
+        pause = _FIRST_POLL_SECONDS
         deadline = self._clock.monotonic() + timeout
         while not (news := self._news(after)) and self._clock.monotonic() < deadline:
             self._clock.sleep(pause)
-            pause = min(_LAST_LOOK, pause * 2)
+            pause = min(_MAX_POLL_SECONDS, pause * 2)
         return news
 
     def _news(self, after: Mapping[int, str]) -> dict[int, str]:

@@ -13,7 +13,7 @@ from memorybus.processes.commands import module_command
 from memorybus.processes.fed import FedCommand
 from memorybus.text.redact import one_line
 
-_LONGER = 2.0
+_START_SECONDS = 2.0
 """Seconds by which the webhook's process may exceed its own time-out, because it has to start."""
 
 
@@ -59,7 +59,7 @@ def channels_of(settings: Settings) -> dict[str, Channel]:
     if "webhook" in rules.channels:
         read_target(rules)
         post = module_command("memorybus.notify.webhook")
-        found["webhook"] = Channel(post, environ, rules.timeout + _LONGER, secrets)
+        found["webhook"] = Channel(post, environ, rules.timeout + _START_SECONDS, secrets)
     if "command" in rules.channels:
         found["command"] = Channel(rules.command, environ, rules.timeout, secrets)
     return found

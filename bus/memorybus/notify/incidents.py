@@ -14,7 +14,7 @@ from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding, Severity
 from memorybus.ids import text_digest
 
-MOST: Final = 256
+MAX_FINDINGS: Final = 256
 """How many findings are tracked at most (G10), the critical ones first."""
 
 
@@ -31,7 +31,7 @@ class Reported(msgspec.Struct, frozen=True):
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """A finding from its first sight until its end was reported; times as in `Reported`.
+    """A finding from when it was first seen until its end was reported; times as in `Reported`.
 
     Attributes:
         finding: the finding as it was seen last.
@@ -84,7 +84,7 @@ def update_incidents(
         now: milliseconds since the Unix epoch.
     """
     tracked = [one for one in findings if rules.severity == "warning" or one.severity == "critical"]
-    tracked = sorted(tracked, key=lambda one: one.severity)[:MOST]
+    tracked = sorted(tracked, key=lambda one: one.severity)[:MAX_FINDINGS]
     current = {_key(one): one for one in tracked}
     before = {_key(one.finding): one for one in known if not _is_over(one, rules, now)}
     present = [

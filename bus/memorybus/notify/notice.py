@@ -14,7 +14,7 @@ from memorybus.notify.incidents import DueReport, Incident
 from memorybus.text.display import iso, visible
 from memorybus.text.redact import one_line
 
-_LINES: Final = 20
+_MAX_LINES: Final = 20
 """How many findings `text` names; it counts the others, which only the lists contain."""
 
 _NO_MARKUP: Final = str.maketrans({"<": "‹", ">": "›", "@": "＠"})
@@ -151,8 +151,8 @@ def _lines(began: Sequence[Alarm], still: Sequence[Alarm], ended: Sequence[Alarm
     lines = [f"{one.severity.upper()} {one.text}; {one.remedy}" for one in began]
     lines += [f"STILL {one.severity.upper()} {one.text}" for one in still]
     lines += [f"OVER {one.text}" for one in ended]
-    more = len(lines) - _LINES
-    return [*lines[:_LINES], f"and {more} more"] if more > 0 else lines
+    more = len(lines) - _MAX_LINES
+    return [*lines[:_MAX_LINES], f"and {more} more"] if more > 0 else lines
 
 
 def _strip_markup(text: str) -> str:

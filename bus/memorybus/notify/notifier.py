@@ -1,7 +1,7 @@
 """A thread in the supervisor of workers that looks at the bus and notifies people.
 
 Only one such thread at a time reports on the bus: the one that has the task, which Redis assigns
-(`registry.office`). If Redis is away, each host reports that by itself.
+(`registry.notifier_lease`). If Redis is away, each host reports that by itself.
 """
 
 import logging
@@ -26,21 +26,21 @@ from memorybus.notify.host_note import HostNote
 from memorybus.notify.reporter import Reporter
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.registry.office import Office
+from memorybus.registry.notifier_lease import NotifierLease
 
 _log = logging.getLogger("memorybus")
 
-_SELDOM: Final = 5.0
-_OFTEN: Final = 1.0
+_MAX_LOOK_SECONDS: Final = 5.0
+_MIN_LOOK_SECONDS: Final = 1.0
 """Seconds between two looks, at most and at least."""
 
-_AT_WORK: Final = 0.1
+_SENDING_POLL_SECONDS: Final = 0.1
 """Seconds between two checks of whether a notice has arrived."""
 
-_PATIENCE: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 """Seconds for which `close` waits for a notice that is being sent."""
 
-_JOIN: Final = 5.0
+_JOIN_SECONDS: Final = 5.0
 
 
 class Notifier:
@@ -62,18 +62,18 @@ class Notifier:
         self._last_error = ""
         self._next = float("-inf")
         self._ended = (False, False)
-        self._every = min(_SELDOM, max(_OFTEN, settings.notify.after / 4))
+        self._every = min(_MAX_LOOK_SECONDS, max(_MIN_LOOK_SECONDS, settings.notify.after / 4))
         rules, sender, rng = settings.notify, sender_of(settings), new_rng()
-        office = Office(self._redis, Keys(settings.namespace), new_id())
+        lease = NotifierLease(self._redis, Keys(settings.namespace), new_id())
         here = HostNote(settings.notice_path)
-        self._bus = Reporter(rules, channels, sender, office, clock, rng)
+        self._bus = Reporter(rules, channels, sender, lease, clock, rng)
         self._host = Reporter(rules, channels, sender, here, clock, rng)
 
     @property
     def pause(self) -> float:
         """Seconds until the next `poll`."""
         sending = self._bus.busy or self._host.busy
-        return _AT_WORK if sending else max(0.0, self._next - self._clock.monotonic())
+        return _SENDING_POLL_SECONDS if sending else max(0.0, self._next - self._clock.monotonic())
 
     def poll(self) -> None:
         """Report what is wrong, if it is time to look or a notice was sent; log errors."""
@@ -98,7 +98,7 @@ class Notifier:
         """Finish the notices that are being sent, and let another process take the task over."""
         for reporter in (self._bus, self._host):
             with suppress(RedisError, OSError):
-                reporter.close(_PATIENCE)
+                reporter.close(_CLOSE_SECONDS)
         self._redis.close()
 
     def _look_at_bus(self) -> list[Finding]:
@@ -149,7 +149,7 @@ def run_notifier(settings: Settings) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(_JOIN)
+        thread.join(_JOIN_SECONDS)
 
 
 def _run(settings: Settings, channels: Mapping[str, Channel], stop: StopSignal) -> None:

@@ -31,8 +31,8 @@ from memorybus.processes.fed import FedCommand
 
 _log = logging.getLogger("memorybus")
 
-_FIRST: Final = 5.0
-_LONGEST: Final = 300.0
+_FIRST_RETRY_SECONDS: Final = 5.0
+_MAX_RETRY_SECONDS: Final = 300.0
 """Seconds until a channel that failed is tried again: after the first failure, and at most."""
 
 
@@ -122,7 +122,9 @@ class _ChannelQueue:
             self._sending = None
 
     def _note_failure(self, why: str) -> None:
-        wait = backoff(self._failures, self._rng, first=_FIRST, cap=_LONGEST)
+        wait = backoff(
+            self._failures, self._rng, first=_FIRST_RETRY_SECONDS, cap=_MAX_RETRY_SECONDS
+        )
         self._failures += 1
         self._next = self._clock.monotonic() + wait
         why = self._channel.describe_failure(why)

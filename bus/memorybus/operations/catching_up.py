@@ -8,7 +8,7 @@ from memorybus.operations.stores import Stores
 PartitionNumbers = Mapping[int, int]
 """Dense numbers by partition."""
 
-_LOOK = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two reads of the lanes."""
 
 
@@ -45,7 +45,7 @@ def await_lanes(
     while behind := _find_behind(stores, waiting, heads):
         if clock.monotonic() >= until:
             break
-        clock.sleep(_LOOK)
+        clock.sleep(_POLL_SECONDS)
     return behind
 
 

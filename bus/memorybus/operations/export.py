@@ -24,7 +24,7 @@ from memorybus.query.query import Query
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
-NAMED = 1_000
+MAX_NAMED = 1_000
 """How many events that cannot be written are named; further ones are only counted (G10)."""
 
 
@@ -37,7 +37,7 @@ class ExportResult(msgspec.Struct, kw_only=True):
         events: how many events were written.
         memories: how many memories of a provider were written.
         left_out: ids of events that a line cannot hold unchanged, with the reason: the first
-            `NAMED` of them.
+            `MAX_NAMED` of them.
         left_out_events: how many such events there are.
         unread: the parts of the history that could not be read, each with its reason.
     """
@@ -135,7 +135,7 @@ def _encode_events(
             line = writer.encode(envelope)
         except ValueError as error:
             done.left_out_events += 1
-            if len(done.left_out) < NAMED:
+            if len(done.left_out) < MAX_NAMED:
                 done.left_out[envelope.id] = str(error)
             continue
         done.events += 1
@@ -156,8 +156,8 @@ def _read_memories(
         provider = provider_of(name, view, settings.providers)
     instance = live_name(provider, view.live) if name == provider else name
     inspector = InstanceInspector(settings, SYSTEM)
-    for whose in _each_owner(query):
-        for memory in _read_kept(inspector, provider, instance, whose):
+    for owner in _each_owner(query):
+        for memory in _read_kept(inspector, provider, instance, owner):
             step()
             done.memories += 1
             yield msgspec.json.encode(memory) + b"\n"
@@ -172,11 +172,11 @@ def _each_owner(query: Query) -> Iterator[RecallRequest]:
 
 
 def _read_kept(
-    inspector: InstanceInspector, provider: str, instance: str, whose: RecallRequest
+    inspector: InstanceInspector, provider: str, instance: str, owner: RecallRequest
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:
-        page = inspector.read_kept(provider, instance, whose, skip)
+        page = inspector.read_kept(provider, instance, owner, skip)
         if not page.given:
             raise ConfigError(
                 f"{instance} cannot say what it keeps; without --provider its events are exported"

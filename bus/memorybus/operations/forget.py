@@ -75,7 +75,7 @@ class ErasureOwner(msgspec.Struct, frozen=True):
         """Say whether a scope belongs to this owner."""
         asked = ((self.user, scope.user), (self.agent, scope.agent))
         here = self.workspace in (None, scope.workspace)
-        return here and all(want is None or want == held for want, held in asked)
+        return here and all(want is None or want == owned for want, owned in asked)
 
 
 def _as_tuple(word: str | None) -> tuple[str, ...]:
@@ -105,13 +105,13 @@ class ErasurePlan(msgspec.Struct, frozen=True):
     """What an erasure would reach.
 
     Attributes:
-        whose: the owner of the memories.
+        owner: the owner of the memories.
         found: what the history holds of the owner.
         instances: the instances that are asked to erase, each with its provider.
         letters: the owner's dead letters.
     """
 
-    whose: ErasureOwner
+    owner: ErasureOwner
     found: FoundHistory
     instances: dict[str, str]
     letters: list[LocatedLetter]
@@ -162,22 +162,22 @@ class Erasure(msgspec.Struct, frozen=True):
         return not (self.problems or any(one.problem for one in self.instances))
 
 
-def plan_erasure(settings: Settings, whose: ErasureOwner) -> ErasurePlan:
+def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
     """Return what an erasure would reach; change nothing.
 
     Raises:
         ConfigError: nobody is named.
         LogError, ArchiveError: the history cannot be read.
     """
-    query = whose.query()
+    query = owner.query()
     with Stores(settings) as stores:
         stores.check_partitions()
         found = _find_history(stores, query)
         view = stores.instances.read_view()
     with closing(DeadLetters(settings)) as desk:
         all_letters = desk.letters(desk.providers())
-    letters = [dead for dead in all_letters if whose.owns(dead.stored.letter.scope)]
-    return ErasurePlan(whose, found, _instances_asked(settings, view), letters)
+    letters = [dead for dead in all_letters if owner.owns(dead.stored.letter.scope)]
+    return ErasurePlan(owner, found, _instances_asked(settings, view), letters)
 
 
 def _find_history(stores: Stores, query: Query) -> FoundHistory:
@@ -224,7 +224,7 @@ class Eraser:
         """
         tombstone = self._hide(plan, reason, by)
         self._await_lanes(plan.instances)
-        instances = [self._erase_in(plan.whose, *one) for one in plan.instances.items()]
+        instances = [self._erase_in(plan.owner, *one) for one in plan.instances.items()]
         self._step("warm results")
         purge_sessions(self._settings, plan.found.sessions, plan.instances)
         self._discard(plan.letters, reason, by)
@@ -247,7 +247,7 @@ class Eraser:
         if not plan.found.events:
             return ""
         now = self._clock.now_ms()
-        query = plan.whose.query(upto=max(now, plan.found.newest))
+        query = plan.owner.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
         with closing(open_archive(self._settings)) as archive:
             archive.forget(tombstone)
@@ -265,11 +265,11 @@ class Eraser:
             for name, left in behind.items()
         ]
 
-    def _erase_in(self, whose: ErasureOwner, name: str, provider: str) -> InstanceErasure:
+    def _erase_in(self, owner: ErasureOwner, name: str, provider: str) -> InstanceErasure:
         """Ask one instance to erase; if it cannot be asked, try again until the time is up."""
         self._step(name)
         want = RecallRequest(
-            query="", agent=whose.agent, user=whose.user, workspace=whose.workspace
+            query="", agent=owner.agent, user=owner.user, workspace=owner.workspace
         )
         until = self._clock.monotonic() + self._wait
         while True:

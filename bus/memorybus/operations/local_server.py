@@ -9,7 +9,7 @@ from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis, RunningServer
 from memorybus.processes import signals
 
-_CONNECT = 1.0
+_CONNECT_SECONDS = 1.0
 """Seconds for which a busy server may leave a connection unanswered."""
 
 
@@ -67,7 +67,7 @@ def running_server(settings: Settings) -> Iterator[LocalServer]:
 def is_listening(path: Path) -> bool:
     """Say whether a process listens on a unix socket; a busy one still does."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(_CONNECT)
+        client.settimeout(_CONNECT_SECONDS)
         try:
             client.connect(str(path))
         except (FileNotFoundError, ConnectionRefusedError):

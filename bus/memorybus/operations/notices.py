@@ -10,7 +10,7 @@ from memorybus.errors import ConfigError
 from memorybus.notify.channels import channels_of, sender_of
 from memorybus.notify.notice import build_test_notice
 
-_NOBODY = (
+_NO_CHANNEL = (
     "nobody is told of findings: write `url`, `url_env` or `command` into the table [notify] of "
     "memorybus.toml"
 )
@@ -40,7 +40,7 @@ def send_test_notice(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Noti
     """
     channels = channels_of(settings)
     if not channels:
-        raise ConfigError(_NOBODY)
+        raise ConfigError(_NO_CHANNEL)
     for name, channel in channels.items():
         begun = clock.monotonic()
         try:

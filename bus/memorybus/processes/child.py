@@ -17,19 +17,19 @@ from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError, error_named
 from memorybus.processes import signals
 
-RESERVE = 3.0
+KILL_RESERVE_SECONDS = 3.0
 """Seconds after its own `grace` until a child that was asked to end is killed."""
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 """The most bytes read at once, and kept of a line: a provider may print without end (G10)."""
 
-_MOST_CHUNKS = 16
+_MAX_CHUNKS = 16
 """The most chunks read by one `listen`: more than the pipe of an ended child may contain."""
 
-_MOST_REPORTS = 100
+_MAX_REPORTS = 100
 """The most reports that are kept until they are read (G10); the oldest are dropped first."""
 
-_LOOK = 0.05
+_POLL_SECONDS = 0.05
 """Seconds between looks at a child that is about to end."""
 
 
@@ -67,7 +67,7 @@ class ChildProcess:
         """Start it."""
         self.patience = patience
         self.error: MemoryBusError | None = None
-        self._reports: deque[dict[str, Any]] = deque(maxlen=_MOST_REPORTS)
+        self._reports: deque[dict[str, Any]] = deque(maxlen=_MAX_REPORTS)
         self._text = b""
         self._leads = not quiet
         self._process = subprocess.Popen(  # noqa: S603  our own interpreter and module
@@ -89,12 +89,12 @@ class ChildProcess:
     def listen(self) -> int | None:
         """Read its new reports; return its exit code, None while it runs. Never waits."""
         code = self._process.poll()  # before reading, so that its last report is not missed
-        for _ in range(_MOST_CHUNKS):
+        for _ in range(_MAX_CHUNKS):
             chunk = self._read()
             if not chunk:
                 break
             *lines, rest = (self._text + chunk).split(b"\n")
-            self._text = rest[-_CHUNK:]
+            self._text = rest[-_CHUNK_BYTES:]
             for line in lines:
                 self._take(line)
         return code
@@ -105,7 +105,7 @@ class ChildProcess:
         if output is None:
             return b""
         try:
-            chunk = output.read(_CHUNK)
+            chunk = output.read(_CHUNK_BYTES)
         except (ValueError, OSError):  # another thread has closed it
             chunk = b""
         if chunk == b"":
@@ -171,7 +171,7 @@ class ChildProcess:
         code = self.listen()
         while code is None and (left := until - SYSTEM.monotonic()) > 0:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(min(_LOOK, left))
+                self._process.wait(min(_POLL_SECONDS, left))
             code = self.listen()
         return code
 
@@ -223,7 +223,7 @@ def wait_for_any(
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(one for one in outputs if one is not None)]
     if None in outputs:  # it is about to end, which no descriptor shows
-        timeout = _LOOK if timeout is None else min(_LOOK, timeout)
+        timeout = _POLL_SECONDS if timeout is None else min(_POLL_SECONDS, timeout)
     select.select(descriptors, [], [], timeout)
 
 
@@ -238,7 +238,9 @@ def start_child(
         directory: its working directory, in which it finds ``memorybus.toml``; ours if None.
     """
     environ = to_environ(settings)
-    return ChildProcess(command, environ, settings.grace + RESERVE, directory=directory)
+    return ChildProcess(
+        command, environ, settings.grace + KILL_RESERVE_SECONDS, directory=directory
+    )
 
 
 @contextmanager

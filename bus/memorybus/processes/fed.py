@@ -11,13 +11,13 @@ from typing import IO, Final
 from memorybus.clock import SYSTEM, Clock
 from memorybus.processes.command_end import CommandEnd
 
-_HEARD: Final = 4_096
+_STDERR_BYTES: Final = 4_096
 """How many bytes at the end of its standard error are read."""
 
-_LOOK: Final = 0.02
+_POLL_SECONDS: Final = 0.02
 """Seconds between looks of `wait`."""
 
-_REAP: Final = 1.0
+_REAP_SECONDS: Final = 1.0
 """Seconds to wait for the kernel to remove a killed process."""
 
 
@@ -86,7 +86,7 @@ class FedCommand:
     def wait(self) -> CommandEnd:
         """Wait until it ends or its time is over; return how it ended."""
         while (end := self.poll()) is None:
-            self._clock.sleep(_LOOK)
+            self._clock.sleep(_POLL_SECONDS)
         return end
 
     def kill(self) -> None:
@@ -99,7 +99,7 @@ class FedCommand:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_REAP)
+            self._process.wait(_REAP_SECONDS)
         self._stderr.close()
 
     def _describe_end(self, code: int) -> str:
@@ -107,7 +107,7 @@ class FedCommand:
         if code == 0:
             return ""
         size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _HEARD))
-        lines = self._stderr.read(_HEARD).decode("utf-8", "replace").strip().splitlines()
+        self._stderr.seek(max(0, size - _STDERR_BYTES))
+        lines = self._stderr.read(_STDERR_BYTES).decode("utf-8", "replace").strip().splitlines()
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return f"{lines[-1]} ({how})" if lines else how

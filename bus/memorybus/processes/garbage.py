@@ -7,7 +7,7 @@ objects that a process loads at its beginning stay, so searching them again and 
 import atexit
 import gc
 
-_YOUNG = 50_000
+_COLLECTION_THRESHOLD = 50_000
 """A collection begins after so many objects were made and not freed; Python's own number is 700."""
 
 
@@ -18,7 +18,7 @@ def collect_seldom() -> None:
     Python's own threshold the collector ran 125 times while modules were loaded, which took an
     eighth of that time, and several hundred times a second while a lane caught up.
     """
-    gc.set_threshold(_YOUNG)
+    gc.set_threshold(_COLLECTION_THRESHOLD)
 
 
 def freeze_heap() -> None:

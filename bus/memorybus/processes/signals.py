@@ -12,7 +12,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
-_AGAIN_SECONDS = 0.01
+_REDELIVERY_SECONDS = 0.01
 """Seconds after which a lost signal is delivered again: by then the finalizer has ended."""
 
 
@@ -54,13 +54,13 @@ def lost_stops_repeated() -> Iterator[None]:
         if stop is not None:
             lost.append(stop)
             signal.signal(signal.SIGALRM, repeat)
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _REDELIVERY_SECONDS)
         else:
             report(what)
 
     def repeat(number: int, frame: FrameType | None) -> None:
         if _runs(repeat_or_report.__code__, frame):  # the machine is slow: it would be lost again
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _REDELIVERY_SECONDS)
         else:
             signal.raise_signal(lost[-1])
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_LOOK = 0.01
-_OTHERS = 0.05
+_POLL_SECONDS = 0.01
+_LATE_ANSWER_SECONDS = 0.05
 """Seconds between looks for an answer; seconds that other providers get after the first answer."""
 
 
@@ -77,8 +77,8 @@ class WarmCache:
         answered = False
         while self._log_state() != "down" and self._clock.monotonic() < until:
             if not answered and self.read(owner, [slot]):
-                answered, until = True, min(until, self._clock.monotonic() + _OTHERS)
-            self._clock.sleep(_LOOK)
+                answered, until = True, min(until, self._clock.monotonic() + _LATE_ANSWER_SECONDS)
+            self._clock.sleep(_POLL_SECONDS)
 
     def read(self, owner: str, slots: Sequence[str]) -> dict[str, WarmResult]:
         """Return the warm results of the first slot that has any, by provider.

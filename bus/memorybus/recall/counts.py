@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _DAY_MS = 86_400_000
-_KEPT = 10_000
+_MAX_COUNTED = 10_000
 
 PromptOutcome = Literal["warm", "fresh", "late"]
 
@@ -53,7 +53,7 @@ class PromptCounter:
 
     def __init__(self) -> None:
         """Start without counts."""
-        self._counted: deque[tuple[str, str, int]] = deque(maxlen=_KEPT)
+        self._counted: deque[tuple[str, str, int]] = deque(maxlen=_MAX_COUNTED)
 
     @property
     def pending(self) -> bool:

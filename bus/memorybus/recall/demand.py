@@ -6,10 +6,10 @@ from memorybus.config.settings import Settings
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
 
-LIFE = 30
+JOB_TTL_SECONDS = 30
 """Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
-_TIMEOUT = 1.0
+_REPLY_TIMEOUT = 1.0
 """Seconds for each reply of Redis."""
 
 
@@ -35,7 +35,7 @@ class RecallDemand:
     def __init__(self, settings: Settings) -> None:
         """Connect at the first look."""
         self._namespace = settings.namespace
-        self._jobs = connect_jobs(settings, timeout=_TIMEOUT)
+        self._jobs = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
 
     def providers_with_work(self, providers: Sequence[str]) -> list[str]:
         """Return the providers for which a recall process has something to do.

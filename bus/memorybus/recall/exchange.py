@@ -22,11 +22,11 @@ from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis
 from memorybus.redis.keys import Keys
 from memorybus.redis.server_time import read_server_ms
 
-_TIMEOUT = 1.0
+_REPLY_TIMEOUT = 1.0
 """Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
 
-_LONGEST_BLOCK = 0.5
-"""Seconds for which a read blocks at a time: less than `_TIMEOUT`."""
+_MAX_BLOCK_SECONDS = 0.5
+"""Seconds for which a read blocks at a time: less than `_REPLY_TIMEOUT`."""
 
 
 class PromptExchange:
@@ -40,8 +40,8 @@ class PromptExchange:
         """Connect at the first question."""
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._redis: Redis = connect_redis(settings, timeout=_TIMEOUT)
-        self._jobs: Redis = connect_jobs(settings, timeout=_TIMEOUT)
+        self._redis: Redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
+        self._jobs: Redis = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
         self.answering = RecallProviderLookup(self._redis, settings, clock)
 
     def ask(
@@ -67,7 +67,9 @@ class PromptExchange:
 
     def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
         """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
-        return prompt_asks.await_reply(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
+        return prompt_asks.await_reply(
+            self._jobs, self._keys, asked, min(timeout, _MAX_BLOCK_SECONDS)
+        )
 
     def delete_slot(self, slot: str) -> None:
         """Delete the question and the answers of a slot in which nobody asks any more."""

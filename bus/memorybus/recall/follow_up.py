@@ -46,16 +46,16 @@ _PERSONS: Final = frozenset(_PERSON_WORDS.split())
 """Words that stand for somebody: with one, a prompt may have more other words and still refer back.
 """
 
-_SILENT: Final = _FUNCTION | _POINTING
+_MEANINGLESS: Final = _FUNCTION | _POINTING
 
-_LONGEST = 50
-_MOST_TOPIC = 500
+_MAX_PROMPT_CHARS = 50
+_MAX_TOPIC_CHARS = 500
 """The most characters of a prompt that may refer back, and of the topic that is asked with it."""
 
-_MOST_TELLING = 2
+_MAX_TELLING_WORDS = 2
 """The most words with a meaning of their own in a prompt that refers back."""
 
-_ENDS = " ?!."
+_END_SIGNS = " ?!."
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -66,21 +66,27 @@ def points_back(prompt: str) -> bool:
     with a word that stands for something else ("is that red?"), or at most two together with a word
     that stands for somebody ("does she have a phone number?").
     """
-    if len(prompt) > _LONGEST:
+    if len(prompt) > _MAX_PROMPT_CHARS:
         return False
-    words = prompt.casefold().rstrip(_ENDS).split()
+    words = prompt.casefold().rstrip(_END_SIGNS).split()
     telling = plain = 0
     for word in words:
         if word.isalpha():
             plain += 1
-            if word not in _SILENT:
+            if word not in _MEANINGLESS:
                 telling += 1
-                if telling > _MOST_TELLING:  # nearly every prompt ends here
+                if telling > _MAX_TELLING_WORDS:  # nearly every prompt ends here
                     return False
     if plain < len(words):
         words = _WORD.findall(prompt.casefold())
-        telling = sum(word not in _SILENT for word in words)
-    most = 0 if _POINTING.isdisjoint(words) else 1 if _PERSONS.isdisjoint(words) else _MOST_TELLING
+        telling = sum(word not in _MEANINGLESS for word in words)
+    most = (
+        0
+        if _POINTING.isdisjoint(words)
+        else 1
+        if _PERSONS.isdisjoint(words)
+        else _MAX_TELLING_WORDS
+    )
     return bool(words) and telling <= most
 
 
@@ -91,4 +97,4 @@ def with_topic(prompt: str, topic: str) -> str:
         prompt: what the person said.
         topic: the last prompt that can be understood by itself, or "".
     """
-    return f"{topic[:_MOST_TOPIC]}\n{prompt}" if topic else prompt
+    return f"{topic[:_MAX_TOPIC_CHARS]}\n{prompt}" if topic else prompt

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_AT_ONCE = 256
+_MAX_WAITING_PROMPTS = 256
 """How many prompts may wait at once; further prompts use what is warm (G10)."""
 
 
@@ -105,7 +105,7 @@ class FreshRecalls:
         if self._pid != os.getpid():
             self._reset()
         found = FreshAnswers()
-        if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _AT_ONCE:
+        if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _MAX_WAITING_PROMPTS:
             return found
         until = self._clock.monotonic() + wait
         if self._start_thread(lambda: self._run(question, until, there, found)):

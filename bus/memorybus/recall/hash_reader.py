@@ -13,10 +13,10 @@ from memorybus.config.settings import Settings
 from memorybus.redis.cluster import Cluster
 from memorybus.redis.connect import connect_redis, translate_redis_error
 
-_LEAST = 0.001
+_MIN_WAIT_SECONDS = 0.001
 """The fewest seconds for which a socket waits: with 0 it would never wait."""
 
-_NEARLY = 0.95
+_UNCHANGED_TIMEOUT_SHARE = 0.95
 """Share of the deadline from which the socket's time-out stays as it is: changing it costs time."""
 
 
@@ -87,7 +87,11 @@ class HashReader:
 
     def _limit_socket(self, connection: Any, left: float) -> None:
         """Set the socket's time-out to the time left, or to the deadline if nearly all is left."""
-        wanted = self._deadline if left > self._deadline * _NEARLY else max(_LEAST, left)
+        wanted = (
+            self._deadline
+            if left > self._deadline * _UNCHANGED_TIMEOUT_SHARE
+            else max(_MIN_WAIT_SECONDS, left)
+        )
         if wanted != self._limited.get(connection):
             connection.update_current_socket_timeout(wanted)
             self._limited[connection] = wanted

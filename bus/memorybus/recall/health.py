@@ -17,7 +17,7 @@ _DAY_MS = 86_400_000
 FAILURES_BEFORE_PAUSE = 3
 """After this many failures in a row, the provider is not asked for a while."""
 
-_LONGEST = 30.0
+_MAX_PAUSE_SECONDS = 30.0
 
 
 class RecentRecalls(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ def pause_after(failing: int) -> float:
     if failing < FAILURES_BEFORE_PAUSE:
         return 0.0
     doublings = min(failing - FAILURES_BEFORE_PAUSE, 10)
-    return min(_LONGEST, 2.0**doublings)
+    return min(_MAX_PAUSE_SECONDS, 2.0**doublings)
 
 
 class RecallHealth:

@@ -21,8 +21,8 @@ from memorybus.text.fence import build_block, without_repeats
 if TYPE_CHECKING:
     from memorybus.registry.roster import Roster
 
-_ERROR = b"e:"
-_NOT_THEN = "it knows no time: it cannot say what it knew then"
+_ERROR_PREFIX = b"e:"
+_CANNOT_RECALL_THEN = "it knows no time: it cannot say what it knew then"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ def _choose_providers(
     unserved = {name: "no live worker serves it" for name in names if name not in served}
     if as_of is not None:
         able = {name for name, info in roster.providers().items() if info.as_of}
-        unserved |= {name: _NOT_THEN for name in names if name not in able}
+        unserved |= {name: _CANNOT_RECALL_THEN for name in names if name not in able}
     return [name for name in names if name not in unserved], unserved
 
 
@@ -143,7 +143,9 @@ def _await_answers(
             pipe.hgetall(keys.want(slot))
             warm, want = pipe.execute()
         results = warm_results(warm.items())
-        errors = {k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR)}
+        errors = {
+            k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR_PREFIX)
+        }
         waited = clock.monotonic() - began
         if all(n in results or n in errors for n in names) or waited >= timeout:
             redis.delete(*keys.slot(slot))

@@ -14,7 +14,7 @@ _log = logging.getLogger("memorybus")
 MAX_ASKS = 1_024
 """How many requests may wait; beyond it the oldest is dropped and counted (G10)."""
 
-PATIENCE = 0.25
+REPLY_TIMEOUT = 0.25
 """Seconds that the jobs' Redis may take to reply, and that requests may hold up the events."""
 
 _FIRST_PAUSE = 0.5
@@ -78,14 +78,14 @@ class PendingAsks:
         """Send the requests that had to wait for events up to `sequence`, which are in the log.
 
         The Redis of the recalls may be another server. Even if it is away, hangs or is busy, the
-        events wait no longer than `PATIENCE` and one request. Requests that were not sent are kept
-        for the next call, unless newer ones replace them. After a failure there is a pause.
+        events wait no longer than `REPLY_TIMEOUT` and one request. Requests that were not sent are
+        kept for the next call, unless newer ones replace them. After a failure there is a pause.
         """
         now = self._clock.monotonic()
         if now < self._again_at:
             return
         due = self._take_due(sequence)
-        until = now + PATIENCE
+        until = now + REPLY_TIMEOUT
         try:
             while due and self._clock.monotonic() < until:
                 asker.ask(due[0])

@@ -16,10 +16,10 @@ from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
 
-LIFE = 30
+QUESTION_TTL_SECONDS = 30
 """Seconds after which a question that nobody takes, or a reply that nobody reads, expires."""
 
-LONGEST = 1_000
+MAX_WAITING = 1_000
 """How many questions may wait for one provider; beyond it the oldest are dropped (G10)."""
 
 
@@ -65,8 +65,8 @@ def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[
         for provider in providers:
             key = keys.asks(provider)
             pipe.lpush(key, body)
-            pipe.ltrim(key, 0, LONGEST - 1)
-            pipe.expire(key, LIFE)
+            pipe.ltrim(key, 0, MAX_WAITING - 1)
+            pipe.expire(key, QUESTION_TTL_SECONDS)
         pipe.execute()
 
 
@@ -90,7 +90,7 @@ def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> 
     key = keys.answers(ask.id)
     with jobs.pipeline(transaction=True) as pipe:
         pipe.rpush(key, msgspec.msgpack.encode(answer))
-        pipe.expire(key, LIFE)
+        pipe.expire(key, QUESTION_TTL_SECONDS)
         pipe.execute()
 
 

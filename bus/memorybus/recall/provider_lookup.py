@@ -8,7 +8,7 @@ from redis import Redis
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import RecallHealth
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
@@ -96,7 +96,7 @@ def still_awaited(
     """Return the providers whose worker is missing, but may be replaced, and since when it is.
 
     While a worker is replaced, workers of other providers may be alive; what is asked meanwhile
-    must not be left out for that. After `LIFE` seconds a waiting job has ended as well.
+    must not be left out for that. After `JOB_TTL_SECONDS` a waiting job has ended as well.
 
     Args:
         before: the providers that had a worker at the look-up before.
@@ -106,4 +106,4 @@ def still_awaited(
     """
     gone = (set(before) | away.keys()) - set(running)
     since = {name: away.get(name, now) for name in gone}
-    return {name: begun for name, begun in since.items() if now - begun <= LIFE}
+    return {name: begun for name, begun in since.items() if now - begun <= JOB_TTL_SECONDS}

@@ -19,7 +19,7 @@ from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis
 from memorybus.redis.keys import Keys
 
 _PAGE = 500
-_SPREAD = 512
+_KEYS_OF_ALL_SHARDS = 512
 """Number of keys that almost surely reach every shard of a cluster."""
 
 
@@ -82,7 +82,7 @@ def purge_sessions(
 def _slots(redis: Redis, keys: Keys) -> Iterator[str]:
     """Yield the slots that have warm results; one may come twice."""
     before, after = keys.warm("\0").split("\0")
-    spread = (keys.warm(str(number)) for number in range(_SPREAD))
+    spread = (keys.warm(str(number)) for number in range(_KEYS_OF_ALL_SHARDS))
     for shard in group_by_shard(redis, spread):
         found: Iterable[bytes] = shard.redis.scan_iter(match=keys.warm("*"), count=_PAGE)
         for key in found:

@@ -14,13 +14,13 @@ from rq.serializers import JSONSerializer
 
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.recall.demand import LIFE, queue_name
+from memorybus.recall.demand import JOB_TTL_SECONDS, queue_name
 from memorybus.redis.connect import TIMEOUT, connect_jobs
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
 
-LONGEST = 1_000
+MAX_WAITING_JOBS = 1_000
 """How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""
 
 _FAILURE_TTL = 60
@@ -48,7 +48,7 @@ def enqueue_call(
     job_id: str,
     *,
     timeout: float,
-    life: int = LIFE,
+    life: int = JOB_TTL_SECONDS,
     at_front: bool = False,
 ) -> str:
     """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
@@ -72,13 +72,13 @@ def enqueue_call(
     jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
     try:
         queue = rq_queue(jobs, settings, provider)
-        if int(jobs.llen(queue.key)) >= LONGEST:
+        if int(jobs.llen(queue.key)) >= MAX_WAITING_JOBS:
             return f"too many calls wait for {provider}"
         queue.enqueue(
             job, body, job_id=job_id, at_front=at_front, ttl=life, result_ttl=0,
             failure_ttl=_FAILURE_TTL, job_timeout=longest_run(settings),
         )  # fmt: skip
-        jobs.expire(queue.key, LIFE)
+        jobs.expire(queue.key, JOB_TTL_SECONDS)
     finally:
         jobs.close()
     return ""
@@ -106,13 +106,13 @@ class RecallQueue:
         Returns:
             False if the queue is at its bound.
         """
-        if int(self._jobs.llen(self._queue.key)) >= LONGEST:
+        if int(self._jobs.llen(self._queue.key)) >= MAX_WAITING_JOBS:
             return False
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{self._provider}")
         if not self._ensure_waiting(f"{name}-a", slot):
             # That job runs already, and may have read an older request: add one more behind it.
             self._ensure_waiting(f"{name}-b", slot)
-        self._jobs.expire(self._queue.key, LIFE)  # it expires with the last of its jobs
+        self._jobs.expire(self._queue.key, JOB_TTL_SECONDS)  # it expires with the last of its jobs
         return True
 
     def _ensure_waiting(self, job_id: str, slot: str) -> bool:
@@ -134,7 +134,7 @@ class RecallQueue:
             self._provider,
             job_id=job_id,
             unique=True,
-            ttl=LIFE,
+            ttl=JOB_TTL_SECONDS,
             result_ttl=0,
             failure_ttl=_FAILURE_TTL,
             job_timeout=longest_run(self._settings),

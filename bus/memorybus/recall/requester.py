@@ -22,7 +22,7 @@ from memorybus.recall.model import (
     lifetime_ms,
     provider_of,
 )
-from memorybus.recall.pending import PATIENCE, Ask
+from memorybus.recall.pending import REPLY_TIMEOUT, Ask
 from memorybus.recall.provider_lookup import RecallProviderLookup, RecallProviders
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
@@ -45,7 +45,7 @@ class RecallRequester:
         redis: Redis,
         settings: Settings,
         clock: Clock = SYSTEM,
-        patience: float = PATIENCE,
+        patience: float = REPLY_TIMEOUT,
     ) -> None:
         """Prepare; the first request connects to the jobs' Redis."""
         self._redis = redis

@@ -15,7 +15,7 @@ from memorybus.ids import new_id
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, owner_slot
 
-_RECALLS, _PROMPTS = 24, 2
+_RECALL_LIVES, _PROMPT_LIVES = 24, 2
 """A mark lives this many times as long as a warm recall, and as an addition to system prompts.
 
 The longer of the two times counts (G10): no result from before a mark may outlive the mark."""
@@ -30,7 +30,7 @@ def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -
     key = Keys(settings.namespace).retracted(owner_slot(scope))
     with redis.pipeline(transaction=True) as pipe:
         pipe.hset(key, provider, new_id())
-        life = max(settings.recall_ttl * _RECALLS, settings.prompt_ttl * _PROMPTS)
+        life = max(settings.recall_ttl * _RECALL_LIVES, settings.prompt_ttl * _PROMPT_LIVES)
         pipe.pexpire(key, round(life * 1000))
         pipe.execute()
 

@@ -113,7 +113,7 @@ _PHRASES = """
     ठीक है; बहुत धन्यवाद; बहुत अच्छा; शुभ प्रभात; सुप्रभात; कैसे हो; आप कैसे हैं
 """
 
-_BESIDE = """
+_FILLER_WORDS = """
     you it that this on ahead so much very really all for me one too then now just do i m s we re
     there again and everyone dude guys works sounds looks not with
     alles das es dir euch ihnen sehr dann mir doch so mal noch mach und zusammen toll
@@ -137,13 +137,13 @@ def _read(entries: Iterable[str]) -> frozenset[str]:
 _TRIVIAL: Final = _read(_WORDS.split()) | _read(_PHRASES.split(";"))
 """Words and phrases that ask nothing, alone or together."""
 
-_FILLERS: Final = _read(_BESIDE.split())
+_FILLERS: Final = _read(_FILLER_WORDS.split())
 """Words that add nothing to trivial ones. Without these they may ask something: "and you?"."""
 
 _KNOWN: Final = frozenset(" ".join(_TRIVIAL | _FILLERS).split())
 _MOST_WORDS: Final = max(phrase.count(" ") for phrase in _TRIVIAL) + 1
 
-_LONGEST = 50
+_MAX_CHARS = 50
 """The most characters of a prompt that asks nothing."""
 
 
@@ -156,7 +156,7 @@ def is_trivial(query: str) -> bool:
     text = query.strip()
     if text.startswith("/"):
         return True
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARS:
         return False
     folded = text.casefold()
     for word in folded.split():

@@ -24,11 +24,11 @@ from memorybus.redis.cluster_nodes import Nodes, slot_of
 Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """A command's words, and redis-py's options for its reply."""
 
-_REDIRECTIONS = 8
+_MAX_REDIRECTIONS = 8
 _KEY_AT = {"EVALSHA": 3, "EVAL": 3, "XGROUP": 2, "XINFO": 2, "MEMORY": 2, "OBJECT": 2}
 """The place of the key among a command's words, if it does not follow the name."""
 
-_KEYLESS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
+_KEYLESS_COMMANDS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
 _SHARD_COMMANDS = frozenset(
     ("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "SCAN", "WAIT", "WAITAOF", "WATCH", "XREAD")
 )
@@ -128,7 +128,7 @@ class Cluster(Redis):
 
     def _follow_redirection(self, command: Command, asked: str, redirection: AskError) -> Any:
         """Run a command whose key is moving, or has moved, to another shard."""
-        for _ in range(_REDIRECTIONS):
+        for _ in range(_MAX_REDIRECTIONS):
             address = self._nodes.redirected_address(redirection.host, redirection.port, asked)
             moved = isinstance(redirection, MovedError)
             if moved:
@@ -304,7 +304,7 @@ def key_of(args: Sequence[Any]) -> str | bytes | None:
     """
     name = args[0].decode() if isinstance(args[0], bytes) else str(args[0])
     words = [*name.upper().split(), *args[1:]]
-    if words[0] in _KEYLESS:
+    if words[0] in _KEYLESS_COMMANDS:
         return None
     at = _KEY_AT.get(words[0], 1)
     if words[0] in _SHARD_COMMANDS or len(words) <= at:

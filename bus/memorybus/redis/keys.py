@@ -26,11 +26,11 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def session_key(scope: Scope, root: str) -> str:
-    """Return the order key of a lineage: ``session:<whose>:<root>``.
+    """Return the order key of a lineage: ``session:<owner_slot>:<root>``.
 
-    `whose` is 16 hex digits, a digest of agent, person and workspace. So no text of theirs can form
-    a key, and the lineages of two people share neither order nor parking, whatever their ids are
-    (G3, G6). Keys in an old log may have another form: only this function may rely on it.
+    `owner_slot` is 16 hex digits, a digest of agent, person and workspace. So no text of theirs can
+    form a key, and the lineages of two people share neither order nor parking, whatever their ids
+    are (G3, G6). Keys in an old log may have another form: only this function may rely on it.
     """
     return f"session:{owner_slot(scope)}:{root}"
 

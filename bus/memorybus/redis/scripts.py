@@ -62,7 +62,7 @@ _LOOK_AT_PARTITION = _load("look_at_partition", "server_time", "log_entries")
 _READ_NUMBERS = _load("read_numbers", "log_entries")
 _SEAL = _load("seal", "server_time", "log_entries")
 _RENUMBER = _load("renumber", "log_entries")
-_KEEP_OFFICE = _load("keep_office", "server_time")
+_HOLD_NOTIFIER_LEASE = _load("hold_notifier_lease", "server_time")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -237,9 +237,9 @@ class AcquiredLane(msgspec.Struct, frozen=True):
 
 
 def acquire(
-    keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, held: str = ""
+    keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, token: str = ""
 ) -> ScriptCall[AcquiredLane | None]:
-    """Take a lane if its lease is free or `held`, with an epoch above `floor`; None if it is not.
+    """Take a lane if its lease is free or `token`, with an epoch above `floor`; None if it is not.
 
     Args:
         keys: the keys of the log.
@@ -248,11 +248,11 @@ def acquire(
         worker: the worker that takes it.
         ms: milliseconds that the lease lasts.
         floor: the newest epoch that the provider's own store has seen.
-        held: what the lease holds while it is still ours; "" for none.
+        token: what the lease holds while it is still ours; "" for none.
     """
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
     where = (lease, lane, keys.log(partition), keys.state(partition))
-    return ScriptCall(_ACQUIRE, where, (worker, ms, provider, floor, held), _read_acquire)
+    return ScriptCall(_ACQUIRE, where, (worker, ms, provider, floor, token), _read_acquire)
 
 
 def _read_acquire(reply: Any) -> AcquiredLane | None:
@@ -291,9 +291,9 @@ def _read_renewals(reply: Any) -> list[bool | Exception]:
     return [one if isinstance(one, Exception) else bool(one) for one in reply]
 
 
-def release(lease: str, lane: str, held: str) -> ScriptCall[None]:
+def release(lease: str, lane: str, token: str) -> ScriptCall[None]:
     """Give up a lease that is still ours."""
-    return ScriptCall(_RELEASE, (lease, lane), (held,), _no_reply)
+    return ScriptCall(_RELEASE, (lease, lane), (token,), _no_reply)
 
 
 def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCall[bool]:
@@ -692,10 +692,10 @@ def _read_call_wait(reply: Any) -> CallWait:
 # -- telling people -------------------------------------------------------------------------------
 
 
-def keep_office(
+def hold_notifier_lease(
     keys: Keys, owner: str, life_ms: int, note: bytes = b""
 ) -> ScriptCall[bytes | None]:
-    """Take or keep the task of notifying people of findings; read its note, or write a new one.
+    """Take or renew the task of notifying people of findings; read its note, or write a new one.
 
     Returns the note, b"" if there is none; None if another process has the task.
 
@@ -705,7 +705,7 @@ def keep_office(
         life_ms: milliseconds after which the task is free without another call; 0 gives it up.
         note: the new note; b"" keeps the present one.
     """
-    return ScriptCall(_KEEP_OFFICE, (keys.notices,), (owner, life_ms, note), _read_note)
+    return ScriptCall(_HOLD_NOTIFIER_LEASE, (keys.notices,), (owner, life_ms, note), _read_note)
 
 
 def _read_note(reply: Any) -> bytes | None:

@@ -19,8 +19,8 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
+from memorybus.registry.operator_requests import AS_CONFIGURED, RetryRequest, Tuned, Tuning
 from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
-from memorybus.registry.steering import AS_CONFIGURED, RetryWish, Tuned, Tuning
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 
@@ -137,7 +137,7 @@ class InstancesView(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...] = ()
     redo: frozenset[str] = frozenset()
     tuned: Mapping[str, Tuned] = {}
-    retries: Mapping[str, RetryWish] = {}
+    retries: Mapping[str, RetryRequest] = {}
 
     def tuning(self, provider: str) -> Tuning:
         """Return the limits that replace those of the settings for a provider."""
@@ -214,7 +214,7 @@ class Instances:
             tuple(ignored),
             wanted,
             decode_readable(tuned, Tuned),
-            decode_readable(retries, RetryWish),
+            decode_readable(retries, RetryRequest),
         )
 
     def all(self) -> dict[str, Instance]:

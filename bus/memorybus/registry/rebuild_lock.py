@@ -26,10 +26,10 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 
-LIFE = 60
+LOCK_SECONDS = 60
 """Seconds after which an entry expires without `keep`: more than any single step takes."""
 
-FENCED = LIFE - 10
+FENCE_SECONDS = LOCK_SECONDS - 10
 """Seconds after which fences expire: before the entry, so that nobody changes anything unseen."""
 
 
@@ -106,23 +106,23 @@ class RebuildLock:
         return self
 
     def keep(self) -> None:
-        """Prolong the lock; call it within `FENCED` seconds of the last time.
+        """Prolong the lock; call it within `FENCE_SECONDS` of the last time.
 
         Raises:
             RebuildRuns: it was too late: another command may have the lock.
             LogUnavailable: Redis is away.
         """
         # The main entry comes last and stays longer: while a fence stands, others see us at work.
-        lives = [(fence, FENCED) for fence in self._fences] + [(self._entry, LIFE)]
+        lives = [(fence, FENCE_SECONDS) for fence in self._fences] + [(self._entry, LOCK_SECONDS)]
         if not all(self._prolong(entry, self.token, life) for entry, life in lives):
             raise self.lost_error()
 
     def lost_error(self) -> RebuildRuns:
         """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
-            f"this {self._mine.what} of {self._provider} was suspended for over {FENCED} s, or "
-            f"Redis lost its lock. It has ended without further changes, the lanes that it "
-            f"paused go on, and another command may be at work. See: memorybus rebuild ls. Then "
+            f"this {self._mine.what} of {self._provider} was suspended for over {FENCE_SECONDS} s, "
+            f"or Redis lost its lock. It has ended without further changes, the lanes that it "
+            f"paused continue, and another command may be at work. See: memorybus rebuild ls. Then "
             f"run the same command again"
         )
 
@@ -132,7 +132,9 @@ class RebuildLock:
 
     def _take(self, entry: str) -> None:
         body = self.token
-        while not ask_redis(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._entry):
+        while not ask_redis(
+            lambda: self._redis.set(entry, body, nx=True, ex=FENCE_SECONDS), self._entry
+        ):
             found = ask_redis(lambda: self._redis.get(entry), self._entry)
             known = _read_command(found)
             if known is not None and not _is_dead(known):

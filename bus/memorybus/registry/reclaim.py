@@ -19,7 +19,7 @@ from memorybus.registry.roster import ProviderInfo, Roster
 
 _log = logging.getLogger("memorybus")
 
-_TIMEOUT = 1.0
+_REPLY_TIMEOUT = 1.0
 """Seconds for each reply of Redis: the caller has other workers to look after."""
 
 _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
@@ -43,7 +43,7 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
         The providers of which it tried an event alone when it died: that event may have killed it
         (G6).
     """
-    redis = connect_redis(settings, timeout=_TIMEOUT)
+    redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
     try:
         return _reclaim(redis, settings, worker)
     except (MemoryBusError, RedisError, OSError) as error:

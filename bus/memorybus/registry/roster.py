@@ -18,11 +18,11 @@ from memorybus.spool.note import SpoolStats
 
 _T = TypeVar("_T")
 
-ALIVE = 15.0
+ALIVE_SECONDS = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
 
 _NO_TOOLS: Mapping[str, DeclaredTools] = MappingProxyType({})
-_UNSERVED = 86_400.0
+_UNSERVED_SECONDS = 86_400.0
 
 
 def worker_id(pid: int, mark: str) -> str:
@@ -137,7 +137,7 @@ class Roster:
         self._put(self._keys.providers, bodies)
         self._declare({name: declared.get(name, DeclaredTools()) for name in providers})
         known = self.instances().items()
-        unserved = [name for name, info in known if now - info.seen_at > _UNSERVED * 1000]
+        unserved = [name for name, info in known if now - info.seen_at > _UNSERVED_SECONDS * 1000]
         self._drop(self._keys.providers, unserved)
         self._drop(self._keys.tools, unserved)
 
@@ -227,7 +227,7 @@ class Roster:
         Raises:
             ForeignKey: the hash is not ours.
         """
-        oldest = self.now_ms() - ALIVE * 1000
+        oldest = self.now_ms() - ALIVE_SECONDS * 1000
         workers = self._entries(self._keys.workers, WorkerInfo).values()
         return sorted((w for w in workers if w.heartbeat_at >= oldest), key=lambda w: w.id)
 

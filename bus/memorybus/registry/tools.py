@@ -13,7 +13,7 @@ import msgspec
 
 _log = logging.getLogger("memorybus")
 
-MOST = 128
+MAX_TOOLS = 128
 """The most tools that are offered: no model's interface takes more (G10)."""
 
 MOST_BYTES = 65_536
@@ -87,7 +87,7 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
     for provider, one, schema in schemas:
         name = schema["name"]
         label = name if counts[name] == 1 else _prefixed(provider, name)
-        if label in found or len(found) >= MOST:
+        if label in found or len(found) >= MAX_TOOLS:
             _log.warning(
                 "provider %s: tool %r is not offered: %s", provider, name, _refusal_reason(found)
             )
@@ -98,7 +98,7 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
 
 
 def _refusal_reason(found: Mapping[str, object]) -> str:
-    return f"{MOST} tools are the most" if len(found) >= MOST else "its name is taken"
+    return f"{MAX_TOOLS} tools are the most" if len(found) >= MAX_TOOLS else "its name is taken"
 
 
 def _prefixed(provider: str, name: str) -> str:

@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-COALESCE = 0.001
+COALESCE_SECONDS = 0.001
 """Seconds between the first event and the send: events that follow closely are sent with it."""
 
-GATHER = 0.02
+GATHER_SECONDS = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
-_BATCHES = 8
+_MAX_BATCHES = 8
 """The most batches that are sent before the flusher turns to its other work."""
 
-_MANY = 64
-"""A batch of at least this many events shows that many are coming: `GATHER` follows it."""
+_GATHER_EVENTS = 64
+"""A batch of at least this many events shows that many are coming: `GATHER_SECONDS` follows it."""
 
 # Seconds between two rounds of each kind of work.
-_HOUSEKEEPING = 0.5
-_ADOPT_EVERY = 5.0
-_NOTE_EVERY = 0.5
-_RETRY_LAGGING = 1.0
+_HOUSEKEEPING_SECONDS = 0.5
+_ADOPT_SECONDS = 5.0
+_NOTE_SECONDS = 0.5
+_LAG_RETRY_SECONDS = 1.0
 
 
 class Flusher:
@@ -199,7 +199,7 @@ class Flusher:
             except MemoryBusError as error:
                 self._back_off(error)
             except Exception as error:  # the thread must outlive any mistake (G9)
-                _log.exception("the flusher met an unexpected error; it goes on")
+                _log.exception("the flusher met an unexpected error; it continues")
                 self._back_off(error)
         for opened in (self._redis, self._asker, self._asking):
             if opened is not None:
@@ -207,8 +207,8 @@ class Flusher:
 
     def _run_round(self) -> None:
         sender = self._sender or self._connect()
-        self._wake.wait(_HOUSEKEEPING)
-        self._stop.wait(COALESCE)
+        self._wake.wait(_HOUSEKEEPING_SECONDS)
+        self._stop.wait(COALESCE_SECONDS)
         self._send_all(sender)
         self._answer(sender, replicated=True)
         if self._asker is not None:
@@ -243,19 +243,19 @@ class Flusher:
         return sender
 
     def _send_all(self, sender: Sender) -> None:
-        for _ in range(_BATCHES):
+        for _ in range(_MAX_BATCHES):
             sent = sender.send()
             self._progress.wake_all()
             self._answer(sender, replicated=False)
             if not sent or self._stop.is_set():
                 break
-            if sent >= _MANY:
-                self._stop.wait(GATHER)
+            if sent >= _GATHER_EVENTS:
+                self._stop.wait(GATHER_SECONDS)
         else:
             self._wake.set()  # there may be more, but housekeeping comes first
         now = self._clock.monotonic()
         if sender.lagging and now >= self._lag_at:
-            self._lag_at = now + _RETRY_LAGGING
+            self._lag_at = now + _LAG_RETRY_SECONDS
             sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
@@ -273,7 +273,7 @@ class Flusher:
     def _answer(self, sender: Sender, *, replicated: bool) -> None:
         """Ask Redis what it has now, and answer the waiting flushes whose events are there."""
         due = self._flushes.find_due(sender.progress.whole, replicated=replicated)
-        if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING)):
+        if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING_SECONDS)):
             sender.confirm()  # last: a Redis that lost its newest events is replicated too
             self._flushes.answer(due, sender.progress.whole)
 
@@ -288,7 +288,7 @@ class Flusher:
 
     def _note_unsent(self, now: float, cursor: int) -> None:
         if now >= self._note_at:
-            self._note_at = now + _NOTE_EVERY
+            self._note_at = now + _NOTE_SECONDS
             self._spool.note_unsent(cursor)
 
     def _delete_old(self, sender: Sender, now: float) -> None:
@@ -300,7 +300,7 @@ class Flusher:
             sender.delete_upto(upto)
 
     def _adopt_orphans(self) -> None:
-        self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
+        self._adopt_at = self._clock.monotonic() + _ADOPT_SECONDS
         if self._drain is not None:
             self._drain()
 

@@ -10,7 +10,7 @@ from memorybus.errors import LogError, SpoolCorrupt, SpoolError
 from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
 from memorybus.spool.files import SpoolFiles
-from memorybus.spool.note import SENT
+from memorybus.spool.note import SENT_SUFFIX
 from memorybus.spool.outbox import Spool
 
 
@@ -68,7 +68,7 @@ def _send_orphan(spool: Spool, redis: Redis, context: SendingContext) -> int:
 
 def _idle_for(spool: Spool, sent: bool, clock: Clock) -> float:
     """Return for how many seconds nothing had to be sent, according to a file beside the spool."""
-    mark = spool.path.with_suffix(SENT)
+    mark = spool.path.with_suffix(SENT_SUFFIX)
     try:
         if sent or not mark.exists():
             private.write(mark, str(clock.now_ms()).encode())

@@ -21,10 +21,10 @@ from memorybus.spool.outbox import Spool
 from memorybus.wire.codec import Encoder
 
 _LEVELS = get_args(Level)
-_STOP = 1.0
+_STOP_SECONDS = 1.0
 """Seconds within which the flusher of a damaged spool has to end."""
 
-_LEAST = 0.1
+_MIN_CLOSE_SECONDS = 0.1
 """When the bus is closed, the flusher gets at least this many seconds to end."""
 
 _ID_BYTES = 16
@@ -144,7 +144,7 @@ class Publisher:
             if self._closed:
                 raise SpoolError("the bus is closed; connect again to publish")
             if self.spool is failed:
-                self.flusher.stop(_STOP)
+                self.flusher.stop(_STOP_SECONDS)
                 self._start_flusher(self._files.replace(failed, why))
             return self.spool
 
@@ -212,7 +212,7 @@ class Publisher:
         self.hurry(timeout)
         with self._swapping.here():
             self._closed = True
-            self.flusher.stop(max(_LEAST, deadline - self._clock.monotonic()))
+            self.flusher.stop(max(_MIN_CLOSE_SECONDS, deadline - self._clock.monotonic()))
             self.spool.close()
 
 

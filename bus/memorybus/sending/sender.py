@@ -39,7 +39,7 @@ from memorybus.wire.codec import Encoder, trace_of
 
 _log = logging.getLogger("memorybus")
 
-BATCH = 1_000
+BATCH_ROWS = 1_000
 """Rows read and sent at once."""
 
 BATCH_BYTES = 4 << 20
@@ -182,7 +182,7 @@ class Sender:
             SpoolCorrupt: the spool is damaged.
         """
         last = self.spool.last
-        rows = self.spool.rows_after(self.cursor, BATCH, BATCH_BYTES)
+        rows = self.spool.rows_after(self.cursor, BATCH_ROWS, BATCH_BYTES)
         if not rows:
             # Sequences of an earlier opening of the spool have no rows.
             self._move_cursor(max(self.cursor, last))
@@ -204,7 +204,7 @@ class Sender:
         return len(self._lagging)
 
     def _catch_up_some(self, partition: int) -> bool:
-        rows = self.spool.rows_after(self._lagging[partition], BATCH, BATCH_BYTES, partition)
+        rows = self.spool.rows_after(self._lagging[partition], BATCH_ROWS, BATCH_BYTES, partition)
         rows = [row for row in rows if row[0] <= self.cursor]
         if not rows:
             del self._lagging[partition]

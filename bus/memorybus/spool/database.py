@@ -15,14 +15,14 @@ from urllib.parse import quote
 from memorybus import private
 from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import SpoolCorrupt, SpoolFull
-from memorybus.spool.delivered import DELIVERED
-from memorybus.spool.disk_reserve import RESERVE
-from memorybus.spool.note import NOTE, SENT
+from memorybus.spool.delivered import DELIVERED_SUFFIX
+from memorybus.spool.disk_reserve import RESERVE_SUFFIX
+from memorybus.spool.note import NOTE_SUFFIX, SENT_SUFFIX
 
-_PAGE = 8_192
+_PAGE_BYTES = 8_192
 """Five turns of usual size fit into a page: most inserts write one page, few begin another."""
 
-_CHECKED_UP_TO = 64 << 20
+_MAX_CHECKED_BYTES = 64 << 20
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -66,7 +66,7 @@ def connect(path: Path) -> sqlite3.Connection:
         private.file(path)
     db = _open(path)
     try:
-        db.execute(f"pragma page_size = {_PAGE}")
+        db.execute(f"pragma page_size = {_PAGE_BYTES}")
         db.execute("pragma journal_mode = wal")
         db.execute("pragma synchronous = normal")
         db.execute("pragma wal_autocheckpoint = 0")
@@ -120,7 +120,7 @@ def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
     Raises:
         sqlite3.DatabaseError: it is damaged.
     """
-    if path.stat().st_size > _CHECKED_UP_TO:
+    if path.stat().st_size > _MAX_CHECKED_BYTES:
         return  # reading every page would make the agent wait
     verdict = db.execute("pragma quick_check(1)").fetchone()[0]
     if verdict != "ok":
@@ -200,5 +200,13 @@ def _place(path: Path) -> str:
 
 def remove_files(path: Path) -> None:
     """Delete a spool and the files beside it, if they exist; the lock file stays."""
-    for suffix in (".db", ".db-wal", ".db-shm", RESERVE, NOTE, SENT, DELIVERED):
+    for suffix in (
+        ".db",
+        ".db-wal",
+        ".db-shm",
+        RESERVE_SUFFIX,
+        NOTE_SUFFIX,
+        SENT_SUFFIX,
+        DELIVERED_SUFFIX,
+    ):
         path.with_suffix(suffix).unlink(missing_ok=True)

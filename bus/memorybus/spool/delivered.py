@@ -11,13 +11,13 @@ from pathlib import Path
 from memorybus import private
 from memorybus.spool.note import PER_MS
 
-DELIVERED = ".delivered"
+DELIVERED_SUFFIX = ".delivered"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
-_AHEAD = 10_000 * PER_MS
+_ANNOUNCED_SEQUENCES = 10_000 * PER_MS
 """Sequences that are announced at once, those of ten seconds, so the file is seldom written."""
 
-_WIDTH = 20
+_NUMBER_WIDTH = 20
 
 
 class PossiblyDelivered:
@@ -36,7 +36,7 @@ class PossiblyDelivered:
             last: no row with a larger sequence is in it now.
             empty: the spool has no row, so no row is in doubt.
         """
-        self._file = spool.with_suffix(DELIVERED)
+        self._file = spool.with_suffix(DELIVERED_SUFFIX)
         self._announced = _read(self._file)
         if self._announced is None and empty:
             self._announced = 0
@@ -57,7 +57,7 @@ class PossiblyDelivered:
     def announce(self, sequence: int) -> None:
         """Note for the next owner that rows up to a sequence are about to be sent."""
         if self._announced is None or sequence > self._announced:
-            self._announced = sequence + _AHEAD
+            self._announced = sequence + _ANNOUNCED_SEQUENCES
             _write(self._file, self._announced, durable=True)
 
 
@@ -72,7 +72,7 @@ def _write(file: Path, sequence: int, *, durable: bool) -> None:
     """Write the file; if there is no room for it, delete it: then all rows are in doubt."""
     try:
         with open(file, "r+b" if file.exists() else "wb", opener=private.opener) as out:
-            out.write(f"{sequence:0{_WIDTH}d}".encode())
+            out.write(f"{sequence:0{_NUMBER_WIDTH}d}".encode())
             out.flush()
             if durable:
                 os.fsync(out.fileno())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memorybus import private
 
-RESERVE = ".reserve"
+RESERVE_SUFFIX = ".reserve"
 """Suffix of the file."""
 
 
@@ -18,7 +18,7 @@ class DiskReserve:
 
     def __init__(self, spool: Path, size: int) -> None:
         """Name the file, which lies next to the spool; `restore` makes it."""
-        self._path = spool.with_suffix(RESERVE)
+        self._path = spool.with_suffix(RESERVE_SUFFIX)
         self._size = size
 
     def restore(self) -> bool:

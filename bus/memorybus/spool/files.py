@@ -23,15 +23,15 @@ from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
 from memorybus.spool.database import read_intact_rows, remove_files
-from memorybus.spool.note import SENT, SpoolStats, read_note, spooled_at
+from memorybus.spool.note import SENT_SUFFIX, SpoolStats, read_note, spooled_at
 from memorybus.spool.outbox import Spool
 
 _log = logging.getLogger("memorybus")
 
-ASIDE = ".corrupt"
+CORRUPT_SUFFIX = ".corrupt"
 """Suffix of a damaged spool that was set aside."""
 
-_SAVING = 2
+_SAVING_FACTOR = 2
 """Saving a damaged spool takes this many times its size: once in the WAL, once in the file."""
 
 
@@ -83,7 +83,7 @@ class SpoolFiles:
             SpoolError: the directory cannot be written.
         """
         spool = self._inherit() or self._create()
-        spool.path.with_suffix(SENT).unlink(missing_ok=True)
+        spool.path.with_suffix(SENT_SUFFIX).unlink(missing_ok=True)
         return spool
 
     def _inherit(self) -> Spool | None:
@@ -189,20 +189,20 @@ class SpoolFiles:
             return None
         remove_files(path)
         lock.release()
-        aside = path.with_suffix(ASIDE).name
+        aside = path.with_suffix(CORRUPT_SUFFIX).name
         _log.error("%s; it is now %s, and %d events read from it will be sent", why, aside, count)
         return saved
 
     def _save_readable(self, path: Path) -> tuple[Spool, int]:
         """Copy the readable rows into a new spool, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
-        need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
+        need = _SAVING_FACTOR * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._disk_reserve:
             raise SpoolFull(f"the disk has no room for a copy of {need} bytes; make room on it")
         fresh = self._create()
         try:
             count = fresh.save(read_intact_rows(path))
-            path.rename(path.with_suffix(ASIDE))
+            path.rename(path.with_suffix(CORRUPT_SUFFIX))
         except BaseException:
             fresh.discard()
             raise

@@ -8,10 +8,10 @@ import msgspec
 from memorybus import private
 from memorybus.msgspec_types import prepared
 
-NOTE = ".unsent"
+NOTE_SUFFIX = ".unsent"
 """Suffix of the file that says what is unsent."""
 
-SENT = ".sent"
+SENT_SUFFIX = ".sent"
 """Suffix of the file that says since when a spool without an owner had nothing to send."""
 
 PER_MS = 1_024
@@ -38,7 +38,7 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
 
     Without room there is no note: a missing note must not keep a spool from opening.
     """
-    note = spool.with_suffix(NOTE)
+    note = spool.with_suffix(NOTE_SUFFIX)
     mode = "r+b" if note.exists() else "wb"
     with suppress(OSError), open(note, mode, opener=private.opener) as file:
         file.write(msgspec.json.encode(stats).ljust(_NOTE_BYTES))
@@ -47,6 +47,8 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
 def read_note(spool: Path) -> SpoolStats:
     """Return what the owner noted in the last few seconds; nothing if there is no note."""
     try:
-        return msgspec.json.decode(spool.with_suffix(NOTE).read_bytes(), type=prepared(SpoolStats))
+        return msgspec.json.decode(
+            spool.with_suffix(NOTE_SUFFIX).read_bytes(), type=prepared(SpoolStats)
+        )
     except (OSError, msgspec.MsgspecError):
         return SpoolStats()

@@ -28,11 +28,11 @@ from memorybus.spool.database import (
     transaction,
     translate_sqlite_error,
 )
-from memorybus.spool.delivered import DELIVERED, PossiblyDelivered
+from memorybus.spool.delivered import DELIVERED_SUFFIX, PossiblyDelivered
 from memorybus.spool.disk_reserve import DiskReserve
 from memorybus.spool.note import PER_MS, SpoolStats, spooled_at, write_note
 
-_LARGEST = 2**53
+_MAX_SEQUENCE = 2**53
 _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
 """Bytes of rows between checkpoints: what a checkpoint writes must fit into the disk reserve."""
@@ -123,7 +123,7 @@ class Spool:
 
     def _next_sequence(self) -> int:
         sequence = max(self._given + 1, self._clock.now_ms() * PER_MS)
-        if sequence > _LARGEST:
+        if sequence > _MAX_SEQUENCE:
             raise SpoolError(f"{self.path}: the clock is far ahead: Redis cannot count so high")
         self._given = sequence  # before the insert: an interrupted insert may still have happened
         return sequence
@@ -172,7 +172,7 @@ class Spool:
                 for row in rows:
                     self._in.execute(database.INSERT, (self._next_sequence(), *row[1:]))
             self._load_counters()
-            self.path.with_suffix(DELIVERED).unlink(missing_ok=True)
+            self.path.with_suffix(DELIVERED_SUFFIX).unlink(missing_ok=True)
             self.possibly_delivered = PossiblyDelivered(self.path, self.last, empty=False)
             return self._rows
 

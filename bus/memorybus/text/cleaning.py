@@ -24,7 +24,7 @@ from memorybus.text.scrubber import scrub
 MAX_DEPTH = 64
 """How deep containers may be nested in one message; deeper ones are refused (G10)."""
 
-_LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
+_MIN_INTEGER, _MAX_INTEGER = -(1 << 63), (1 << 64) - 1
 """The integers that msgpack can hold."""
 
 _KEY_SHOWN = 40
@@ -120,7 +120,7 @@ def _container(
 
 def _number(value: object, path: _Path) -> int | float:
     """Return a number as a plain int or float: subclasses, such as numpy's, cannot be encoded."""
-    if isinstance(value, int) and _LEAST <= value <= _GREATEST:
+    if isinstance(value, int) and _MIN_INTEGER <= value <= _MAX_INTEGER:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from memorybus.events import LATEST, AnyEvent, UnknownEvent
 
-_KEPT = frozenset("\n\t")
-_DANGEROUS = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_KEPT_CHARACTERS = frozenset("\n\t")
+_DANGEROUS_CATEGORIES = frozenset(("Cc", "Cs", "Zl", "Zp"))
 _DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -33,9 +33,9 @@ def iso(ms: int | None) -> str | None:
 
 def is_dangerous(char: str) -> bool:
     """Say whether a character could steer a terminal; line breaks and tabs may not."""
-    if char in _KEPT or (char.isascii() and char.isprintable()):
+    if char in _KEPT_CHARACTERS or (char.isascii() and char.isprintable()):
         return False
-    return char in _DIRECTIONS or unicodedata.category(char) in _DANGEROUS
+    return char in _DIRECTIONS or unicodedata.category(char) in _DANGEROUS_CATEGORIES
 
 
 def escape_char(char: str) -> str:

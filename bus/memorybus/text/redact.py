@@ -11,14 +11,14 @@ from collections.abc import Collection
 REASON_CHARS = 500
 TRACE_CHARS = 4096
 
-_LOOKED_AT = 65_536
+_MAX_EXAMINED_CHARS = 65_536
 """Characters of a text that are examined before it is cut to what is kept."""
 
-_SHOWN = "***"
-_SHORTEST = 8
+_MASK = "***"
+_MIN_MASKED_CHARS = 8
 """Characters of a value that is masked wherever it stands; shorter ones occur in words."""
 
-_KEPT = frozenset(("none", "null", "true", "false", "undefined", _SHOWN))
+_HARMLESS_VALUES = frozenset(("none", "null", "true", "false", "undefined", _MASK))
 """Values that are not secrets; they show that a key is missing, which is worth knowing."""
 
 _WORD = re.compile(r"[^\s\"'<>`\\]+")
@@ -75,13 +75,13 @@ def describe_error(error: BaseException, secrets: Collection[str] = ()) -> str:
 
 def one_line(text: str, secrets: Collection[str] = ()) -> str:
     """Return a reason for a record: one masked line of at most `REASON_CHARS` characters."""
-    line = " ".join(text[:_LOOKED_AT].split())
+    line = " ".join(text[:_MAX_EXAMINED_CHARS].split())
     return masked(_unicode(line), secrets)[:REASON_CHARS]
 
 
 def mask_trace_tail(trace: str, secrets: Collection[str] = ()) -> str:
     """Return the masked end of a traceback, at most `TRACE_CHARS` characters."""
-    return masked(_unicode(trace[-_LOOKED_AT:]), secrets)[-TRACE_CHARS:]
+    return masked(_unicode(trace[-_MAX_EXAMINED_CHARS:]), secrets)[-TRACE_CHARS:]
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
@@ -93,11 +93,11 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
             eight characters are ignored.
     """
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, _SHOWN)
+        if len(secret) >= _MIN_MASKED_CHARS:
+            text = text.replace(secret, _MASK)
     if "://" in text:
         text = _WORD.sub(lambda word: _without_user(word[0]), text)
-    return _FORM.sub(_SHOWN, _without_named(text))
+    return _FORM.sub(_MASK, _without_named(text))
 
 
 def mask_record(record: logging.LogRecord) -> bool:
@@ -119,7 +119,7 @@ def _without_user(word: str) -> str:
         begin = at + len("://")
         authority = _AUTHORITY.match(word, begin)
         if authority and _names_user(word[max(0, at - 32) : at], authority[0]):
-            return f"{word[:begin]}{_SHOWN}{word[last:]}"
+            return f"{word[:begin]}{_MASK}{word[last:]}"
         at = word.find("://", begin)
     return word
 
@@ -138,8 +138,8 @@ def _without_named(text: str) -> str:
     lower = text.lower() if text.isascii() else text.translate(_LOWER)
     while (name := _NAME.search(lower, at)) is not None:
         begin, at = _value(text, name)
-        if begin < at and lower[begin:at] not in _KEPT:
-            parts += (text[done:begin], _SHOWN)
+        if begin < at and lower[begin:at] not in _HARMLESS_VALUES:
+            parts += (text[done:begin], _MASK)
             done = at
     return "".join((*parts, text[done:]))
 

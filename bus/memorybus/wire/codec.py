@@ -25,18 +25,18 @@ from memorybus.events import (
 from memorybus.msgspec_types import prepared
 from memorybus.wire.upcasts import UPCASTS, Upcasts, upcast
 
-PACKED = b"\x28"
+PACKED_MARK = b"\x28"
 """The first byte of a zstd frame; no msgpack map begins with it."""
 
-_WORTH_IT = 0.9
+_MAX_PACKED_SHARE = 0.9
 """A compressed body is stored only if it is smaller than this share of the original."""
 
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
-_LEVEL = 1
-"""The zstd level; level 3 saves one more per cent on turns and takes a third longer."""
+_ZSTD_LEVEL = 1
+"""Level 3 saves one more per cent on turns and takes a third longer."""
 
-_UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _UPCAST_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 """The errors that an upcast raises if the event has unexpected fields."""
@@ -71,7 +71,7 @@ def trace_of(body: bytes) -> str:
     """Return the traceparent in an envelope's msgpack bytes; "" if there is none."""
     try:
         return _traced.decode(body).trace
-    except _UNDECODED:
+    except _DECODE_ERRORS:
         return ""
 
 
@@ -82,7 +82,7 @@ class Encoder:
         """Compress bodies of at least `compress_min_bytes` if that saves a tenth."""
         self._minimum = compress_min_bytes
         self._msgpack = msgspec.msgpack.Encoder()
-        self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self._zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
 
     def event(self, event: Event) -> bytes:
         """Return an event's bytes, of which the payload digest is made.
@@ -101,7 +101,7 @@ class Encoder:
         if len(body) < self._minimum:
             return body
         packed = self._zstd.compress(body)
-        return packed if len(packed) < len(body) * _WORTH_IT else body
+        return packed if len(packed) < len(body) * _MAX_PACKED_SHARE else body
 
 
 class Decoder:
@@ -128,7 +128,7 @@ class Decoder:
         Raises:
             CorruptEnvelope: the bytes are not an envelope.
         """
-        if body[:1] == PACKED:
+        if body[:1] == PACKED_MARK:
             body = self.unpacked(body)
         try:
             envelope = self._typed.decode(body)
@@ -151,7 +151,7 @@ class Decoder:
         decode = self._typed.decode
         try:
             found = [decode(body) for body in bodies]
-        except _UNDECODED:
+        except _DECODE_ERRORS:
             return [self._current(body) for body in bodies]
         for envelope in found:
             if envelope.v != envelope.event.version:
@@ -161,7 +161,7 @@ class Decoder:
     def _current(self, body: bytes | memoryview) -> Envelope | None:
         try:
             envelope = self._typed.decode(body)
-        except _UNDECODED:
+        except _DECODE_ERRORS:
             return None
         return envelope if envelope.v == envelope.event.version else None
 
@@ -174,7 +174,7 @@ class Decoder:
             CorruptEnvelope: the frame is damaged, larger than `LARGEST_BODY` or of unknown size
                 (our frames state their size), or has bytes behind it.
         """
-        if body[:1] != PACKED:
+        if body[:1] != PACKED_MARK:
             return body
         try:
             frame = zstandard.get_frame_parameters(body)
@@ -190,7 +190,7 @@ class Decoder:
             if head.v not in _VERSIONS:
                 raise CorruptEnvelope(f"version {head.v} is out of bounds")
             event = self._event(head)
-        except _UNDECODED as error:
+        except _DECODE_ERRORS as error:
             raise CorruptEnvelope(f"not an envelope: {error}") from error
         envelope = Envelope(
             id=head.id,

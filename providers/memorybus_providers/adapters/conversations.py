@@ -15,10 +15,10 @@ from memorybus.msgspec_types import prepared
 
 from memorybus_providers.owners import Owner, session_key
 
-TURNS = 50
+MAX_TURNS = 50
 """The most turns of one owner that are kept, the newest of all sessions (G10)."""
 
-BYTES = 262_144
+MAX_BYTES = 262_144
 """The most bytes of an owner's turns; the newest turn is always kept, older ones if they fit
 (G10)."""
 
@@ -93,11 +93,11 @@ def _is_over(turn: SpokenTurn, session: SessionRef) -> bool:
 
 def _newest(turns: Sequence[SpokenTurn]) -> list[SpokenTurn]:
     """Return the last turns that fit, and the very last one in any case."""
-    return list(_take_fitting(turns[: -TURNS - 1 : -1]))[::-1]
+    return list(_take_fitting(turns[: -MAX_TURNS - 1 : -1]))[::-1]
 
 
 def _take_fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
-    room = BYTES
+    room = MAX_BYTES
     for number, turn in enumerate(newest_first):
         room -= len(msgspec.json.encode(turn))
         if number and room < 0:

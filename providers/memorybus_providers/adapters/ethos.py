@@ -53,7 +53,7 @@ from memorybus_providers.errors import Permanent
 from memorybus_providers.folder_names import folder_of
 from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
-_CHOSEN: Final = frozenset({"vector", "honcho"})
+_SEARCHING_SOURCES: Final = frozenset({"vector", "honcho"})
 """Sources that search by the query themselves, so that answers need not share its words."""
 
 _FURTHER_METHODS: Final = ("read", "search", "list")
@@ -196,8 +196,8 @@ class EthosProvider(MemoryProvider):
             answer = self._fetch(owner, query, ctx)
             for part in split_passages(answer.content):
                 found.setdefault(part, answer)
-        chosen = [part for part, answer in found.items() if answer.source in _CHOSEN]
-        others = [part for part, answer in found.items() if answer.source not in _CHOSEN]
+        chosen = [part for part, answer in found.items() if answer.source in _SEARCHING_SOURCES]
+        others = [part for part, answer in found.items() if answer.source not in _SEARCHING_SOURCES]
         best = [(part, 0.0) for part in chosen]
         best += [(others[at], score) for score, at in rank(others, query)]
         return [_recollection(part, found[part], score) for part, score in best]

@@ -13,10 +13,10 @@ from memorybus_providers.base import ProviderConfig
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 from memorybus_providers.remote.loop import PrivateLoop
 
-_PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
+_TRANSIENT_ERROR_WORDS = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
 """Words in the names of temporary errors of HTTP libraries, some of which are not an `OSError`."""
 
-_STATUSES = (408, 425, 429)
+_RETRYABLE_STATUSES = (408, 425, 429)
 
 
 def options(config: ProviderConfig) -> dict[str, Any]:
@@ -49,11 +49,11 @@ def classify_error(error: Exception, what: str) -> ProviderError:
 def _may_pass(error: Exception) -> bool:
     status = _status(error)
     if status is not None:
-        return status in _STATUSES or status >= 500
+        return status in _RETRYABLE_STATUSES or status >= 500
     if isinstance(error, OSError | EOFError):
         return True
     names = [kind.__name__ for kind in type(error).__mro__]
-    return any(word in name for name in names for word in _PASSING)
+    return any(word in name for name in names for word in _TRANSIENT_ERROR_WORDS)
 
 
 def _status(error: Exception) -> int | None:

@@ -47,15 +47,15 @@ from memorybus_providers.base import (
 from memorybus_providers.errors import Permanent
 from memorybus_providers.owners import Owner, Owners, owner_of, session_key
 
-INSTANCES = 64
+MAX_INSTANCES = 64
 """The most owners with open instances; those of the least recently used are shut down (G10)."""
 
-_EVICTION = 2.0
+_EVICTION_SECONDS = 2.0
 """Seconds that a call waits until the instances of another owner are shut down."""
 
 _COMPRESS_TIMEOUT = "compress_timeout"
 
-_FOREVER = 3_600
+_MAX_COMPRESS_SECONDS = 3_600
 """`compress_timeout` must be fewer seconds than this: a lane's lease lasts as long as the call."""
 
 _log = logging.getLogger("memorybus")
@@ -177,8 +177,8 @@ class RegistryProvider(MemoryProvider):
         if owner not in kept:
             kept[owner] = self._start_registry(owner)
         kept.move_to_end(owner)
-        if len(kept) > INSTANCES:
-            kept.popitem(last=False)[1].shutdown_all(_EVICTION)
+        if len(kept) > MAX_INSTANCES:
+            kept.popitem(last=False)[1].shutdown_all(_EVICTION_SECONDS)
         return kept[owner]
 
     def _start_registry(self, owner: Owner) -> Registry:
@@ -280,10 +280,14 @@ def host(target: str) -> type[MemoryProvider]:
 
 def _compress_timeout(config: ProviderConfig) -> float:
     given = config.options.get(_COMPRESS_TIMEOUT, COMPRESS_DEADLINE)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < _FOREVER:
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, int | float)
+        or not 0 < given < _MAX_COMPRESS_SECONDS
+    ):
         raise ConfigError(
             f"provider {config.name}: {_COMPRESS_TIMEOUT} is the seconds that a compression may "
-            f"take, above 0 and below {_FOREVER}, not {given!r}"
+            f"take, above 0 and below {_MAX_COMPRESS_SECONDS}, not {given!r}"
         )
     return float(given)
 

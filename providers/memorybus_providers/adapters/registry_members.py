@@ -37,7 +37,7 @@ COMPRESS_DEADLINE: Final = 120.0
 SHUTDOWN_DEADLINE: Final = 15.0
 """Seconds in which all providers together must shut down."""
 
-_REMEMBERED = 1_000
+_MAX_REMEMBERED = 1_000
 """The most events for which it is remembered which providers have taken them, if not all have
 (G10)."""
 
@@ -250,7 +250,7 @@ class Registry:
         self._taken.pop(event_id, None)
         if taken:
             self._taken[event_id] = taken
-        if len(self._taken) > _REMEMBERED:
+        if len(self._taken) > _MAX_REMEMBERED:
             self._taken.popitem(last=False)
 
     def call_tool(self, tool: str, arguments: Mapping[str, Any], deadline: float) -> Any:

@@ -29,7 +29,7 @@ def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bo
     if origin.user is None:
         return None
     asked = ((scope.agent, origin.agent), (scope.user, origin.user))
-    return all(want is None or want == held for want, held in asked) and (
+    return all(want is None or want == owned for want, owned in asked) and (
         scope.workspace is None or scope.workspace == origin.workspace
     )
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from memorybus import private
 
-_ALONE: Final = 0
+_NO_PENDING_WRITE: Final = 0
 """The number of a token that belongs to no pending write."""
 
 
@@ -73,8 +73,8 @@ def consume_token(file: Path, seq: int, text: str | None) -> None:
 
 def replace_text(home: Path, file: Path, text: str) -> None:
     """Replace a file's text, durably, under the store's write lock."""
-    place_token(home, file, _ALONE)
-    consume_token(file, _ALONE, text)
+    place_token(home, file, _NO_PENDING_WRITE)
+    consume_token(file, _NO_PENDING_WRITE, text)
 
 
 def remove(file: Path) -> None:

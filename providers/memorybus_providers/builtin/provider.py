@@ -224,8 +224,8 @@ def _stored_memory(place: MemoryFile, text: str, origin: EntryOrigin) -> StoredM
     """Return an entry for an export; if its writer is not known, it names the file's owner."""
     owner = {"memory": "agent", "user": "user"}[place.store]
     agent, user = (
-        held if held is not None else place.folder if owner == part else ""
-        for part, held in (("agent", origin.agent), ("user", origin.user))
+        name if name is not None else place.folder if owner == part else ""
+        for part, name in (("agent", origin.agent), ("user", origin.user))
     )
     return StoredMemory(
         *(text, agent, user, origin.workspace or "", place.store, origin.session, origin.at),

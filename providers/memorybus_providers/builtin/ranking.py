@@ -28,7 +28,7 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
     if not question.terms:
         return [(0.0, i) for i in reversed(range(len(entries)))]
     weights = {term.stem: term.weight for term in question.terms}
-    shared = [sorted(_terms_held(entry, question)) for entry in entries]
+    shared = [sorted(_matching_terms(entry, question)) for entry in entries]
     known_by = Counter(term for found in shared for term in found)
     scored = [
         (sum(weights[term] * math.log1p(len(entries) / known_by[term]) for term in found), i)
@@ -44,17 +44,18 @@ def matched_words(entry: str, query: str) -> tuple[str, ...]:
     return tuple(filter(question.asks_for, dict.fromkeys(_WORD.findall(entry))))
 
 
-def _terms_held(entry: str, question: Question) -> frozenset[str]:
+def _matching_terms(entry: str, question: Question) -> frozenset[str]:
     """Return the stems of the terms of which an entry contains a form.
 
     Words are compared in the likeliest language of the question and in English: a store of twenty
     entries does not show which of many possible languages is meant.
     """
     languages = tuple(dict.fromkeys((question.languages[0], "english")))
-    held = frozenset(tokens(entry))
-    stems = frozenset[str]().union(*(stems_of(token, languages) for token in held))
+    entry_tokens = frozenset(tokens(entry))
+    stems = frozenset[str]().union(*(stems_of(token, languages) for token in entry_tokens))
     return frozenset(
         term.stem
         for term in question.terms
-        if not held.isdisjoint(term.forms) or not stems.isdisjoint(stems_of(term.word, languages))
+        if not entry_tokens.isdisjoint(term.forms)
+        or not stems.isdisjoint(stems_of(term.word, languages))
     )

@@ -22,7 +22,7 @@ from memorybus_providers.contract.samples import (
 )
 
 _WORDS: Final = ("wolpertinger", "quince", "medlar")
-_ELSEWHERE = SessionRef(id="another-session", root="another-session")
+_OTHER_SESSION = SessionRef(id="another-session", root="another-session")
 
 
 class BulkRules(Rules):
@@ -72,7 +72,7 @@ def _turns() -> Sequence[SampleStep]:
     first, second, third = turns
     return (
         SampleStep(1, first),
-        SampleStep(2, second, OTHER_USER, _ELSEWHERE),
+        SampleStep(2, second, OTHER_USER, _OTHER_SESSION),
         SampleStep(3, third),
     )
 

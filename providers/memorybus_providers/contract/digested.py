@@ -21,8 +21,8 @@ from memorybus_providers.contract.samples import (
     feed,
 )
 
-_ELSEWHERE = SessionRef(id="another-session", root="another-session")
-_LATER = 100
+_OTHER_SESSION = SessionRef(id="another-session", root="another-session")
+_LATER_NUMBER = 100
 """A number that is higher than all that `every_event` uses."""
 
 Pairs = list[tuple[str, str]]
@@ -41,7 +41,7 @@ class DigestRules(Rules):
     def test_another_event_gives_another_digest(self, tmp_path: Path) -> None:
         """An event that is remembered changes the digest (G8)."""
         given = self._story(tmp_path, "the first")
-        more = self._story(tmp_path, "one thing more", first=_LATER)[-1:]
+        more = self._story(tmp_path, "one thing more", first=_LATER_NUMBER)[-1:]
         before = self._digest(tmp_path / "one", given)
         after = self._digest(tmp_path / "two", given, more)
         require(before != after, "one thing more was remembered, and the digest is the same")
@@ -49,7 +49,7 @@ class DigestRules(Rules):
     def test_the_order_of_unrelated_keys_does_not_matter(self, tmp_path: Path) -> None:
         """The digest is the same, whichever of two unrelated keys comes first (G8)."""
         here = self._story(tmp_path, "here")
-        there = self._story(tmp_path, "there", OTHERS, _ELSEWHERE, _LATER)
+        there = self._story(tmp_path, "there", OTHERS, _OTHER_SESSION, _LATER_NUMBER)
         one = self._digest(tmp_path / "one", here, there)
         two = self._digest(tmp_path / "two", there, here)
         require(one == two, f"another order of unrelated keys gave {_differing(one, two)}")
@@ -57,7 +57,7 @@ class DigestRules(Rules):
     def test_a_digest_is_in_order_and_can_be_had_in_parts(self, tmp_path: Path) -> None:
         """Keys ascend without repeats, and the digest after a key is the rest of the list (G8)."""
         here = self._story(tmp_path, "here")
-        there = self._story(tmp_path, "there", OTHERS, _ELSEWHERE, _LATER)
+        there = self._story(tmp_path, "there", OTHERS, _OTHER_SESSION, _LATER_NUMBER)
         with self._opened_digesting(tmp_path) as provider:
             feed(provider, here)
             feed(provider, there)

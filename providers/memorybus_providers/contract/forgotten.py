@@ -25,11 +25,11 @@ from memorybus_providers.contract.samples import (
     recall_context,
 )
 
-_GONE, _KEPT, _LATER = "wolpertinger", "quince", "medlar"
+_GONE_WORD, _KEPT_WORD, _LATER_WORD = "wolpertinger", "quince", "medlar"
 _PERSON: Final = RecallScope(None, HERE.user, None)
-_ELSEWHERE: Final = msgspec.structs.replace(HERE, agent=OTHERS.agent)
-_ASKED: Final[tuple[tuple[RecallScope, tuple[Scope, ...], Scope], ...]] = (
-    (_PERSON, (HERE, _ELSEWHERE), OTHER_USER),
+_OTHER_AGENT: Final = msgspec.structs.replace(HERE, agent=OTHERS.agent)
+_ASKED_SCOPES: Final[tuple[tuple[RecallScope, tuple[Scope, ...], Scope], ...]] = (
+    (_PERSON, (HERE, _OTHER_AGENT), OTHER_USER),
     (RecallScope(HERE.agent, None, None), (HERE, OTHER_USER), OTHERS),
     (RecallScope.own(HERE), (HERE,), OTHER_USER),
 )
@@ -41,29 +41,29 @@ class ForgetRules(Rules):
 
     def test_what_is_forgotten_is_not_recalled(self, tmp_path: Path) -> None:
         """A person's or an agent's memories are erased, also for a later instance; others' stay."""
-        for number, (asked, gone, stays) in enumerate(_ASKED):
+        for number, (asked, gone, stays) in enumerate(_ASKED_SCOPES):
             home = tmp_path / str(number)
             with self._opened_forgetting(home) as provider:
                 for n, scope in enumerate(gone, 1):
-                    feed(provider, [self._step_about(provider, n, _GONE, scope)])
-                feed(provider, [self._step_about(provider, 9, _KEPT, stays)])
+                    feed(provider, [self._step_about(provider, n, _GONE_WORD, scope)])
+                feed(provider, [self._step_about(provider, 9, _KEPT_WORD, stays)])
                 _forget(provider, asked)
             with self._opened_forgetting(home) as provider:
                 for scope in gone:
-                    require(not self._recalls(provider, _GONE, scope), f"{asked} left {scope}")
-                require(self._recalls(provider, _KEPT, stays), f"{asked} erased {stays}, too")
+                    require(not self._recalls(provider, _GONE_WORD, scope), f"{asked} left {scope}")
+                require(self._recalls(provider, _KEPT_WORD, stays), f"{asked} erased {stays}, too")
 
     def test_what_is_forgotten_leaves_no_byte(self, tmp_path: Path) -> None:
         """No file of a local provider contains an erased text, unless the residue says so."""
         with self._opened_forgetting(tmp_path) as lane:
             if lane.placement != "local":
                 pytest.skip("its state is no file here")
-            for n, event in enumerate(every_event(f"I saw a {_GONE}."), 1):
+            for n, event in enumerate(every_event(f"I saw a {_GONE_WORD}."), 1):
                 feed(lane, [SampleStep(n, event)])
-            feed(lane, [self._step_about(lane, 99, _KEPT, OTHER_USER)])
+            feed(lane, [self._step_about(lane, 99, _KEPT_WORD, OTHER_USER)])
             with self._opened_forgetting(tmp_path) as provider:
                 residue = _forget(provider, _PERSON)
-            found = [path for path in _files(tmp_path) if _holds(path, _GONE)]
+            found = [path for path in _files(tmp_path) if _holds(path, _GONE_WORD)]
         require(residue.remains or not found, f"an erased text is still in {found}")
 
     def test_a_forgotten_scope_is_as_if_it_had_never_been(self, tmp_path: Path) -> None:
@@ -71,31 +71,35 @@ class ForgetRules(Rules):
         states: list[object] = []
         for forgets in (True, False):
             with self._opened_forgetting(tmp_path / str(forgets)) as provider:
-                feed(provider, [self._step_about(provider, 1, _KEPT, OTHER_USER)])
+                feed(provider, [self._step_about(provider, 1, _KEPT_WORD, OTHER_USER)])
                 if forgets:
-                    feed(provider, [self._step_about(provider, 2, _GONE, HERE)])
+                    feed(provider, [self._step_about(provider, 2, _GONE_WORD, HERE)])
                     _forget(provider, _PERSON)
-                feed(provider, [self._step_about(provider, 3, _LATER, OTHERS)])
+                feed(provider, [self._step_about(provider, 3, _LATER_WORD, OTHERS)])
                 digest = provider.digest()
-                kept = [self.state(provider, word) for word in (_GONE, _KEPT, _LATER)]
+                kept = [
+                    self.state(provider, word) for word in (_GONE_WORD, _KEPT_WORD, _LATER_WORD)
+                ]
                 states.append((kept, None if digest is None else list(digest)))
         require(states[0] == states[1], f"an erasure left {states[0]}, not {states[1]}")
 
     def test_a_lane_goes_on_after_an_erasure(self, tmp_path: Path) -> None:
         """A lane never restores what another instance erased, and remembers what is said later."""
         with self._opened_forgetting(tmp_path) as lane:
-            feed(lane, [self._step_about(lane, 1, _GONE, HERE)])
+            feed(lane, [self._step_about(lane, 1, _GONE_WORD, HERE)])
             with self._opened_forgetting(tmp_path) as provider:
                 _forget(provider, _PERSON)
-            feed(lane, [self._step_about(lane, 2, _LATER, HERE)])
-            require(not self._recalls(lane, _GONE, HERE), "a lane brings back what was erased")
-            require(self._recalls(lane, _LATER, HERE), "after an erasure a lane remembers nothing")
+            feed(lane, [self._step_about(lane, 2, _LATER_WORD, HERE)])
+            require(not self._recalls(lane, _GONE_WORD, HERE), "a lane brings back what was erased")
+            require(
+                self._recalls(lane, _LATER_WORD, HERE), "after an erasure a lane remembers nothing"
+            )
 
     def test_an_erasure_may_come_twice(self, tmp_path: Path) -> None:
         """It is no error to erase a scope that is empty or was erased already."""
         with self._opened_forgetting(tmp_path) as provider:
             _forget(provider, _PERSON)
-            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
+            feed(provider, [self._step_about(provider, 1, _GONE_WORD, HERE)])
             _forget(provider, _PERSON)
             residue = _forget(provider, _PERSON)
             require(not residue.erased, f"there was nothing, and {residue.erased} were erased")
@@ -103,12 +107,12 @@ class ForgetRules(Rules):
     def test_an_export_yields_what_is_kept_of_a_scope(self, tmp_path: Path) -> None:
         """An export has each text of the scope with its owner, and no text of anybody else."""
         with self._opened_exporting(tmp_path) as provider:
-            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
-            feed(provider, [self._step_about(provider, 2, _KEPT, OTHER_USER)])
+            feed(provider, [self._step_about(provider, 1, _GONE_WORD, HERE)])
+            feed(provider, [self._step_about(provider, 2, _KEPT_WORD, OTHER_USER)])
             found = list(provider.export(_PERSON))
             texts = [one.text for one in found]
-            require(any(_GONE in text for text in texts), f"the export lacks a text: {texts}")
-            require(not any(_KEPT in text for text in texts), "the export has another's text")
+            require(any(_GONE_WORD in text for text in texts), f"the export lacks a text: {texts}")
+            require(not any(_KEPT_WORD in text for text in texts), "the export has another's text")
             owners = {one.user for one in found}
             require(owners <= {HERE.user, ""}, f"the export of one person names {owners}")
 
@@ -117,7 +121,7 @@ class ForgetRules(Rules):
         with self._opened_exporting(tmp_path) as provider:
             if not provider.capabilities.forgets:
                 pytest.skip("erases nothing")
-            feed(provider, [self._step_about(provider, 1, _GONE, HERE)])
+            feed(provider, [self._step_about(provider, 1, _GONE_WORD, HERE)])
             _forget(provider, _PERSON)
             require(not list(provider.export(_PERSON)), "an export still has what was erased")
 
@@ -127,7 +131,7 @@ class ForgetRules(Rules):
             if provider.owners() is None:
                 pytest.skip("cannot tell whose memories it keeps")
             for n, scope in enumerate((HERE, OTHER_USER, OTHERS, HERE), 1):
-                feed(provider, [self._step_about(provider, n, f"{_KEPT} {n}", scope)])
+                feed(provider, [self._step_about(provider, n, f"{_KEPT_WORD} {n}", scope)])
             found = _owners(provider)
             wanted = sorted(_names(scope) for scope in (HERE, OTHER_USER, OTHERS))
             require(found == wanted, f"of {wanted} something is kept, and it names {found}")
@@ -177,7 +181,7 @@ def _forget(provider: MemoryProvider, scope: RecallScope) -> Residue:
     residue = provider.forget(scope)
     require(isinstance(residue, Residue), f"forget returns a Residue, not {residue!r}")
     said = " ".join(residue.remains)
-    require(_GONE not in said, f"the residue has an erased text in it: {said}")
+    require(_GONE_WORD not in said, f"the residue has an erased text in it: {said}")
     return residue
 
 

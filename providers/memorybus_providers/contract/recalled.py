@@ -30,8 +30,8 @@ from memorybus_providers.contract.samples import (
     steps,
 )
 
-_REMEMBERED = "The lighthouse keeper collects wolpertinger stamps."
-_ASKED = "Who collects wolpertinger stamps?"
+_REMEMBERED_TEXT = "The lighthouse keeper collects wolpertinger stamps."
+_QUESTION = "Who collects wolpertinger stamps?"
 _WORD = "wolpertinger"
 
 
@@ -41,13 +41,13 @@ class RecallRules(Rules):
     def test_recall_finds_what_was_remembered(self, tmp_path: Path) -> None:
         """A question that shares words with a memory finds it."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _REMEMBERED)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             require(self._finds(provider, HERE), "what was remembered is not recalled")
 
     def test_recall_survives_a_restart(self, tmp_path: Path) -> None:
         """Another instance on the same state recalls what the first one remembered."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _REMEMBERED)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
         with self.opened_recalling(tmp_path) as provider:
             require(self._finds(provider, HERE), "a second instance does not recall it")
 
@@ -56,16 +56,16 @@ class RecallRules(Rules):
         with self.opened_recalling(tmp_path) as provider:
             if not provider.capabilities.as_of:
                 pytest.skip("it does not say that it can recall as of a time")
-            feed(provider, steps(self.remember(provider, _REMEMBERED)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             for moment, expected in ((AT - 1, False), (AT, True)):
                 then = msgspec.structs.replace(recall_context(HERE), as_of=moment)
-                found = any(_WORD in one.text for one in provider.prefetch(_ASKED, then))
+                found = any(_WORD in one.text for one in provider.prefetch(_QUESTION, then))
                 require(found is expected, f"as of {moment}, {AT} being when it was said: {found}")
 
     def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
         """Nothing outside the scope of a recall is returned; None means everyone's memories."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _REMEMBERED)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             for scope in (OTHER_USER, OTHERS):
                 require(not self._finds(provider, scope), f"{scope} recalls another's memory")
             require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
@@ -111,8 +111,8 @@ class RecallRules(Rules):
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.recall:
                 pytest.skip("no recall")
-            feed(provider, steps(self.remember(provider, _REMEMBERED)))
-            for query in (_ASKED, "", HOSTILE_TEXTS[-1], HOSTILE_TEXTS[-2]):
+            feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
+            for query in (_QUESTION, "", HOSTILE_TEXTS[-1], HOSTILE_TEXTS[-2]):
                 began = SYSTEM.monotonic()
                 self._recall(provider, HERE, query)
                 took = SYSTEM.monotonic() - began
@@ -130,7 +130,7 @@ class RecallRules(Rules):
             require("error" in result, f"an unknown tool answered {result!r}")
 
     def _recall(
-        self, provider: MemoryProvider, scope: Scope | RecallScope, query: str = _ASKED
+        self, provider: MemoryProvider, scope: Scope | RecallScope, query: str = _QUESTION
     ) -> Sequence[Recollection]:
         return provider.prefetch(query, recall_context(scope, self.deadline))
 

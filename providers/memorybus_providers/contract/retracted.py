@@ -24,9 +24,9 @@ from memorybus_providers.contract.samples import (
     recall_context,
 )
 
-_KEPT, _UNDONE = "quince", "wolpertinger"
-_ELSEWHERE = SessionRef(id="another-session", root="another-session")
-_REWOUND = 50
+_KEPT_WORD, _UNDONE_WORD = "quince", "wolpertinger"
+_OTHER_SESSION = SessionRef(id="another-session", root="another-session")
+_REWIND_NUMBER = 50
 """The number of the rewind, higher than those of the turns."""
 
 
@@ -35,21 +35,24 @@ class RetractRules(Rules):
 
     def test_what_was_retracted_is_not_recalled(self, tmp_path: Path) -> None:
         """A retracted turn is not recalled any more, even after a restart; other turns are."""
-        kept, undone = _turn(1, _KEPT), _turn(2, _UNDONE)
+        kept, undone = _turn(1, _KEPT_WORD), _turn(2, _UNDONE_WORD)
         with self._opened_retracting(tmp_path) as provider:
             feed(provider, [kept, undone])
             require(
-                self._remembers(provider, _UNDONE), "a turn is not recalled before it is retracted"
+                self._remembers(provider, _UNDONE_WORD),
+                "a turn is not recalled before it is retracted",
             )
             feed(provider, [_rewind(undone)])
         with self._opened_retracting(tmp_path) as provider:
-            require(not self._remembers(provider, _UNDONE), "a retracted turn is still recalled")
-            require(self._remembers(provider, _KEPT), "with a retracted turn another one went")
+            require(
+                not self._remembers(provider, _UNDONE_WORD), "a retracted turn is still recalled"
+            )
+            require(self._remembers(provider, _KEPT_WORD), "with a retracted turn another one went")
 
     def test_a_retracted_turn_leaves_nothing_in_the_state(self, tmp_path: Path) -> None:
         """The state is as if the turn had never been applied, however events are batched (G8)."""
-        kept, undone = _turn(1, _KEPT), _turn(2, _UNDONE)
-        last = _turn(_REWOUND + 1, "medlar")
+        kept, undone = _turn(1, _KEPT_WORD), _turn(2, _UNDONE_WORD)
+        last = _turn(_REWIND_NUMBER + 1, "medlar")
         without = self._after(tmp_path / "without", [kept], [_rewind(undone)], [last])
         batched = self._after(tmp_path / "batched", [kept, undone, _rewind(undone), last])
         single = self._after(tmp_path / "single", [kept], [undone], [_rewind(undone)], [last])
@@ -58,16 +61,19 @@ class RetractRules(Rules):
 
     def test_only_what_is_the_rewinds_own_is_retracted(self, tmp_path: Path) -> None:
         """A rewind retracts no events of another owner or lineage, and ignores unknown ids."""
-        theirs = msgspec.structs.replace(_turn(1, _KEPT), scope=OTHERS)
-        another = msgspec.structs.replace(_turn(2, _UNDONE), session=_ELSEWHERE)
+        theirs = msgspec.structs.replace(_turn(1, _KEPT_WORD), scope=OTHERS)
+        another = msgspec.structs.replace(_turn(2, _UNDONE_WORD), session=_OTHER_SESSION)
         with self._opened_retracting(tmp_path) as provider:
             feed(provider, [theirs])
             feed(provider, [another])
             feed(provider, [_rewind(theirs, another, _turn(3, "never said"))])
             require(
-                self._remembers(provider, _KEPT, OTHERS), "a rewind retracted another owner's turn"
+                self._remembers(provider, _KEPT_WORD, OTHERS),
+                "a rewind retracted another owner's turn",
             )
-            require(self._remembers(provider, _UNDONE), "a rewind retracted another lineage's turn")
+            require(
+                self._remembers(provider, _UNDONE_WORD), "a rewind retracted another lineage's turn"
+            )
 
     def _remembers(self, provider: MemoryProvider, word: str, scope: Scope = HERE) -> bool:
         found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
@@ -80,7 +86,7 @@ class RetractRules(Rules):
             for batch in batches:
                 feed(provider, batch)
             digest = provider.digest()
-            state = [self.state(provider, word) for word in (_KEPT, _UNDONE, "medlar")]
+            state = [self.state(provider, word) for word in (_KEPT_WORD, _UNDONE_WORD, "medlar")]
             return state, None if digest is None else list(digest)
 
     @contextmanager
@@ -99,4 +105,4 @@ def _turn(n: int, word: str) -> SampleStep:
 def _rewind(*undone: SampleStep) -> SampleStep:
     ids = tuple(step.event_id for step in undone)
     event = SessionSwitched(new_id=SESSION.id, reason="rewind", rewound=True, retracted=ids)
-    return SampleStep(_REWOUND, event)
+    return SampleStep(_REWIND_NUMBER, event)

@@ -18,24 +18,24 @@ from memorybus.errors import Permanent, ProviderError, Unavailable
 from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import Embedder, Vector, at_length_one, embed_text
 from memorybus_providers.embedding.pauses import pause_after
-from memorybus_providers.embedding.vectors import Missing, Model, VectorStore
+from memorybus_providers.embedding.vectors import Model, UnembeddedFact, VectorStore
 
 _log = logging.getLogger("memorybus")
 
-LOOKED_AT = 2_000
+MAX_FACT_CHARS = 2_000
 """The most characters of a fact that are embedded (G10)."""
 
-IDLE = 5.0
+IDLE_SECONDS = 5.0
 """Seconds between two searches for facts that another process has stored."""
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
 """Opens the store for one filler; None while another process fills it."""
 
-TELL_EVERY = 1.0
+COUNT_SECONDS = 1.0
 """Seconds between two counts of the missing vectors."""
 
-_PROBE = "a word"
-_QUOTED = 300
+_PROBE_TEXT = "a word"
+_MAX_QUOTED_CHARS = 300
 
 
 class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Filler:
         self._error = ""
         self._embedder = filling.embedder
         self._failures = 0
-        self._counted_at = -TELL_EVERY
+        self._counted_at = -COUNT_SECONDS
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memorybus-meaning", daemon=True)
@@ -103,7 +103,7 @@ class Filler:
             try:
                 with self._filling.open_store() as tables:
                     if tables is None:
-                        self._stopped.wait(IDLE)
+                        self._stopped.wait(IDLE_SECONDS)
                     else:
                         self._fill(tables)
             except (ProviderError, OSError) as error:
@@ -117,7 +117,7 @@ class Filler:
         tables.prepare()
         while not self._stopped.is_set():
             if not self._fill_batch(tables):
-                self._woken.wait(IDLE)
+                self._woken.wait(IDLE_SECONDS)
                 self._woken.clear()
 
     def _fill_batch(self, tables: VectorStore) -> bool:
@@ -147,8 +147,8 @@ class Filler:
         tables.name_model(learnt)
         return learnt
 
-    def _vectors(self, model: Model, batch: Sequence[Missing]) -> list[Vector]:
-        texts = [f"{self._filling.prefix}{one.content[:LOOKED_AT]}" for one in batch]
+    def _vectors(self, model: Model, batch: Sequence[UnembeddedFact]) -> list[Vector]:
+        texts = [f"{self._filling.prefix}{one.content[:MAX_FACT_CHARS]}" for one in batch]
         try:
             found = list(at_length_one(self._embedder.embed(texts)))
         except Permanent:
@@ -169,7 +169,7 @@ class Filler:
             Unavailable: it refuses a plain word.
         """
         try:
-            self._embedder.embed([_PROBE])
+            self._embedder.embed([_PROBE_TEXT])
         except Permanent as error:
             raise Unavailable(str(error)) from error
 
@@ -181,11 +181,11 @@ class Filler:
             return np.zeros(0, dtype=np.float32)
 
     def _count_missing(self, tables: VectorStore, *, now: bool) -> None:
-        """Count the missing vectors, but not more often than every `TELL_EVERY` seconds while some
-        are missing, since counting takes time.
+        """Count the missing vectors, but only every `COUNT_SECONDS` while some are missing, since
+        counting takes time.
         """
         asked = self._filling.clock.monotonic()
-        if not now and self._lacking and asked < self._counted_at + TELL_EVERY:
+        if not now and self._lacking and asked < self._counted_at + COUNT_SECONDS:
             return
         self._counted_at = asked
         missing, kept = tables.counts()
@@ -193,7 +193,7 @@ class Filler:
 
     def _note_failure(self, why: str) -> float:
         """Remember a failure; return the seconds to wait."""
-        self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
+        self._error = f"search by meaning fails: {' '.join(why.split())[:_MAX_QUOTED_CHARS]}"
         self._failures += 1
         return pause_after(self._failures)
 

@@ -11,16 +11,16 @@ from memorybus.errors import ProviderError
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.pauses import pause_after
 
-REMEMBERED = 512
+MAX_REMEMBERED = 512
 """The most questions whose vectors are kept, the latest ones (G10)."""
 
-WAITING = 4
+MAX_WAITING = 4
 """The most questions that wait for the embedder; further ones are answered by words alone (G10)."""
 
-LOOKED_AT = 2_000
+MAX_QUESTION_CHARS = 2_000
 """The most characters of a question that are embedded (G10)."""
 
-LONGEST_REST = 30.0
+MAX_REST_SECONDS = 30.0
 """The most seconds without a request after failures: somebody waits for an answer."""
 
 
@@ -65,7 +65,7 @@ class QuestionVectors:
 
     def ask(self, question: str) -> PendingVector:
         """Request the vector of a question in the thread, unless it is known."""
-        text = question[:LOOKED_AT]
+        text = question[:MAX_QUESTION_CHARS]
         with self._lock:
             known = self._known.get(text)
             if known is not None:
@@ -87,11 +87,11 @@ class QuestionVectors:
                 self._thread = None
 
     def _is_busy(self) -> bool:
-        return self._queue.qsize() >= WAITING or self._clock.monotonic() < self._resting_until
+        return self._queue.qsize() >= MAX_WAITING or self._clock.monotonic() < self._resting_until
 
     def _remember(self, text: str, asked: PendingVector) -> None:
         self._known[text] = asked
-        if len(self._known) > REMEMBERED:
+        if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
         if self._thread is None:
             self._thread = threading.Thread(
@@ -118,5 +118,5 @@ class QuestionVectors:
 
     def _rest(self, *, known: bool) -> None:
         self._failures += 1
-        seconds = min(LONGEST_REST, pause_after(self._failures))
-        self._resting_until = self._clock.monotonic() + (seconds if known else LONGEST_REST)
+        seconds = min(MAX_REST_SECONDS, pause_after(self._failures))
+        self._resting_until = self._clock.monotonic() + (seconds if known else MAX_REST_SECONDS)

@@ -10,13 +10,13 @@ from memorybus.msgspec_types import prepared
 
 from memorybus_providers.embedding.embedder import Vectors
 
-_REFUSED = frozenset({400, 413, 422})
+_REFUSED_STATUSES = frozenset({400, 413, 422})
 """Statuses that concern the texts; all others concern the service or its settings."""
 
-_MOST_BYTES = 1 << 26
+_MAX_ANSWER_BYTES = 1 << 26
 """The most bytes of an answer (G10)."""
 
-_QUOTED = 200
+_MAX_QUOTED_CHARS = 200
 """The most characters of an answer that an error shows."""
 
 
@@ -76,8 +76,8 @@ class ServiceEmbedder:
                 redirect=False,
                 preload_content=False,
             )
-            body = answer.read(_MOST_BYTES)
-            if len(body) == _MOST_BYTES:
+            body = answer.read(_MAX_ANSWER_BYTES)
+            if len(body) == _MAX_ANSWER_BYTES:
                 answer.close()  # drop the rest of the answer
             answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
@@ -96,9 +96,11 @@ class ServiceEmbedder:
         return found
 
     def _error_of(self, status: int, answered: bytes) -> Permanent | Unavailable:
-        said = " ".join(answered[: 4 * _QUOTED].decode("utf-8", "replace").split())[:_QUOTED]
+        said = " ".join(answered[: 4 * _MAX_QUOTED_CHARS].decode("utf-8", "replace").split())[
+            :_MAX_QUOTED_CHARS
+        ]
         text = self._mask_key(f"{self._url} answers {status}: {said}")
-        return Permanent(text) if status in _REFUSED else Unavailable(text)
+        return Permanent(text) if status in _REFUSED_STATUSES else Unavailable(text)
 
     def _mask_key(self, text: str) -> str:
         """Return a text without the key: some services repeat it in their error messages."""

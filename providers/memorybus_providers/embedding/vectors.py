@@ -7,10 +7,10 @@ import msgspec
 
 from memorybus_providers.embedding.embedder import Vector
 
-NEAREST = 40
+MAX_NEAREST = 40
 """How many facts nearest to a question are ranked in addition to those found by words (G10)."""
 
-HIGHEST = 0.95
+MAX_CHANCE = 0.95
 """The highest `Model.chance`, so that nothing is divided by zero if all texts are alike."""
 
 
@@ -29,14 +29,14 @@ class Model(msgspec.Struct, frozen=True):
 
     def nearness(self, cosine: float) -> float:
         """Return how near two texts are: 0 if no nearer than by chance, 1 if they are the same."""
-        chance = min(HIGHEST, self.chance)
+        chance = min(MAX_CHANCE, self.chance)
         return min(1.0, max(0.0, (cosine - chance) / (1 - chance)))
 
 
-class Missing(msgspec.Struct, frozen=True):
+class UnembeddedFact(msgspec.Struct, frozen=True):
     """A fact without a vector: its place in the queue, and its text."""
 
-    ticket: int
+    queue_number: int
     content: str
 
 
@@ -55,15 +55,15 @@ class VectorStore(Protocol):
         """Record the model that makes all vectors from now on."""
         ...
 
-    def missing(self, most: int) -> list[Missing]:
+    def missing(self, most: int) -> list[UnembeddedFact]:
         """Return facts without a vector, the newest first."""
         ...
 
-    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+    def keep(self, facts: Sequence[UnembeddedFact], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that were removed meanwhile are dropped.
 
         Args:
-            tickets: the facts.
+            facts: facts without a vector.
             vectors: one for each fact, of length one. A vector of size 0 means that the embedder
                 refuses the text.
         """

@@ -34,32 +34,32 @@ class Connections:
         self._source = source
         self._entities = entities
 
-    def probe(self, asked: str, whose: RecallScope) -> tuple[Entity, list[Fact]]:
+    def probe(self, asked: str, scope: RecallScope) -> tuple[Entity, list[Fact]]:
         """Return an entity and all about it.
 
         Kept facts come first, then what others said of it, then what it said itself.
         """
-        entity = self._entities.resolve(asked, whose)
-        naming = self._entities.about(entity, whose)
+        entity = self._entities.resolve(asked, scope)
+        naming = self._entities.about(entity, scope)
         known = {fact.id for fact in naming}
-        said = self._source.facts_said_by(words(entity.name)[-1:], whose) if _speaks(entity) else []
+        said = self._source.facts_said_by(words(entity.name)[-1:], scope) if _speaks(entity) else []
         own = [f for f in said if f.id not in known and _is_part(f.speaker, entity)]
         return entity, sorted(naming, key=lambda fact: fact.place is not None) + own
 
-    def related(self, asked: str, whose: RecallScope) -> tuple[Entity, list[Companion]]:
+    def related(self, asked: str, scope: RecallScope) -> tuple[Entity, list[Companion]]:
         """Return an entity and the names that occur together with it, the most frequent first."""
-        entity = self._entities.resolve(asked, whose)
-        return entity, _companions(entity, self._entities.about(entity, whose))
+        entity = self._entities.resolve(asked, scope)
+        return entity, _companions(entity, self._entities.about(entity, scope))
 
     def reason(
-        self, asked: Sequence[str], whose: RecallScope
+        self, asked: Sequence[str], scope: RecallScope
     ) -> tuple[list[Entity], list[Fact], list[Bridge]]:
         """Return entities, the facts that name several of them, and names that connect them.
 
         Facts that name more of them come first, then newer ones.
         """
-        entities = [self._entities.resolve(one, whose) for one in asked]
-        about = [self._entities.about(entity, whose) for entity in entities]
+        entities = [self._entities.resolve(one, scope) for one in asked]
+        about = [self._entities.about(entity, scope) for entity in entities]
         facts = {fact.id: fact for found in about for fact in found}
         shared = {
             fact: count

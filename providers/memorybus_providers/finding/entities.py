@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.source import MOST, FactSource
+from memorybus_providers.finding.source import MAX_FACTS, FactSource
 from memorybus_providers.language.english import BASE_FORM, FORMS
 from memorybus_providers.language.mentions import (
     RoleStatement,
@@ -27,10 +27,10 @@ from memorybus_providers.language.mentions import (
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.ranking import Fact
 
-ROLES = 4
+MAX_ROLES = 4
 """The most roles of a question that are looked up (G10)."""
 
-FEW = 20
+MAX_FACTS_PER_ROLE = 20
 """The most facts that are read for each of them, the newest (G10)."""
 
 EntityKind = Literal["person", "organisation", "place", "other"]
@@ -39,7 +39,7 @@ _ORGANISATIONS: Final = re.compile(
     r"\b(?:inc|ltd|llc|corp|gmbh|ag|plc|sarl|company|university|institute|school|hospital|bank|"
     r"association|foundation|agency|college|clinic|club)\b"
 )
-_PLACED = frozenset({"in", "near"})
+_PLACE_WORDS = frozenset({"in", "near"})
 _ASSISTANTS = frozenset({"assistant", "delegation"})
 _PEOPLE = """
     mother father mom mum dad parent sister brother sibling son daughter child kid baby wife husband
@@ -80,79 +80,81 @@ class Entities:
         """Read through `source`."""
         self._source = source
 
-    def resolve(self, asked: str, whose: RecallScope) -> Entity:
+    def resolve(self, asked: str, scope: RecallScope) -> Entity:
         """Return the entity that is meant by a name, a part of a name, a title with a name, or a
         role.
 
         A name of which nothing is known stands for itself.
         """
         role = parse_role(asked)
-        name = self.holder_of_role(role, whose) if role else None
+        name = self.holder_of_role(role, scope) if role else None
         name = without_title(name or asked.strip())
-        aliases = self._aliases(name, whose)
+        aliases = self._aliases(name, scope)
         spoken = [words(alias) for alias in aliases]
-        texts = self._source.facts_holding(spoken, whose)
+        texts = self._source.facts_holding(spoken, scope)
         naming = [fact for fact in texts if names_any(fact.content, spoken)]
         roles = [
             one for fact in naming for one in _role_statements_in(fact) if words(one.name) in spoken
         ]
-        speaks = bool(self._source.facts_said_by(words(name), whose)) if name else False
+        speaks = bool(self._source.facts_said_by(words(name), scope)) if name else False
         shown = dict.fromkeys(_role_text(one) for one in roles if not one.weak)
         longest = max(aliases, key=len)
         return Entity(longest, _kind_of(naming, spoken, roles, speaks), aliases, tuple(shown))
 
-    def about(self, entity: Entity, whose: RecallScope) -> list[Fact]:
+    def about(self, entity: Entity, scope: RecallScope) -> list[Fact]:
         """Return the facts that name an entity, the newest first."""
-        found = self._source.facts_holding(entity.folded_aliases, whose)
+        found = self._source.facts_holding(entity.folded_aliases, scope)
         return [fact for fact in found if names_any(fact.content, entity.folded_aliases)]
 
-    def add_names(self, question: str, whose: RecallScope) -> str:
+    def add_names(self, question: str, scope: RecallScope) -> str:
         """Return a question, followed by the names of the people whose roles it mentions.
 
         "When is my sister's birthday?" is also a question about Ana, if somebody said that she is.
         """
-        said = roles_in(question)[:ROLES]
-        known = [name for role in said if (name := self.holder_of_role(role, whose, FEW))]
+        said = roles_in(question)[:MAX_ROLES]
+        known = [
+            name for role in said if (name := self.holder_of_role(role, scope, MAX_FACTS_PER_ROLE))
+        ]
         return " ".join(dict.fromkeys((question, *known)))
 
     def holder_of_role(
-        self, role: tuple[str, str], whose: RecallScope, most: int = MOST
+        self, role: tuple[str, str], scope: RecallScope, most: int = MAX_FACTS
     ) -> str | None:
         """Return who has a role (see `mentions.parse_role`), according to the newest statement.
 
         Args:
             role: the owner of the role and the role: (tom, boss).
-            whose: whose facts.
+            scope: whose facts.
             most: the most facts that are read, the newest.
         """
         owner, what = role
         found = [
             one
-            for fact in self._source.facts_holding(_called(what), whose, most=most)
+            for fact in self._source.facts_holding(_called(what), scope, most=most)
             for one in _role_statements_in(fact)
             if _is_role(one.role, what) and _is_owner(one, owner, fact)
         ]
         return next((one.name for one in sorted(found, key=lambda one: one.weak)), None)
 
-    def _aliases(self, name: str, whose: RecallScope) -> tuple[str, ...]:
+    def _aliases(self, name: str, scope: RecallScope) -> tuple[str, ...]:
         """Return the full names that contain a part, and the parts that only one name contains."""
         parts = words(name)
-        full = self._full_names(parts, whose)
+        full = self._full_names(parts, scope)
         meant = [one for one in full if set(parts) <= set(words(one))]
         if len({words(one) for one in meant}) != 1:
             return tuple(dict.fromkeys((name, *meant)))
         (longest, *_) = meant
-        others = [one for one in self._full_names(words(longest), whose) if one not in meant]
+        others = [one for one in self._full_names(words(longest), scope) if one not in meant]
         shared = {word for one in others for word in words(one)}
         alone = [part for part in longest.split() if words(part) and words(part)[0] not in shared]
         return tuple(dict.fromkeys((longest, name, *alone)))
 
-    def _full_names(self, parts: Sequence[str], whose: RecallScope) -> list[str]:
+    def _full_names(self, parts: Sequence[str], scope: RecallScope) -> list[str]:
         """Return the names of several words that share one with `parts`, most often named first."""
         asked = frozenset(parts)
         counts = Counter(
             mention.name
-            for fact in self._source.facts_holding(([part] for part in parts), whose)
+            for fact in self._source.facts_holding(([part] for part in parts), scope)
             for mention in mentions(fact.content)
             if not mention.opens or words(mention.name)[0] in asked
             if len(words(mention.name)) > 1 and asked & set(words(mention.name))
@@ -212,4 +214,4 @@ def _kind_of(
         return "person"
     if any(_ORGANISATIONS.search(folded(mention.name)) for mention in seen):
         return "organisation"
-    return "place" if any(mention.before in _PLACED for mention in seen) else "other"
+    return "place" if any(mention.before in _PLACE_WORDS for mention in seen) else "other"

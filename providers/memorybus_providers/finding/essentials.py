@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.source import LATEST, FactSource, View
+from memorybus_providers.finding.source import LATEST_STORABLE, FactSource, View
 from memorybus_providers.ranking.ranking import Fact, Scored
 
 _ORDER = {"user-store": 0, "memory": 1, "note": 2}
@@ -18,7 +18,7 @@ def essentials(source: FactSource, scope: RecallScope, as_of: int | None = None)
         scope: whose facts.
         as_of: only what was known at this time, milliseconds; None for now.
     """
-    view = View(scope, known_by=LATEST if as_of is None else as_of)
+    view = View(scope, known_by=LATEST_STORABLE if as_of is None else as_of)
     return order_by_importance(source.essentials(view))
 
 

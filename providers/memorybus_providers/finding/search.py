@@ -1,9 +1,9 @@
 """Searches scored facts for a question; it only reads.
 
 However long the history is, a recall looks up each term in the vocabulary, reads at most
-`query.MAX_MATCHES` matches, and ranks at most `CANDIDATES` facts, `SAID_THEN` more from a time that
-the question names, and their neighbours. It reads only the asker's own scope, so the facts of
-others change neither an answer nor the time that it takes.
+`query.MAX_MATCHES` matches, and ranks at most `MAX_CANDIDATES` facts, `MAX_SAID_THEN` more from a
+time that the question names, and their neighbours. It reads only the asker's own scope, so the
+facts of others change neither an answer nor the time that it takes.
 """
 
 import heapq
@@ -14,30 +14,30 @@ from itertools import islice
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.compared import Nearby, nothing_near
 from memorybus_providers.finding.entities import Entities
-from memorybus_providers.finding.source import LATEST, FactSource, View
-from memorybus_providers.finding.standing import Standings
+from memorybus_providers.finding.meaning_comparison import BeginComparison, begin_no_comparison
+from memorybus_providers.finding.source import LATEST_STORABLE, FactSource, View
+from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
 from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
-from memorybus_providers.ranking.evidence import NEAR
+from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 from memorybus_providers.ranking.renewal import newest_first
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
 
-CANDIDATES = 80
+MAX_CANDIDATES = 80
 """The most facts that are ranked, in addition to the utterances around them (G10)."""
 
-SAID_THEN = 40
+MAX_SAID_THEN = 40
 """The most further facts that are ranked because they were said at the time asked for (G10)."""
 
-_REACH = max(NEAR)
+_REACH = max(NEAR_WEIGHTS)
 
-_ROUNDED = 1 + 1e-9
+_ROUNDING_FACTOR = 1 + 1e-9
 """A factor that is larger than any rounding error of the sums of rarities."""
 
 
@@ -46,19 +46,21 @@ class FactSearch:
 
     Args:
         source: reads the facts.
-        nearby: finds facts by their meaning.
+        begin_comparison: begins to compare facts with a text by their meaning.
 
     Attributes:
         source: reads the facts.
     """
 
-    def __init__(self, source: FactSource, nearby: Nearby = nothing_near) -> None:
+    def __init__(
+        self, source: FactSource, begin_comparison: BeginComparison = begin_no_comparison
+    ) -> None:
         """Read through `source`."""
         self.source = source
         self._vocabulary = Vocabulary(source)
-        self._nearby = nearby
+        self._begin_comparison = begin_comparison
         self._entities = Entities(source)
-        self._standings = Standings(source)
+        self._validity = FactValidity(source)
 
     def answer(
         self,
@@ -89,20 +91,20 @@ class FactSearch:
         asked = self._entities.add_names(asked, scope)
         question = parse_question(asked, aside, now if as_of is None else as_of, zone)
         names = self.source.speakers(question.words, scope)
-        view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
+        view = View(scope, clean(folded(about)), LATEST_STORABLE if as_of is None else as_of)
         if question.names_only_a_time(names):
             told = self._said_within(question, names, view)
             if told or not (question.months or question.years):
-                return self._standings.settle(told, scope, as_of)
+                return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside).without_vague_terms()
         found = self._rank(question, without_words(asked, names), names, view)
-        return self._standings.settle(found, scope, as_of)
+        return self._validity.settle(found, scope, as_of)
 
     def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
         """Return what was said in the periods that a question names."""
         parts = parts_of_time(question.periods)
-        rows = self._rows_by_time(parts, CANDIDATES, view)
+        rows = self._rows_by_time(parts, MAX_CANDIDATES, view)
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
         return order_by_time(list(read), parts, names, question)
 
@@ -110,8 +112,8 @@ class FactSearch:
         self, question: Question, meant: str, names: frozenset[str], view: View
     ) -> list[Scored]:
         """Return the facts found by words, meaning and time; the meaning of `meant` is compared."""
-        scope = view.whose
-        waited_for = self._nearby(meant, scope)
+        scope = view.scope
+        wait_for_comparison = self._begin_comparison(meant, scope)
         extent = self.source.extent(scope)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
@@ -125,14 +127,14 @@ class FactSearch:
         corpus = Corpus(extent.facts, found, named, weights)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
         if question.periods and rows:
-            rows += self._rows_by_time(parts_of_time(question.periods), SAID_THEN, view)
-        compared = waited_for()
-        nearest = compared.nearest()
+            rows += self._rows_by_time(parts_of_time(question.periods), MAX_SAID_THEN, view)
+        comparison = wait_for_comparison()
+        nearest = comparison.nearest()
         near_rows = self.source.visible_rows(nearest, view) if nearest else []
         hits, around = self._read_facts([*rows, *near_rows], view)
-        near = compared.nearness([fact.id for fact in (*hits, *around)])
-        if view.known_by != LATEST and not view.about:
-            hits += self._standings.entries_as_of(question.terms, scope, view.known_by)
+        near = comparison.nearness([fact.id for fact in (*hits, *around)])
+        if view.known_by != LATEST_STORABLE and not view.about:
+            hits += self._validity.entries_as_of(question.terms, scope, view.known_by)
         around = [] if view.about else around
         ranked = rank_facts(question, hits, around, corpus, names, near)
         return newest_first(question, ranked, corpus)
@@ -161,7 +163,7 @@ class FactSearch:
 
 
 def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> list[int]:
-    """Return the `CANDIDATES` rows of the largest sums, the largest row first among equals.
+    """Return the `MAX_CANDIDATES` rows of the largest sums, the largest row first among equals.
 
     Args:
         found: amounts, and the rows to which each is added.
@@ -169,22 +171,23 @@ def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> lis
     """
     sums: dict[int, float] = {}
     for amount, rows in found:
-        if _least_chosen(sums) > left * _ROUNDED:  # no new row can reach the chosen ones any more
+        # Then no new row can reach the chosen ones any more.
+        if _least_chosen(sums) > left * _ROUNDING_FACTOR:
             for row in sums.keys() & rows:
                 sums[row] += amount
         else:
             for row in rows:
                 sums[row] = sums.get(row, 0.0) + amount
         left -= amount
-    best = heapq.nlargest(CANDIDATES, zip(sums.values(), sums.keys(), strict=True))
+    best = heapq.nlargest(MAX_CANDIDATES, zip(sums.values(), sums.keys(), strict=True))
     return [row for _, row in best]
 
 
 def _least_chosen(sums: Mapping[int, float]) -> float:
     """Return the smallest sum that would be chosen now; 0 if all would be."""
-    if len(sums) < CANDIDATES:
+    if len(sums) < MAX_CANDIDATES:
         return 0.0
-    return heapq.nlargest(CANDIDATES, sums.values())[-1]
+    return heapq.nlargest(MAX_CANDIDATES, sums.values())[-1]
 
 
 def fit_budget(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:

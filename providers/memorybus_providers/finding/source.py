@@ -15,20 +15,20 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-LATEST: Final = (1 << 63) - 1
+LATEST_STORABLE: Final = (1 << 63) - 1
 """The latest time that a database can store."""
 
-MOST = 500
+MAX_FACTS = 500
 """The most facts of one list, the newest (G10)."""
 
-KEPT = 100
+MAX_KEPT = 100
 """The most kept facts that are read if nothing is asked, the newest (G10)."""
 
-SAID = 10
-SESSIONS = 3
+MAX_SAID = 10
+MAX_SESSIONS = 3
 """The most utterances of people that are read then, of the most sessions, the newest (G10)."""
 
-RECENT = 500
+MAX_RECENT_SESSIONS = 500
 """The most sessions among which these are chosen, the last ones (G10)."""
 
 
@@ -36,20 +36,20 @@ class View(msgspec.Struct, frozen=True):
     """What a question may see.
 
     Attributes:
-        whose: whose facts.
+        scope: whose facts.
         about: only what this person said, and kept facts that name the person (folded); empty for
             everything.
         known_by: only what was said until this time, milliseconds.
     """
 
-    whose: RecallScope
+    scope: RecallScope
     about: str = ""
-    known_by: int = LATEST
+    known_by: int = LATEST_STORABLE
 
     @property
     def narrowed(self) -> bool:
         """Whether it sees less than all facts of the scope."""
-        return bool(self.about) or self.known_by != LATEST
+        return bool(self.about) or self.known_by != LATEST_STORABLE
 
 
 class Extent(msgspec.Struct, frozen=True):
@@ -60,15 +60,15 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 class FactSource(Protocol):
-    """Reads facts. A list has at most `MOST` facts, the newest first, unless a method differs."""
+    """Reads facts. A list has at most `MAX_FACTS`, the newest first, unless a method differs."""
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, whose: RecallScope) -> Extent:
+    def extent(self, scope: RecallScope) -> Extent:
         """Return how many facts there are, and their scopes."""
         ...
 
-    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+    def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return those of some folded words that are part of a speaker's name."""
         ...
 
@@ -103,39 +103,39 @@ class FactSource(Protocol):
     def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
-        whose: RecallScope,
+        scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order.
 
         Args:
             phrases: each as its folded words.
-            whose: whose facts.
+            scope: whose facts.
             most: the most facts to return.
             as_of: only what was said until this time, milliseconds; everything if None.
         """
         ...
 
-    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
         """Return what was said by speakers whose names contain one of these folded words."""
         ...
 
-    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep; only those of a category, if one is given."""
         ...
 
-    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+    def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
         """Return the facts that have one of these names (see `ranking.facts`), by name."""
         ...
 
-    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, scope: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
         ...
 
     def essentials(self, view: View) -> Iterable[Fact]:
-        """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`.
+        """Return the newest kept facts, and what people said last (`MAX_KEPT`, `MAX_SAID`).
 
         A session is as new as a person's newest utterance in it, whenever that came to the store.
         """
@@ -143,11 +143,11 @@ class FactSource(Protocol):
 
     # -- what changed -------------------------------------------------------------------------
 
-    def corrections(self, whose: RecallScope) -> list[Correction]:
+    def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first; a bounded number."""
         ...
 
-    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first; a bounded number."""
         ...
 

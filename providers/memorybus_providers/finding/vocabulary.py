@@ -12,7 +12,7 @@ from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.languages import LATIN, form_stems, is_stop_word, stems_of
 from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
-    LAST,
+    LAST_CHARACTER,
     MAX_UNKNOWN,
     TokenSpan,
     is_near,
@@ -24,12 +24,12 @@ from memorybus_providers.language.words import MARK, split_token
 MAX_TOKENS = 20_000
 """The most tokens that are read for one question (G10)."""
 
-_SHORTEST = 3
+_MIN_SHARED_CHARS = 3
 """Forms of a word share at least this many first characters; a shorter stem has no other forms."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 
-_Held = dict[tuple[str, str], int]
+_TokenCounts = dict[tuple[str, str], int]
 """How many facts contain a token, by scope and token."""
 
 
@@ -62,25 +62,25 @@ class Vocabulary:
             terms: those of its terms that are searched for.
             scopes: the store's ids of the scopes (see `Extent`).
         """
-        held = self._read_tokens(
+        counts = self._read_tokens(
             [_token_ranges(term) for term in terms],
             scopes,
             lambda number, token: _is_form(token, terms[number], question.languages),
         )
         if question.languages == LATIN:
-            held = [
-                _prefer_sure_forms(term, found) for term, found in zip(terms, held, strict=True)
+            counts = [
+                _prefer_sure_forms(term, found) for term, found in zip(terms, counts, strict=True)
             ]
-        unknown = [n for n, found in enumerate(held) if not found and may_mean_another(terms[n])]
+        unknown = [n for n, found in enumerate(counts) if not found and may_mean_another(terms[n])]
         for number, near in zip(unknown, self._near_words(terms, unknown, scopes), strict=False):
-            held[number] = near
+            counts[number] = near
         return _drop_uninformative(
-            [_known_term(term, found) for term, found in zip(terms, held, strict=True)]
+            [_known_term(term, found) for term, found in zip(terms, counts, strict=True)]
         )
 
     def _near_words(
         self, terms: Sequence[Term], unknown: Sequence[int], scopes: Sequence[str]
-    ) -> list[_Held]:
+    ) -> list[_TokenCounts]:
         """Return the words that may be meant by terms that no fact contains."""
         words = [terms[number].forms[0] for number in unknown[:MAX_UNKNOWN]]
         return self._read_tokens(
@@ -94,22 +94,22 @@ class Vocabulary:
         spans: Sequence[Sequence[TokenSpan]],
         scopes: Sequence[str],
         fits: Callable[[int, str], bool],
-    ) -> list[_Held]:
+    ) -> list[_TokenCounts]:
         """Return the tokens of scopes within some spans that fit, by the span's number."""
         asked = [(number, span) for number, some in enumerate(spans) for span in some]
-        held: list[_Held] = [{} for _ in spans]
+        counts: list[_TokenCounts] = [{} for _ in spans]
         if asked:
             found = self._source.tokens([span for _, span in asked], scopes, MAX_TOKENS)
             for at, scope, token, facts in found:
                 number = asked[at][0]
                 if fits(number, token):
-                    held[number][scope, token] = facts
-        return held
+                    counts[number][scope, token] = facts
+        return counts
 
 
-def _known_term(term: Term, held: _Held) -> KnownTerm:
-    forms = tuple(sorted({token for _, token in held}))
-    return KnownTerm(msgspec.structs.replace(term, forms=forms), sum(held.values()))
+def _known_term(term: Term, counts: _TokenCounts) -> KnownTerm:
+    forms = tuple(sorted({token for _, token in counts}))
+    return KnownTerm(msgspec.structs.replace(term, forms=forms), sum(counts.values()))
 
 
 def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
@@ -118,14 +118,14 @@ def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
     return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
 
 
-def _prefer_sure_forms(term: Term, held: _Held) -> _Held:
+def _prefer_sure_forms(term: Term, counts: _TokenCounts) -> _TokenCounts:
     """Return the forms that are certain in any language: itself and English ones; all if none."""
     sure = {
         (scope, token): facts
-        for (scope, token), facts in held.items()
+        for (scope, token), facts in counts.items()
         if _is_form(token, _english(term), LATIN[:1])
     }
-    return sure or held
+    return sure or counts
 
 
 def _english(term: Term) -> Term:
@@ -146,12 +146,16 @@ def _may_be_meant(token: str, other: str) -> bool:
 
 def _token_ranges(term: Term) -> list[TokenSpan]:
     """Return where the forms of a term may stand; no two of them overlap."""
-    begins = {kin[: max(_SHORTEST, len(kin) - 1)] for kin in term.kin if len(kin) >= _SHORTEST}
+    begins = {
+        kin[: max(_MIN_SHARED_CHARS, len(kin) - 1)]
+        for kin in term.kin
+        if len(kin) >= _MIN_SHARED_CHARS
+    }
     widest = {
         one for one in begins if not any(one != two and one.startswith(two) for two in begins)
     }
     words = {split_token(form)[0] or form for form in term.forms}
     alone = {word for word in words if not word.startswith(tuple(widest))}
-    return [(one, one + LAST) for one in sorted(widest)] + [
+    return [(one, one + LAST_CHARACTER) for one in sorted(widest)] + [
         (word, word + _AFTER_MARK) for word in sorted(alone)
     ]

@@ -27,7 +27,7 @@ from memorybus_providers.remote.loop import PrivateLoop
 
 _T = TypeVar("_T")
 
-_SHARE = 0.9
+_DEADLINE_SHARE = 0.9
 """The part of a hook's deadline that its requests may take together; the rest is for our code."""
 
 _PAGE = 100
@@ -57,7 +57,7 @@ class HindsightService:
 
     def within(self, deadline: float) -> "Calls":
         """Return the calls of one hook, which share its deadline in seconds."""
-        return Calls(self, self._clock.monotonic() + _SHARE * deadline)
+        return Calls(self, self._clock.monotonic() + _DEADLINE_SHARE * deadline)
 
     def request(self, call: Callable[[Hindsight], Awaitable[_T]], until: float) -> _T:
         """Make a request and return the answer, which must come before `until` (monotonic time).

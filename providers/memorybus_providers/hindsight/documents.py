@@ -10,7 +10,7 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.remote import names, utterances
 from memorybus_providers.remote.texts import parse_milliseconds, sendable
 
-OURS = "memorybus"
+OUR_TAG = "memorybus"
 """The tag of all that the bus writes; documents of others in a bank are never recalled."""
 
 STORES: Final = frozenset(get_args(StoreName))
@@ -71,7 +71,7 @@ def tags_of(scope: RecallScope) -> tuple[str, ...]:
     """Return the tags that all documents of a scope have, and no others."""
     parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
     given = (f"{part}:{names.name_of(one)}" for part, one in parts.items() if one is not None)
-    return (OURS, *given)
+    return (OUR_TAG, *given)
 
 
 def store_tag(store: StoreName) -> str:
@@ -106,8 +106,8 @@ def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None
     text = sendable(event.content)
     if not text.strip():
         return None
-    whose = "about the person" if event.store == "user" else "of the assistant"
-    found = _document(event.store, text, f"a note {whose}", ctx)
+    about = "about the person" if event.store == "user" else "of the assistant"
+    found = _document(event.store, text, f"a note {about}", ctx)
     return msgspec.structs.replace(found, tags=(*found.tags, store_tag(event.store)))
 
 

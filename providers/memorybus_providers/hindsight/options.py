@@ -10,7 +10,7 @@ Budget = Literal["low", "mid", "high"]
 
 _BUDGETS: Final = ("low", "mid", "high")
 
-_MOST_TURNS = 1_000
+_MAX_TURNS = 1_000
 
 
 class HindsightOptions(
@@ -31,14 +31,14 @@ class HindsightOptions(
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
         turns = self.turns_per_document
-        apart = (
+        exclusive = (
             "queued and turns_per_document exclude each other: a document is read to be added to"
         )
         positive = min(self.recall_tokens, self.reflect_tokens) >= 1
         return {
             **own_options.ServerOptions.rules(self),
-            "turns_per_document must be 1 to 1000": 1 <= turns <= _MOST_TURNS,
-            apart: not (self.queued and turns > 1),
+            "turns_per_document must be 1 to 1000": 1 <= turns <= _MAX_TURNS,
+            exclusive: not (self.queued and turns > 1),
             "recall_tokens and reflect_tokens must be positive": positive,
         }
 

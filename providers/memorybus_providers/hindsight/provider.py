@@ -37,17 +37,17 @@ if TYPE_CHECKING:  # the client takes half a second to import
 
     from memorybus_providers.hindsight.calls import Calls, HindsightService
 
-_QUERY = 2_000
+_MAX_QUERY_CHARS = 2_000
 """The most characters of a question that are sent: Hindsight reads only 500 tokens of it."""
 
-_BANKS = 32
+_MAX_BANKS = 32
 """The most banks that one recall searches, those last written; only a recall for several owners
 needs more than one."""
 
-_CHARACTERS = 4
+_CHARS_PER_TOKEN = 4
 """About how many characters a token has."""
 
-_ERASING = 120.0
+_ERASE_SECONDS = 120.0
 """Seconds that an erasure or an export may take for one bank."""
 
 _WORD = re.compile(r"[^\W_]")
@@ -184,29 +184,29 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         """Delete the banks of a scope."""
         erased = 0
         for bank in self._banks(scope):
-            calls = self._calls(_ERASING)
+            calls = self._calls(_ERASE_SECONDS)
             if single_owner(scope) or next(calls.document_names(bank, tags_of(scope)), None):
                 erased += calls.delete_bank(bank)
-        traced = self._calls(_ERASING).features().llm_trace
+        traced = self._calls(_ERASE_SECONDS).features().llm_trace
         return Residue(erased, (_TRACES,) if traced else ())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the texts that were retained, without what Hindsight derived from them."""
         for bank in sorted(self._banks(scope)):
-            for name in self._calls(_ERASING).document_names(bank, tags_of(scope)):
-                if document := self._calls(_ERASING).get_document(bank, name):
+            for name in self._calls(_ERASE_SECONDS).document_names(bank, tags_of(scope)):
+                if document := self._calls(_ERASE_SECONDS).get_document(bank, name):
                     yield from answers.to_stored_memories(document)
 
     # -- tools and recall ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return what Hindsight recalls, or what its model answers, as the options say."""
-        question = sendable(query)[:_QUERY]
+        question = sendable(query)[:_MAX_QUERY_CHARS]
         if not _WORD.search(question):
             return ()
         calls = self._calls(ctx.deadline)
-        tokens = max(1, ctx.budget // _CHARACTERS)
-        banks = self._banks(ctx.scope)[:_BANKS]
+        tokens = max(1, ctx.budget // _CHARS_PER_TOKEN)
+        banks = self._banks(ctx.scope)[:_MAX_BANKS]
         if self._options.prefetch == "reflect":
             reflected = (self._reflect(calls, bank, question, ctx.scope, tokens) for bank in banks)
             return [Recollection(text, source="reflection") for text in reflected if text]
@@ -254,7 +254,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         """Return the bank of a single owner, or else all of our banks, to be filtered by tags."""
         if owner := single_owner(scope):
             return [bank_of(self._options.prefix, owner.agent, owner.user, owner.workspace)]
-        return self._calls(_ERASING).bank_names(f"{self._options.prefix}__")
+        return self._calls(_ERASE_SECONDS).bank_names(f"{self._options.prefix}__")
 
     def _calls(self, deadline: float) -> "Calls":
         return self.client.within(deadline)

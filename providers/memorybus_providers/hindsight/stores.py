@@ -17,7 +17,7 @@ from memorybus_providers.remote.replacement import old_text, replaced_entries
 if TYPE_CHECKING:
     from memorybus_providers.hindsight.calls import Calls
 
-_ASKED = 200
+_MAX_SEARCH_CHARS = 200
 """The most characters of an old text that are searched for: they are part of the request's URL."""
 
 
@@ -43,6 +43,6 @@ def _entries(
 ) -> Iterator[StoredDocument]:
     """Yield the entries of a store that contain a text, and perhaps others."""
     tags = (*tags_of(RecallScope.own(ctx.scope)), store_tag(event.store))
-    for name in list(calls.document_names(bank, tags, wanted[:_ASKED])):
+    for name in list(calls.document_names(bank, tags, wanted[:_MAX_SEARCH_CHARS])):
         if found := calls.get_document(bank, name):
             yield found

@@ -19,11 +19,9 @@ from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMe
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
 
-_SLICE = 500
-"""Facts that are erased in one transaction."""
+_FACTS_PER_TRANSACTION = 500
 
-_PAGES = 1_000
-"""Pages of the index that are merged in one transaction."""
+_PAGES_PER_TRANSACTION = 1_000
 
 _SAID = """
 select facts.id from sessions join facts on facts.session = sessions.id
@@ -37,7 +35,7 @@ delete from tool_results where event_id in (
     union all select event_id from corrections where scope = :scope
 )
 """
-_REST: Final = (
+_DELETE_OTHERS: Final = (
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
     "delete from judgements where scope = :scope",
@@ -47,7 +45,7 @@ _REST: Final = (
     "delete from scopes where id = :scope",
 )
 _SCOPES = f"select id, agent, user, workspace from scopes where id in ({SCOPES}) order by id"  # noqa: S608
-_HELD: Final[Mapping[str, str]] = MappingProxyType(
+_MEMORY_QUERIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "kept": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
@@ -83,23 +81,23 @@ _OWNERS = """
 select agent, user, workspace, facts from scopes
 where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
 """
-_FIRST = ("", "", "")
+_BEFORE_ALL_OWNERS = ("", "", "")
 """No agent has an empty name, so every owner sorts after this one."""
 
 
 def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
     """Yield each scope after `after`, with the number of its facts."""
-    for row in db.execute(_OWNERS, after or _FIRST):
+    for row in db.execute(_OWNERS, after or _BEFORE_ALL_OWNERS):
         yield MemoryOwner(*row)
 
 
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield all that is stored of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
-        for held, query in _HELD.items():
+        for kind, query in _MEMORY_QUERIES.items():
             for text, *more in db.execute(query, (row,)):
                 memory = StoredMemory(text, *owner, *more)
-                yield replace(memory, former=True) if held == "former" else memory
+                yield replace(memory, former=True) if kind == "former" else memory
 
 
 class SqliteErasure:
@@ -141,15 +139,15 @@ class SqliteErasure:
                 self._db.execute(_RESULTS, {"scope": row})
                 count = self._erase_slice(row)
                 erased += count
-                last = count < _SLICE
-                for statement in _REST if last else ():
+                last = count < _FACTS_PER_TRANSACTION
+                for statement in _DELETE_OTHERS if last else ():
                     self._db.execute(statement, {"scope": row})
         return erased
 
     def _erase_slice(self, row: int) -> int:
         erased = 0
         for query in (_SAID, _KEPT):
-            given = {"scope": row, "most": _SLICE - erased}
+            given = {"scope": row, "most": _FACTS_PER_TRANSACTION - erased}
             ids = self._db.execute(query, given).fetchall()
             self._db.executemany("delete from facts where id = ?", ids)
             erased += len(ids)
@@ -157,7 +155,8 @@ class SqliteErasure:
 
     def _merge_index(self) -> None:
         """Merge all segments of the full-text index into one, without marks of removed rows."""
-        pages = -_PAGES  # a negative number begins the merge, positive ones continue it
+        # A negative number begins the merge, positive ones continue it.
+        pages = -_PAGES_PER_TRANSACTION
         done = False
         while not done:
             with self._writing():
@@ -165,7 +164,7 @@ class SqliteErasure:
                 self._db.execute(MERGE_INDEX, (pages,))
                 # SQLite's manual: fewer than two changes mean that nothing was left to merge.
                 done = self._db.total_changes - before < 2
-            pages = _PAGES
+            pages = _PAGES_PER_TRANSACTION
 
     def _residue_text(self) -> str:
         return (

@@ -17,7 +17,7 @@ from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
-from memorybus_providers.language.held import held_tokens
+from memorybus_providers.language.indexed_tokens import indexed_tokens
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
@@ -196,7 +196,7 @@ def scope_prefix(scope: int) -> str:
 def index_terms(scope: int, tags: str, content: str) -> str:
     """Return the terms of a fact in the index: its tokens, each once, separated by spaces."""
     begins = f" {scope_prefix(scope)}"
-    kept = held_tokens(tags, content)
+    kept = indexed_tokens(tags, content)
     return begins + begins.join(kept) if kept else ""
 
 

@@ -109,7 +109,7 @@ class HolographicStore:
             yield from owners(self.db, after)
 
     @contextmanager
-    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+    def reading(self, scope: RecallScope, seconds: float) -> Iterator[FactSearch]:
         """Read without a lock; inside a lane's transaction also what that has just written."""
         with self.translating_errors():
             self.utterances.flush()

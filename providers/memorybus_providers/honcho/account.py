@@ -24,7 +24,7 @@ from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
 from memorybus_providers.honcho.questions import QuestionFile
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
-from memorybus_providers.owners import MOST, Owner, owner_of
+from memorybus_providers.owners import MAX_OWNERS, Owner, owner_of
 from memorybus_providers.remote.texts import clean_question
 
 T = TypeVar("T")
@@ -32,13 +32,13 @@ T = TypeVar("T")
 _AT_ONCE = 3
 """The most requests of recalls that run at the same time (G10)."""
 
-_KEPT = 512
+_MAX_CONTEXTS = 512
 """The most base contexts that are remembered; the oldest are dropped first (G10)."""
 
-_LONG = 3_600.0
+_ERASE_SECONDS = 3_600.0
 """Seconds that an erasure or an export may take."""
 
-_ALL = 1 << 31
+_MAX_WORKSPACES = 1 << 31
 """The most workspaces that an erasure or an export takes: more than there can be."""
 
 
@@ -173,7 +173,7 @@ class Account:
         if now >= until:
             base = finding.fetch_base(tenant.observer, tenant.person)
             self._bases[tenant.owner] = now + self._options.context_ttl, base
-            while len(self._bases) > _KEPT:
+            while len(self._bases) > _MAX_CONTEXTS:
                 self._bases.popitem(last=False)
         return base
 
@@ -218,13 +218,13 @@ class Account:
     def forget(self, scope: RecallScope) -> Residue:
         """Delete the workspaces of a scope."""
         erased = 0
-        with self._service.requests_within(_LONG):
-            for tenant in self._tenants.find(scope, _ALL):
+        with self._service.requests_within(_ERASE_SECONDS):
+            for tenant in self._tenants.find(scope, _MAX_WORKSPACES):
                 erased += keeping.delete_workspace(tenant)
                 self._tenants.drop(tenant.owner)
                 self._dialectic.forget(tenant.owner)
                 self._bases.pop(tenant.owner, None)
-            left = len(self._tenants.find(scope, MOST))
+            left = len(self._tenants.find(scope, MAX_OWNERS))
         if not left:
             return Residue(erased)
         where = self._options.base_url
@@ -232,8 +232,8 @@ class Account:
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all memories in the workspaces of a scope."""
-        with self._service.requests_within(_LONG):
-            found = self._tenants.find(scope, _ALL)
+        with self._service.requests_within(_ERASE_SECONDS):
+            found = self._tenants.find(scope, _MAX_WORKSPACES)
             for tenant in sorted(found, key=lambda one: one.honcho.workspace_id):
                 yield from keeping.export_workspace(tenant)
 

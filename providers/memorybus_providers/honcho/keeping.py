@@ -31,12 +31,12 @@ def export_workspace(tenant: Tenant) -> Iterator[StoredMemory]:
 def delete_workspace(tenant: Tenant) -> int:
     """Delete a workspace, its sessions first; return how many messages and conclusions it had."""
     sessions = list(tenant.honcho.sessions(size=_PAGE))
-    held = sum(session.messages(size=1).total or 0 for session in sessions)
-    held += tenant.honcho.conclusions.list(size=1).total or 0
+    count = sum(session.messages(size=1).total or 0 for session in sessions)
+    count += tenant.honcho.conclusions.list(size=1).total or 0
     for session in sessions:
         session.delete()
     tenant.honcho.delete_workspace(tenant.honcho.workspace_id)
-    return held
+    return count
 
 
 def _message(one: Message, tenant: Tenant) -> StoredMemory:

@@ -32,16 +32,16 @@ class Changes(msgspec.Struct, frozen=True):
     deleted: list[str]
 
 
-def plan_changes(event: MemoryWritten, held: Sequence[Conclusion]) -> Changes:
+def plan_changes(event: MemoryWritten, stored: Sequence[Conclusion]) -> Changes:
     """Return what a write still has to change.
 
     As in the agent's own files, a text is stored once. If no entry contains the old text, or
     several different ones do, none is deleted.
     """
-    wanted = list(split_text(sendable(event.content), outgoing.LONGEST))
-    texts = {one.content for one in held}
+    wanted = list(split_text(sendable(event.content), outgoing.MAX_MESSAGE_CHARS))
+    texts = {one.content for one in stored}
     old = sendable(event.old_text).strip()
-    found = [one for one in held if old and old in one.content and one.content not in wanted]
+    found = [one for one in stored if old and old in one.content and one.content not in wanted]
     is_clear = len({one.content for one in found}) == 1
     return Changes(
         [] if event.action == "remove" else [one for one in wanted if one not in texts],

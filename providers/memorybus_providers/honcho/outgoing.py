@@ -12,10 +12,10 @@ from memorybus.events import Delegated, TurnCompleted
 from memorybus_providers.base import HookContext
 from memorybus_providers.remote.texts import sendable, split_text
 
-LONGEST: Final = 25_000
+MAX_MESSAGE_CHARS: Final = 25_000
 """The most characters of a message."""
 
-BATCH: Final = 100
+MAX_MESSAGES: Final = 100
 """The most messages of a request."""
 
 
@@ -52,11 +52,11 @@ def messages_of_delegation(event: Delegated, ctx: HookContext) -> list[OutgoingM
 
 def split_into_batches(messages: Sequence[OutgoingMessage]) -> list[Sequence[OutgoingMessage]]:
     """Return messages in groups that each fit into one request."""
-    return [messages[at : at + BATCH] for at in range(0, len(messages), BATCH)]
+    return [messages[at : at + MAX_MESSAGES] for at in range(0, len(messages), MAX_MESSAGES)]
 
 
 def _parts(text: str) -> Iterator[str]:
-    return split_text(sendable(text), LONGEST)
+    return split_text(sendable(text), MAX_MESSAGE_CHARS)
 
 
 def _number_messages(texts: Sequence[tuple[bool, str]], ctx: HookContext) -> list[OutgoingMessage]:

@@ -29,7 +29,7 @@ from memorybus_providers.remote.texts import sendable
 if TYPE_CHECKING:
     from memorybus_providers.honcho.account import Account
 
-_SHOWN = 500
+_MAX_METADATA_CHARS = 500
 """The most characters of each text in a session's metadata (G10)."""
 
 
@@ -97,7 +97,9 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     def _link_session(self, metadata: Mapping[str, str], continues: str, ctx: HookContext) -> None:
         """Store metadata of the context's session, unless it would continue itself."""
-        known = {key: sendable(text)[:_SHOWN] for key, text in metadata.items() if text}
+        known = {
+            key: sendable(text)[:_MAX_METADATA_CHARS] for key, text in metadata.items() if text
+        }
         if continues != ctx.session.id:
             self.client.link_session(known, ctx, continues=continues)
 

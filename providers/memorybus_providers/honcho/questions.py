@@ -19,7 +19,7 @@ from memorybus.ids import text_digest
 from memorybus_providers.base import Spend
 from memorybus_providers.owners import Owner
 
-_SESSIONS = 1_024
+_MAX_SESSIONS = 1_024
 """The most sessions whose turns are counted; the least recently used are dropped first (G10)."""
 
 QUESTIONS = "questions"
@@ -27,7 +27,7 @@ QUESTIONS = "questions"
 
 _DAY = 86_400_000
 
-_WAIT = 2.0
+_LOCK_WAIT_SECONDS = 2.0
 """Seconds to wait for another process that writes to the file."""
 
 _TABLES = """
@@ -42,11 +42,11 @@ _SPEND = """
 insert into spent values (:day, 1)
 on conflict (day) do update set calls = calls + 1 where calls < :most
 """
-_KEEP = """
+_KEEP_TURN = """
 insert or replace into turns values
 (:owner, :session, :count, :length, :digest, :answer, :until, :at)
 """
-_OLD = """
+_DELETE_OLD = """
 delete from turns where at < (select at from turns order by at desc limit 1 offset :most)
 """
 
@@ -137,8 +137,8 @@ class QuestionFile:
             until = now + round(1_000 * seconds) if due else known.until
             kept = msgspec.structs.replace(turn, until=until)
             row = {"owner": _owner_key(owner), "session": session, "at": now}
-            db.execute(_KEEP, row | msgspec.structs.asdict(kept))
-            db.execute(_OLD, {"most": _SESSIONS - 1})
+            db.execute(_KEEP_TURN, row | msgspec.structs.asdict(kept))
+            db.execute(_DELETE_OLD, {"most": _MAX_SESSIONS - 1})
         return kept if due else msgspec.structs.replace(kept, until=0)
 
     def keep_answer(self, owner: Owner, session: str, answer: str) -> None:
@@ -163,7 +163,9 @@ class QuestionFile:
         """Open the file and a transaction, which commits at the end of the block."""
         private.directory(self._path.parent)
         private.file(self._path)
-        with closing(sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None)) as db:
+        with closing(
+            sqlite3.connect(self._path, timeout=_LOCK_WAIT_SECONDS, isolation_level=None)
+        ) as db:
             db.execute("pragma secure_delete = on")
             db.executescript(_TABLES)
             db.execute("begin immediate")

@@ -16,9 +16,9 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.honcho import outgoing, places
 from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
-from memorybus_providers.owners import MOST, Owner, single_owner
+from memorybus_providers.owners import MAX_OWNERS, Owner, single_owner
 
-_KEPT = 512
+_MAX_KEPT = 512
 """The most workspaces that are remembered, and the most sessions of each (G10)."""
 
 _PAGE = 100
@@ -94,7 +94,7 @@ class Tenant:
 
     def _remember_place(self, session_id: str, place: str) -> str:
         self._places[session_id] = place
-        while len(self._places) > _KEPT:
+        while len(self._places) > _MAX_KEPT:
             self._places.popitem(last=False)
         return place
 
@@ -109,11 +109,11 @@ class Tenant:
         whose messages are stored already are left out.
         """
         groups = outgoing.split_into_batches(messages)
-        held = 0
+        stored = 0
         if len(groups) > 1:
-            held = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
+            stored = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
         for number, group in enumerate(groups):
-            if number * outgoing.BATCH >= held:
+            if number * outgoing.MAX_MESSAGES >= stored:
                 Session(place, self.honcho).add_messages([self._message(m, at) for m in group])
 
     def messages_of_event(self, place: str, event_id: str) -> Iterator[Message]:
@@ -174,7 +174,7 @@ class Tenants:
             found = self._known.get(owner) or self._make_tenant(owner)
             self._known[owner] = found
             self._known.move_to_end(owner)
-            while len(self._known) > _KEPT:
+            while len(self._known) > _MAX_KEPT:
                 self._known.popitem(last=False)
         return found
 
@@ -183,7 +183,7 @@ class Tenants:
         with self._lock:
             self._known.pop(owner, None)
 
-    def find(self, scope: RecallScope, most: int = MOST) -> list[Tenant]:
+    def find(self, scope: RecallScope, most: int = MAX_OWNERS) -> list[Tenant]:
         """Return the existing workspaces of a scope, at most `most`, the newest first.
 
         To look for a workspace does not make it.

@@ -44,7 +44,7 @@ _SCRIPTS: Final = (
 )
 """Scripts other than Latin, and the languages whose stemmers are used for them."""
 
-_ALIKE = 5
+_SHARED_LETTERS = 5
 """Forms of a word share this many first letters, if there is no stemmer."""
 
 _ENGLISH_TOO: Final = frozenset(
@@ -128,7 +128,7 @@ def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:
     if of_script is None:
         known = [language for language in languages if language in _stemmer_languages()]
         return frozenset(stem for language in known for stem in _stems(token, language))
-    alike = {split_token(token)[0][:_ALIKE]} if not of_script else set()
+    alike = {split_token(token)[0][:_SHARED_LETTERS]} if not of_script else set()
     return frozenset(alike.union(*(_stems(token, language) for language in of_script)))
 
 

@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _OWNS = re.compile(r"['’]s$")
 _GAP = re.compile(r"\.? ")
 _SENTENCE = re.compile(r"(?:^|[.!?:;\n\"“(])\s*$")
-_LONGEST = 5
+_MAX_NAME_WORDS = 5
 
 _NAME = r"(?-i:[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,2})"
 _MINE = (
@@ -168,7 +168,7 @@ def _runs(text: str) -> Iterator[list[Token]]:
     for token in _TOKEN.finditer(text):
         follows = run and _GAP.fullmatch(text, run[-1].end(), token.start())
         stop = run and text[run[-1].end()] == "." and not _is_abbreviation(run[-1])
-        if not follows or stop or len(run) == _LONGEST or _OWNS.search(run[-1][0]):
+        if not follows or stop or len(run) == _MAX_NAME_WORDS or _OWNS.search(run[-1][0]):
             yield run
             run = []
         if token[0][0].isupper() or (run and folded(token[0]) in _PARTICLES):

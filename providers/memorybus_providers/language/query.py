@@ -30,7 +30,7 @@ from memorybus_providers.language.time_words import (
 from memorybus_providers.language.times import NamedTimes, Period, read_times
 from memorybus_providers.language.words import (
     MARK,
-    SHORTEST_PART,
+    MIN_PART,
     WritingSystem,
     folded,
     identifiers,
@@ -154,16 +154,16 @@ class Question(msgspec.Struct, frozen=True):
         known = {form: term.stem for term in self.terms for form in term.forms}
         parted = any(form.startswith(MARK) for form in known)
         for text in texts:
-            held = tokens(text)
-            parts = [known[part] for part in parts_of(held) if part in known] if parted else []
-            yield [known.get(token, token) for token in held] + parts
+            split = tokens(text)
+            parts = [known[part] for part in parts_of(split) if part in known] if parted else []
+            yield [known.get(token, token) for token in split] + parts
 
     def asks_for(self, text: str) -> bool:
         """Say whether a text contains a form of a term."""
-        held = tokens(text)
+        split = tokens(text)
         return any(
             not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
-            for token in held
+            for token in split
             for term in self.terms
         )
 
@@ -261,8 +261,8 @@ def any_token_expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
         tokens: tokens (see `words`).
         scopes: the prefixes of each scope's tokens (see `schema.scope_prefix`).
     """
-    held = tuple(tokens)
-    return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in held)
+    split = tuple(tokens)
+    return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in split)
 
 
 def all_words_expression(phrases: Iterable[str], scopes: Sequence[str]) -> str:
@@ -317,8 +317,8 @@ def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iter
         yield from (Term(part, (part,), extra=True) for part in _parts(plain, kind))
         return
     kin = stems_of(token, languages)
-    held = () if token in named else tokens(token)
-    forms = tuple(dict.fromkeys((token, *held, *irregular_forms(kin))))
+    split = () if token in named else tokens(token)
+    forms = tuple(dict.fromkeys((token, *split, *irregular_forms(kin))))
     stem = min(stems_of(token, languages[:1]) or kin or {plain})
     yield Term(stem, forms, kin, plain, extra=token in named)
     if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
@@ -327,7 +327,7 @@ def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iter
 
 def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
     """Return terms that find a word within compounds, and the parts of a word that is one."""
-    whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
+    whole = frozenset(MARK + stem for stem in kin if len(stem) >= MIN_PART)
     parts = tuple(sorted(part[1:] for part in parts_of([word])))
     found = []
     if whole:

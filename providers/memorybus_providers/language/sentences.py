@@ -38,7 +38,7 @@ _ASKING_WORDS = """
 _ASKING: Final = frozenset(_ASKING_WORDS.split())
 """Words with which questions and requests begin."""
 
-_LONG = 60
+_MIN_SPLIT_CHARS = 60
 """A prompt of at least this many characters may contain more than its question."""
 
 
@@ -59,7 +59,7 @@ def split_prompt(text: str) -> SplitPrompt:
 
     If there are none, the sentences that begin like a question or a request are taken.
     """
-    if len(text) < _LONG:
+    if len(text) < _MIN_SPLIT_CHARS:
         return SplitPrompt(text)
     sentences = [one for one in _END.split(text) if one and not one.isspace()]
     asking = [bool(_QUESTION.search(one)) for one in sentences]

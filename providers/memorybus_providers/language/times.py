@@ -2,7 +2,7 @@
 
 Days begin at midnight in the person's time zone, and weeks on Monday. Future times ("next week")
 are not read, since nothing was said then. A month or a date without a year may be of any year, so
-it stands for the last `YEARS` years.
+it stands for the last `YEARS_OF_A_MONTH` years.
 """
 
 import re
@@ -26,10 +26,10 @@ from memorybus_providers.language.time_words import (
 )
 from memorybus_providers.language.words import folded
 
-YEARS = 8
+YEARS_OF_A_MONTH = 8
 """How many years a month without a year stands for: this one and those before."""
 
-READ = 1_000
+MAX_READ_CHARS = 1_000
 """The most characters of a question in which times are read (G10)."""
 
 MOST_TIMES = 4
@@ -92,10 +92,10 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
         languages: the languages of which it may be.
         zone: the time zone in which days begin.
     """
-    if not _may_name_a_time(text[:READ]):
+    if not _may_name_a_time(text[:MAX_READ_CHARS]):
         return NamedTimes(rest=text)
     today = _day_of(now, zone)
-    head = unicodedata.normalize("NFC", text[:READ])
+    head = unicodedata.normalize("NFC", text[:MAX_READ_CHARS])
     pieces = _PIECE.findall(head)
     plain = [_plain(piece) for piece in pieces]
     found = list(_expressions("".join(plain), today, languages))[:MOST_TIMES]
@@ -107,7 +107,7 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
         tuple(dict.fromkeys(_in_zone(period, zone) for one in read for period in one.periods)),
         frozenset(one.month for one in read if one.month is not None),
         frozenset(one.year for one in read if one.year is not None),
-        rest + text[READ:],
+        rest + text[MAX_READ_CHARS:],
     )
 
 
@@ -238,7 +238,7 @@ def _weekday(said: _Groups, today: date) -> _Read:
 def _date(said: _Groups, today: date) -> _Read | None:
     month, day = _month_number(said), int(said["day"] or 0)
     year = said["year"]
-    years = [int(year)] if year else range(today.year, today.year - YEARS, -1)
+    years = [int(year)] if year else range(today.year, today.year - YEARS_OF_A_MONTH, -1)
     dates = [found for one in years if (found := _valid(one, month, day))]
     if not dates:
         return None
@@ -249,7 +249,7 @@ def _date(said: _Groups, today: date) -> _Read | None:
 def _named_month(said: _Groups, today: date) -> _Read:
     month = _month_number(said)
     year = int(said.get("year") or 0) or None
-    years = [year] if year else range(today.year, today.year - YEARS, -1)
+    years = [year] if year else range(today.year, today.year - YEARS_OF_A_MONTH, -1)
     return _Read(tuple(_month(one, month) for one in years), month, year)
 
 

@@ -14,13 +14,13 @@ from memorybus_providers.language.words import script_of, split_token
 MAX_UNKNOWN = 3
 """The most unknown words of a question that are compared (G10)."""
 
-LAST: Final = "\U0010ffff"
+LAST_CHARACTER: Final = "\U0010ffff"
 """A character that sorts after all others, for the end of a range of words."""
 
-_SHORTEST = 5
+_MIN_LETTERS = 5
 """The fewest letters of a word that is compared: shorter ones are near too many others."""
 
-_ALIKE = 0.6
+_MIN_SHARED_PART = 0.6
 """The common beginning of words of a family has at least this share of the longer word."""
 
 TokenSpan = tuple[str, str]
@@ -30,14 +30,14 @@ TokenSpan = tuple[str, str]
 def may_mean_another(term: Term) -> bool:
     """Say whether a term is a word of letters with spaces around it, and long enough."""
     word = split_token(term.forms[0])[0]
-    return len(word) >= _SHORTEST and word.isalpha() and script_of(word) == "spaced"
+    return len(word) >= _MIN_LETTERS and word.isalpha() and script_of(word) == "spaced"
 
 
 def spans_near(token: str) -> list[TokenSpan]:
     """Return the ranges of tokens that may be near a token's word."""
     word = split_token(token)[0]
     alone = (word[1:], word[1] + word[0] + word[2:])
-    return [(word[0], word[0] + LAST), *((other, other + '"') for other in alone)]
+    return [(word[0], word[0] + LAST_CHARACTER), *((other, other + '"') for other in alone)]
 
 
 def is_near(token: str, other: str) -> bool:
@@ -51,7 +51,7 @@ def is_near(token: str, other: str) -> bool:
     word = split_token(token)[0]
     differ = (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b)
     begin = next(differ, min(len(word), len(other)))
-    kindred = begin >= _SHORTEST and begin >= _ALIKE * max(len(word), len(other))
+    kindred = begin >= _MIN_LETTERS and begin >= _MIN_SHARED_PART * max(len(word), len(other))
     return kindred or (
         abs(len(word) - len(other)) <= 1 and _is_one_slip_apart(word[begin:], other[begin:])
     )

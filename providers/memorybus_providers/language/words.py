@@ -28,9 +28,9 @@ from typing import Final, Literal
 MARK: Final = "!"
 """Separates a word without diacritics from its written form; sorts before letters and digits."""
 
-LONG = 10
-SHORTEST_PART = 4
-_LONGEST_COMPOUND = 40
+MIN_COMPOUND = 10
+MIN_PART = 4
+_MAX_COMPOUND = 40
 """The fewest letters of a word that may be a compound, the fewest of a part of it, and the most
 letters of such a word."""
 
@@ -124,8 +124,8 @@ def parts_of(words: Iterable[str]) -> list[str]:
     found = []
     for token in words:
         plain = split_token(token)[0]
-        if LONG <= len(plain) <= _LONGEST_COMPOUND and plain.isalpha():
-            cuts = range(SHORTEST_PART, len(plain) - SHORTEST_PART + 1)
+        if MIN_COMPOUND <= len(plain) <= _MAX_COMPOUND and plain.isalpha():
+            cuts = range(MIN_PART, len(plain) - MIN_PART + 1)
             found += [MARK + part for cut in cuts for part in (plain[:cut], plain[cut:])]
     return list(dict.fromkeys(found))
 

@@ -22,12 +22,12 @@ from memorybus_providers.remote import failures, private_file
 if TYPE_CHECKING:
     from mem0 import Memory
 
-_MOST = 100_000
+_MAX_MEMORIES = 100_000
 """The most memories of one listing; without it Mem0 shows 20."""
 
 _THRESHOLD = 0.1
-_TRIES = 3
-_PASSING: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
+_MAX_TRIES = 3
+_TRANSIENT_ERROR_WORDS: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
 """Words in the names of temporary errors of the libraries that Mem0 uses."""
 
 
@@ -78,7 +78,7 @@ class LibraryStore:
     def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
         """Yield all memories with these ids and metadata."""
         with _translate_errors():
-            found = self._memory.get_all(filters=dict(filters), top_k=_MOST)
+            found = self._memory.get_all(filters=dict(filters), top_k=_MAX_MEMORIES)
         yield from _rows(found)
 
     def delete(self, row: str, deadline: float) -> None:
@@ -150,7 +150,7 @@ def _make_with_retries(make: Callable[[], "Memory"]) -> "Memory":
 
     Only one of these processes succeeds at the first try.
     """
-    for _ in range(_TRIES - 1):
+    for _ in range(_MAX_TRIES - 1):
         try:
             return make()
         except Exception as error:
@@ -213,7 +213,7 @@ def _to_provider_error(error: Exception) -> ProviderError:
         if isinstance(status, int):
             return failures.error_for_status(status, f"{message} ({status})")
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
-        if isinstance(one, OSError) or any(word in names for word in _PASSING):
+        if isinstance(one, OSError) or any(word in names for word in _TRANSIENT_ERROR_WORDS):
             return failures.error_for_connection(one, message)
     return Permanent(f"Mem0: {type(error).__name__}")
 

@@ -23,10 +23,10 @@ from memorybus_providers.remote.provider import RemoteProvider, service_capabili
 from memorybus_providers.remote.replacement import old_text, replaced_entries
 from memorybus_providers.remote.texts import sendable
 
-_QUERY = 2_000
+_MAX_QUERY_CHARS = 2_000
 """The most characters of a question that are sent: more would not help an embedder."""
 
-_ERASING = 120.0
+_ERASE_SECONDS = 120.0
 """Seconds for one call of an erasure or an export."""
 
 
@@ -130,18 +130,18 @@ class _Mem0(RemoteProvider[Mem0Store]):
         """Delete all memories of a scope."""
         ids = memories.ids_of(self._options.prefix, scope)
         if ids and scope.workspace is None:
-            self.client.delete_all(ids, _ERASING)
+            self.client.delete_all(ids, _ERASE_SECONDS)
             return Residue(None, self.client.residue())
         rows = list(
-            self.client.list_rows(memories.filters_of(self._options.prefix, scope), _ERASING)
+            self.client.list_rows(memories.filters_of(self._options.prefix, scope), _ERASE_SECONDS)
         )
-        self._delete(rows, _ERASING)
+        self._delete(rows, _ERASE_SECONDS)
         return Residue(len(rows), self.client.residue())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all memories of a scope."""
         filters = memories.filters_of(self._options.prefix, scope)
-        for row in self.client.list_rows(filters, _ERASING):
+        for row in self.client.list_rows(filters, _ERASE_SECONDS):
             yield memories.to_stored_memory(row)
 
     # -- tools and recall ---------------------------------------------------------------------
@@ -166,7 +166,7 @@ class _Mem0(RemoteProvider[Mem0Store]):
     def _search(
         self, query: str, scope: RecallScope, most: int, deadline: float
     ) -> Sequence[Mem0Memory]:
-        asked = sendable(query)[:_QUERY]
+        asked = sendable(query)[:_MAX_QUERY_CHARS]
         if not asked.strip():
             return ()
         filters = memories.filters_of(self._options.prefix, scope)

@@ -17,16 +17,16 @@ from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, Own
 from memorybus_providers.mem0.options import Mem0ServerOptions
 from memorybus_providers.remote.http import HttpService
 
-_SHARE = 0.9
+_DEADLINE_SHARE = 0.9
 """The part of a hook's deadline that one request may take."""
 
 _HISTORY = (
     "Mem0's server keeps the texts of deleted memories in its history database (HISTORY_DB_PATH, "
     "tables history and messages); delete these rows there"
 )
-_MOST = 100_000
+_MAX_MEMORIES = 100_000
 _SHOWN_AT_MOST = 20
-_ENTRIES = 100
+_MAX_ENTRIES = 100
 
 
 class _RowList(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class ServerStore:
 
     def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
         """Return those of the memories nearest to a text that contain it."""
-        found = self.search(text, filters, _ENTRIES, deadline)
+        found = self.search(text, filters, _MAX_ENTRIES, deadline)
         return [row for row in found if text in row.memory]
 
     def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
@@ -110,16 +110,18 @@ class ServerStore:
         return (_HISTORY,)
 
     def _by_ids(self, ids: Mapping[str, str], deadline: float) -> list[Mem0Memory]:
-        query = urlencode({**ids, "top_k": _MOST})
+        query = urlencode({**ids, "top_k": _MAX_MEMORIES})
         return self._rows("GET", f"/memories?{query}", deadline)
 
     def _rows(
         self, method: str, path: str, deadline: float, *, body: Any = None
     ) -> list[Mem0Memory]:
-        return self._http.request_json(_RowList, method, path, _SHARE * deadline, body).results
+        return self._http.request_json(
+            _RowList, method, path, _DEADLINE_SHARE * deadline, body
+        ).results
 
     def _request(self, method: str, path: str, deadline: float, *, body: Any = None) -> None:
-        self._http.request(method, path, _SHARE * deadline, body)
+        self._http.request(method, path, _DEADLINE_SHARE * deadline, body)
 
 
 class _Http(HttpService):

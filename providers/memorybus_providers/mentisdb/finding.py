@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memorybus_providers.base import RecallScope, Recollection
 from memorybus_providers.mentisdb import chains, thoughts
 from memorybus_providers.mentisdb.thoughts import Thought
-from memorybus_providers.owners import MOST
+from memorybus_providers.owners import MAX_OWNERS
 from memorybus_providers.remote.texts import clean_question, parse_milliseconds
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> 
 
     Args:
         store: the chains.
-        scope: the owners; at most `MOST` of them are searched.
+        scope: the owners; at most `MAX_OWNERS` of them are searched.
         query: the question.
         most: the most thoughts of each owner.
     """
     question = clean_question(query)
     owners = dict.fromkeys(map(chains.owners_chain, store.list_chains(scope)))
     find = _search_ranked if question else _newest_entries
-    found = [find(store, own, question, most) for own in list(owners)[:MOST]]
+    found = [find(store, own, question, most) for own in list(owners)[:MAX_OWNERS]]
     return sorted((one for some in found for one in some), key=lambda one: -one.score)
 
 

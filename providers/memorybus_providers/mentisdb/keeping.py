@@ -23,22 +23,22 @@ def export_chain(store: MentisStore, chain: str) -> Iterator[StoredMemory]:
 def forget_chain(store: MentisStore, chain: str) -> int:
     """Mark all memories of a chain as forgotten; return how many it still contains."""
     marks = store.ledger(chain)
-    held = kept = 0
+    count = kept = 0
     for one in filter(ledger.is_memory, store.all_thoughts(chain)):
-        held += 1
+        count += 1
         kept += marks.is_kept(one)
     if kept:
         store.append_mark(chain, thoughts.make_mark("Forgotten.", thoughts.FORGOTTEN))
-    return held
+    return count
 
 
 def residue_notes(url: str, left: Mapping[str, int]) -> tuple[str, ...]:
     """Return a sentence for each chain that still contains memories: it says how to delete it."""
     return tuple(
-        f"{url}: chain {chain} still holds {held} thoughts, which no recall shows; delete the "
+        f"{url}: chain {chain} still holds {count} thoughts, which no recall shows; delete the "
         "chain in MentisDB's dashboard, its REST API cannot"
-        for chain, held in left.items()
-        if held
+        for chain, count in left.items()
+        if count
     )
 
 

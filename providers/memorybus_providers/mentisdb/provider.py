@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from memorybus_providers.mentisdb.service import MentisService
     from memorybus_providers.mentisdb.store import MentisStore
 
-_LONG = 3_600.0
+_ERASE_SECONDS = 3_600.0
 """Seconds that an erasure or an export may take."""
 
-_EVERYTHING = RecallScope(None, None, None)
+_ALL_OWNERS = RecallScope(None, None, None)
 
 
 class _Open(NamedTuple):
@@ -82,7 +82,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
     def health(self, deadline: float) -> str:
         """Ask the server, which proves that address and key are right."""
         with self._within(deadline) as store:
-            store.list_chains(_EVERYTHING)
+            store.list_chains(_ALL_OWNERS)
         return ""
 
     @contextmanager
@@ -116,12 +116,12 @@ class MentisDbProvider(RemoteProvider[_Open]):
         with self._writing(ctx) as store:
             own = store.chain(ctx.scope)
             entries = store.search(own, [thoughts.store_tag(event.store)])
-            held = store.ledger(own).current_thoughts(entries)
+            stored = store.ledger(own).current_thoughts(entries)
             text = sendable(event.content)
-            if event.action != "remove" and any(one.content == text for one in held):
+            if event.action != "remove" and any(one.content == text for one in stored):
                 return
             drafts = thoughts.drafts_of_write(
-                event, ctx, replaced_entries(event, held, lambda one: one.content)
+                event, ctx, replaced_entries(event, stored, lambda one: one.content)
             )
             store.append(own, drafts, ctx)
 
@@ -190,16 +190,16 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     def forget(self, scope: RecallScope) -> Residue:
         """Mark all memories of a scope as forgotten, since MentisDB's API cannot delete chains."""
-        with self._within(_LONG) as store:
+        with self._within(_ERASE_SECONDS) as store:
             left = {chain: keeping.forget_chain(store, chain) for chain in store.list_chains(scope)}
         return Residue(0, keeping.residue_notes(self._options.base_url, left))
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the thoughts of a scope's chains, including retracted ones."""
-        with self._within(_LONG) as store:
+        with self._within(_ERASE_SECONDS) as store:
             for chain in store.list_chains(scope):
                 yield from keeping.export_chain(store, chain)
 
 
-def _is_whole(held: Sequence[Thought]) -> bool:
-    return bool(held) and len(held) >= int(held[0].tag("parts") or 1)
+def _is_whole(stored: Sequence[Thought]) -> bool:
+    return bool(stored) and len(stored) >= int(stored[0].tag("parts") or 1)

@@ -17,7 +17,7 @@ from memorybus_providers.owners import Owner, owner_of
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable
 
-_KEPT = 4_096
+_MAX_SESSIONS = 4_096
 """The most sessions whose chain and last thought are remembered; the oldest are dropped (G10)."""
 
 MOST_MARKS = 1_000
@@ -113,8 +113,8 @@ class MentisStore:
 
         If an event has several thoughts, those that are stored already are left out.
         """
-        held = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
-        there = {one.tag("part") for one in held}
+        stored = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
+        there = {one.tag("part") for one in stored}
         for number, draft in enumerate(drafts):
             if str(number) not in there:
                 self._append(chain, draft, ctx)
@@ -201,7 +201,7 @@ class MentisStore:
         with self._lock:
             kept[key] = value
             kept.move_to_end(key)
-            while len(kept) > _KEPT:
+            while len(kept) > _MAX_SESSIONS:
                 kept.popitem(last=False)
         return value
 

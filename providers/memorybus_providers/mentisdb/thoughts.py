@@ -14,7 +14,7 @@ from memorybus_providers.remote import utterances
 from memorybus_providers.remote.names import name_of
 from memorybus_providers.remote.texts import sendable, split_text
 
-OURS: Final = "mb:"
+TAG_PREFIX: Final = "mb:"
 MARK: Final = "mb:mark"
 """The tag of thoughts that are not memories, so that no recall shows them."""
 
@@ -27,7 +27,7 @@ BRANCH: Final = "mb:branch"
 FORGOTTEN: Final = "mb:forgotten"
 """The tag of marks that make all earlier thoughts of their chain forgotten."""
 
-LONGEST = 400_000
+MAX_THOUGHT_CHARS = 400_000
 """The most characters of a thought: the server accepts bodies of 2 MB."""
 
 _KINDS: Final[dict[Reason, str]] = {
@@ -77,7 +77,7 @@ class Thought(msgspec.Struct, frozen=True):
 
     def tag(self, name: str) -> str:
         """Return the value of one of our tags; "" if the thought lacks it."""
-        start = f"{OURS}{name}:"
+        start = f"{TAG_PREFIX}{name}:"
         return next((one[len(start) :] for one in self.tags if one.startswith(start)), "")
 
 
@@ -156,7 +156,7 @@ def drafts_of_tool_call(
     kind: str, text: str, ctx: HookContext, *, importance: float, tags: Sequence[str], concepts: Any
 ) -> list[Draft]:
     """Return a thought that a model wrote, without tags that look like ours."""
-    own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(OURS)]
+    own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(TAG_PREFIX)]
     drafts = _drafts(kind, text, ctx, own, importance=importance)
     return [msgspec.structs.replace(one, concepts=[*map(sendable, concepts)]) for one in drafts]
 
@@ -169,7 +169,7 @@ def _drafts(
     *,
     importance: float = 0.5,
 ) -> list[Draft]:
-    parts = list(split_text(sendable(text), LONGEST))
+    parts = list(split_text(sendable(text), MAX_THOUGHT_CHARS))
     return [
         Draft(
             kind,

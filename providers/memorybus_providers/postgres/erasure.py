@@ -12,25 +12,24 @@ from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMe
 from memorybus_providers.owners import Owner
 from memorybus_providers.postgres import memory_rows
 from memorybus_providers.postgres.finding.source import PostgresFacts
-from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import begin_erasure
 
-_SLICE = 1_000
-"""Facts that are erased in one transaction."""
+_FACTS_PER_TRANSACTION = 1_000
 
 _PAGE = 500
 """How many memories are fetched at a time."""
 
-_SOME = "select id from facts where scope = %s limit %s"
+_FACTS_OF_SCOPE = "select id from facts where scope = %s limit %s"
 _RESULTS = """
 delete from tool_results where event_id in (
     select event_id from sources where scope = %(scope)s
     union all select event_id from corrections where scope = %(scope)s
 )
 """
-_REST: Final = (
+_DELETE_OTHERS: Final = (
     "delete from former where scope = %(scope)s",
     "delete from corrections where scope = %(scope)s",
     "delete from judgements where scope = %(scope)s",
@@ -51,7 +50,7 @@ select agent, person, workspace,
     + (select count(*) from facts where facts.scope = page.id and seq is null)
 from page order by agent collate "C", person collate "C", workspace collate "C"
 """
-_HELD: Final = (
+_MEMORY_QUERIES: Final = (
     """
 select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from facts join sessions on sessions.id = facts.session
@@ -92,7 +91,7 @@ def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory
     for row in sorted(PostgresFacts(db).scopes(scope)):
         owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
         agent, person, workspace = (decode_text(name) for name in owner)
-        for query in _HELD:
+        for query in _MEMORY_QUERIES:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
                 for found in cursor.execute(query, (row,)):
@@ -125,7 +124,7 @@ class PostgresErasure:
 
     def erase(self, scope: RecallScope) -> Residue:
         """Erase all that is stored of a scope; say where the server may still have bytes of it."""
-        with self._link.transaction(SECONDS, reading=True) as db:
+        with self._link.transaction(STATEMENT_SECONDS, reading=True) as db:
             rows = PostgresFacts(db).scopes(scope)
         erased = sum(map(self._erase_scope, rows))
         return Residue(erased, (self._residue_text(),) if erased else ())
@@ -138,20 +137,20 @@ class PostgresErasure:
         erased = 0
         while count := self._erase_slice(scope):
             erased += count
-        with self._link.transaction(SECONDS) as db:
+        with self._link.transaction(STATEMENT_SECONDS) as db:
             begin_erasure(db)
             db.execute(_RESULTS, {"scope": scope})
             while count := _erase_some(db, scope):
                 erased += count
             owner = db.execute(_OWNER, (scope,)).fetchone()
-            for statement in _REST:
+            for statement in _DELETE_OTHERS:
                 db.execute(statement, {"scope": scope})
             if owner:
                 memory_rows.refresh_if_kept(db, Owner(*map(decode_text, owner)))
         return erased
 
     def _erase_slice(self, scope: int) -> int:
-        with self._link.transaction(SECONDS) as db:
+        with self._link.transaction(STATEMENT_SECONDS) as db:
             db.execute(_RESULTS, {"scope": scope})
             return _erase_some(db, scope)
 
@@ -164,6 +163,8 @@ class PostgresErasure:
 
 
 def _erase_some(db: Connection, scope: int) -> int:
-    found = [row[0] for row in db.execute(_SOME, (scope, _SLICE)).fetchall()]
+    found = [
+        row[0] for row in db.execute(_FACTS_OF_SCOPE, (scope, _FACTS_PER_TRANSACTION)).fetchall()
+    ]
     index.remove(db, found)
     return len(found)

@@ -12,13 +12,13 @@ from memorybus_providers.base import Fence, Progress
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.transactions import refuse_stale
 
-KEPT = 20_000
+MAX_EVENT_IDS = 20_000
 """The most event ids that are remembered for each lane, the last ones (G10); they take 2 MB."""
 
 _LOCK = "select pg_advisory_xact_lock(hashtext(current_schema() || ' lane ' || %s))"
 _PROGRESS = "select epoch, entry, n from lanes where lane = %s"
-_NEW = "select seq, ids from applied where lane = %s and seq > %s order by seq"
-_FIRST = "select min(seq) from applied where lane = %s"
+_NEW_IDS = "select seq, ids from applied where lane = %s and seq > %s order by seq"
+_FIRST_IDS = "select min(seq) from applied where lane = %s"
 _RECORD = """
 insert into lanes values (%s, %s, %s, %s) on conflict(lane) do update
 set epoch = excluded.epoch, entry = excluded.entry, n = excluded.n
@@ -67,12 +67,12 @@ class PostgresLedger:
         Raises:
             StaleEpoch: the tables have seen a newer owner.
         """
-        known = self._lanes.setdefault(fence.lane, AppliedIds(KEPT))
+        known = self._lanes.setdefault(fence.lane, AppliedIds(MAX_EVENT_IDS))
         with db.pipeline():
             db.execute(_LOCK, (fence.lane,))
             seen = db.execute(_PROGRESS, (fence.lane,))
-            new = db.execute(_NEW, (fence.lane, known.last))
-            first = db.execute(_FIRST, (fence.lane,))
+            new = db.execute(_NEW_IDS, (fence.lane, known.last))
+            first = db.execute(_FIRST_IDS, (fence.lane,))
         row, lowest = seen.fetchone(), first.fetchone()
         refuse_stale(fence, row[0] if row else None)
         rows = [(seq, bytes(ids)) for seq, ids in new.fetchall()]

@@ -12,14 +12,14 @@ from memorybus_providers.postgres.options import Where
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-SECONDS = 10.0
+STATEMENT_SECONDS = 10.0
 """Seconds that a statement of a lane may take, and that it may wait for a lock."""
 
-CONNECTING = 5
+CONNECT_SECONDS = 5
 """Seconds for a new connection; libpq does not accept fewer than 2."""
 
-_SHOWN = 300
-_AGAIN: Final = (
+_MAX_ERROR_CHARS = 300
+_TRANSIENT_ERRORS: Final = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
     errors.LockNotAvailable,
@@ -28,7 +28,7 @@ _AGAIN: Final = (
 )
 """Errors that may not occur at the next try: locks, time limits, a row that another one made."""
 
-_NOT_OURS: Final = (
+_ACCESS_ERRORS: Final = (
     errors.InsufficientPrivilege,
     errors.InvalidSchemaName,
     errors.UndefinedObject,
@@ -107,7 +107,7 @@ def connect(where: Where) -> Connection:
     """Return a new connection that commits each statement by itself."""
     given: dict[str, Any] = {"password": where.password} if where.password else {}
     return psycopg.connect(
-        where.url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECTING, **given
+        where.url, autocommit=True, prepare_threshold=None, connect_timeout=CONNECT_SECONDS, **given
     )
 
 
@@ -132,8 +132,8 @@ def provider_error_of(error: psycopg.Error) -> ProviderError | None:
     The error's detail is left out, since the server quotes values in it.
     """
     said = error.diag.message_primary or (str(error).splitlines() or [""])[0]
-    message = f"Postgres: {type(error).__name__}: {said}"[:_SHOWN]
-    if isinstance(error, _AGAIN):
+    message = f"Postgres: {type(error).__name__}: {said}"[:_MAX_ERROR_CHARS]
+    if isinstance(error, _TRANSIENT_ERRORS):
         return Transient(message)
     ours = isinstance(error, psycopg.DataError | psycopg.IntegrityError | psycopg.ProgrammingError)
     return None if ours and not _is_refusal(error) else Unavailable(message)
@@ -141,7 +141,7 @@ def provider_error_of(error: psycopg.Error) -> ProviderError | None:
 
 def _is_refusal(error: psycopg.Error) -> bool:
     """Say whether an error is about our privileges, or about missing tables."""
-    return isinstance(error, _NOT_OURS)
+    return isinstance(error, _ACCESS_ERRORS)
 
 
 def _begin_statement(schema: str, seconds: float, *, reading: bool) -> sql.Composed:

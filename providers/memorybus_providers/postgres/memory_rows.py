@@ -12,28 +12,28 @@ from memorybus.events import Scope, StoreName
 
 from memorybus_providers.folder_names import folder_of
 from memorybus_providers.owners import Owner, owner_of, session_key
-from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.remembering.notes import KINDS
 
 SEPARATOR = "\n§\n"
 """The separator of entries, as in the agent's own files; an adapter splits a text there."""
 
-_THERE = "select to_regclass('memory_rows') is not null"
+_TABLE_EXISTS = "select to_regclass('memory_rows') is not null"
 _TABLE = """
 create table memory_rows(
     key text not null, store text not null, content text not null,
     updated_at timestamptz not null, primary key (key, store)
 )
 """
-_ALONE = "select pg_advisory_xact_lock(hashtext(current_schema() || ' memory_rows ' || %s))"
+_LOCK_ROWS = "select pg_advisory_xact_lock(hashtext(current_schema() || ' memory_rows ' || %s))"
 _OWNERS = "select agent, person, workspace from scopes"
 _OF_OWNER = "agent = %(agent)s and person = %(person)s and workspace = %(workspace)s"
 _OF_PERSON = "person = %(person)s"
 _ENTRIES = """
 select string_agg(content, %(between)s order by first) from (
     select facts.content, min(facts.id) as first from facts join scopes on scopes.id = facts.scope
-    where facts.seq is null and facts.kind = %(kind)s and {whose} group by facts.content
+    where facts.seq is null and facts.kind = %(kind)s and {owned} group by facts.content
 ) as entries
 """
 _KEEP = """
@@ -47,10 +47,10 @@ _STORES: Final[tuple[tuple[StoreName, str], ...]] = (("memory", _OF_OWNER), ("us
 
 def prepare(link: Link) -> None:
     """Make the table if it is missing, with rows for all facts that are kept so far."""
-    with link.transaction(SECONDS) as db:
+    with link.transaction(STATEMENT_SECONDS) as db:
         if _has_table(db):
             return
-        db.execute(_ALONE, ("table",))
+        db.execute(_LOCK_ROWS, ("table",))
         if _has_table(db):
             return
         db.execute(_TABLE)
@@ -75,11 +75,11 @@ def _refresh(db: Connection, owner: Owner) -> None:
     """
     keys: dict[StoreName, str] = {"memory": session_key(owner), "user": folder_of(owner.user)}
     names = {"agent": owner.agent, "person": owner.user, "workspace": owner.workspace}
-    for store, whose in _STORES:
-        db.execute(_ALONE, (keys[store],))
+    for store, owned in _STORES:
+        db.execute(_LOCK_ROWS, (keys[store],))
         asked = {part: encode_text(name) for part, name in names.items()}
         asked |= {"kind": KINDS[store], "between": SEPARATOR}
-        row = db.execute(_ENTRIES.format(whose=whose), asked).fetchone()
+        row = db.execute(_ENTRIES.format(owned=owned), asked).fetchone()
         if row and row[0]:
             db.execute(_KEEP, (keys[store], store, row[0]))
         else:
@@ -87,5 +87,5 @@ def _refresh(db: Connection, owner: Owner) -> None:
 
 
 def _has_table(db: Connection) -> bool:
-    row = db.execute(_THERE).fetchone()
+    row = db.execute(_TABLE_EXISTS).fetchone()
     return bool(row and row[0])

@@ -120,7 +120,7 @@ _BY_TIME = "create index facts_by_time on facts(scope, at, id);"
 MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME)
 """The steps; the first one has the number 1."""
 
-_WAIT = 60.0
+_STEP_SECONDS = 60.0
 """Seconds that one statement may take; another instance's steps are waited for as long."""
 
 
@@ -143,7 +143,7 @@ def migrate(where: Where) -> None:
 def _exclusively(db: Connection, schema: str) -> Iterator[None]:
     """Open a transaction while no other instance changes the schema."""
     with db.transaction():
-        db.execute(sql.SQL("set local statement_timeout = {}").format(round(_WAIT * 1000)))
+        db.execute(sql.SQL("set local statement_timeout = {}").format(round(_STEP_SECONDS * 1000)))
         name = f"memorybus migrations {schema}"
         db.execute("select pg_advisory_xact_lock(hashtext(%s))", (name,))
         yield

@@ -20,7 +20,7 @@ from memorybus_providers.postgres import digest, ledger, memory_rows
 from memorybus_providers.postgres.erasure import PostgresErasure, owners, stored_memories
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import PostgresLedger
-from memorybus_providers.postgres.link import SECONDS, Connection, Link, confine
+from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link, confine
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.writing.corrections import PostgresCorrections
 from memorybus_providers.postgres.writing.judgements import PostgresJudgements
@@ -83,7 +83,7 @@ class PostgresStore:
 
     def progress(self, lane: str) -> Progress | None:
         """Return a lane's committed progress."""
-        with self._readers.transaction(SECONDS, reading=True) as db:
+        with self._readers.transaction(STATEMENT_SECONDS, reading=True) as db:
             return ledger.progress(db, lane)
 
     @contextmanager
@@ -104,7 +104,7 @@ class PostgresStore:
         yield self._open
 
     @contextmanager
-    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+    def reading(self, scope: RecallScope, seconds: float) -> Iterator[FactSearch]:
         """Read from one snapshot; inside a lane's transaction also see what that has written."""
         if self._open is not None:
             self._open.utterances.flush()
@@ -113,7 +113,7 @@ class PostgresStore:
         with self._readers.transaction(seconds, reading=True) as db:
             source = PostgresFacts(db)
             if self._where.reader:
-                confine(db, self._where.reader, source.scopes(whose))
+                confine(db, self._where.reader, source.scopes(scope))
             yield self._searching(db, source)
 
     def count_retrieved(self, rows: Sequence[int]) -> None:
@@ -151,7 +151,7 @@ class PostgresStore:
     @contextmanager
     def _transaction(self) -> Iterator[OpenTransaction]:
         try:
-            with self._link.transaction(SECONDS) as db:
+            with self._link.transaction(STATEMENT_SECONDS) as db:
                 self._places.begin(db)
                 self._open = parts = OpenTransaction(db, self._places)
                 yield parts

@@ -2,30 +2,30 @@
 
 import re
 
-_ENDING = 400
+_ENDING_CHARS = 400
 """Characters of a text's end in which its question mark is looked for."""
 
-_FEW = 3
+_MAX_EXCLAMATION_WORDS = 3
 """Words of an exclamation that tells nothing: "Wow, nice!"."""
 
 _CAPTION = r"(?:\[[^\[\]]*\]\s*)?$"
 _QUESTION_MARK = re.compile(rf"\?[\s!\"'”’)]*{_CAPTION}")
-_LAST = re.compile(_CAPTION)
+_LAST_CAPTION = re.compile(_CAPTION)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 def asks(text: str) -> bool:
     """Say whether a text ends with a question; a caption in brackets may follow it."""
-    ending = text[-_ENDING:]
+    ending = text[-_ENDING_CHARS:]
     return "?" in ending and bool(_QUESTION_MARK.search(ending))
 
 
 def only_asks(text: str) -> bool:
     """Say whether a text consists only of questions and short exclamations."""
-    if not asks(text) or len(text) > _ENDING:
+    if not asks(text) or len(text) > _ENDING_CHARS:
         return False
-    sentences = _SENTENCE_END.split(_LAST.sub("", text).strip())
-    return all(_is_question(one) or len(one.split()) <= _FEW for one in sentences)
+    sentences = _SENTENCE_END.split(_LAST_CAPTION.sub("", text).strip())
+    return all(_is_question(one) or len(one.split()) <= _MAX_EXCLAMATION_WORDS for one in sentences)
 
 
 def _is_question(sentence: str) -> bool:

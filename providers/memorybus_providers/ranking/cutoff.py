@@ -9,7 +9,7 @@ is given.
 import math
 from collections.abc import Iterator, Sequence
 
-from memorybus_providers.ranking.ranking import LINE, Scored
+from memorybus_providers.ranking.ranking import LINE_CHARS, Scored
 
 LEAST_FIT = 0.45
 """The least `Scored.fit` of the best fact with which there is an answer."""
@@ -37,7 +37,7 @@ def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
     for one in scored:
         if one.score >= best.score * _least_share(used, budget):
             yield one
-            used += len(one.fact.content) + LINE
+            used += len(one.fact.content) + LINE_CHARS
 
 
 def _least_share(used: int, budget: int) -> float:

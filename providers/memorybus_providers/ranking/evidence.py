@@ -20,14 +20,14 @@ K1 = 1.2
 B = 0.6
 """BM25: saturation of repeated words, and how much length counts."""
 
-NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.5, -1: 0.4, 1: 0.4, 2: 0.4})
+NEAR_WEIGHTS: Final[Mapping[int, float]] = MappingProxyType({-2: 0.5, -1: 0.4, 1: 0.4, 2: 0.4})
 """Weights of the utterances around a fact, by where they stand; the one before the last is most
 often by the same speaker."""
 
-ANSWER = 0.95
+ANSWER_WEIGHT = 0.95
 """Weight of the question that a fact follows: its words are nearly the answer's own."""
 
-SESSION = 0.25
+SESSION_WEIGHT = 0.25
 """Weight of the fact of the same session that says most of a term."""
 
 Amounts: TypeAlias = Mapping[str, float]
@@ -140,11 +140,11 @@ def _sources(
         return
     session, number = place.place
     if session in sessions:
-        yield SESSION, sessions[session]
-    for step, weight in NEAR.items():
+        yield SESSION_WEIGHT, sessions[session]
+    for step, weight in NEAR_WEIGHTS.items():
         near = at.get((session, number + step))
         if near is not None and near.id in squared:
-            yield ANSWER if step == -1 and near.asks else weight, squared[near.id]
+            yield ANSWER_WEIGHT if step == -1 and near.asks else weight, squared[near.id]
 
 
 def _weight(said: Amounts, meaning: float, spoken: float) -> Weight:

@@ -20,35 +20,35 @@ from memorybus.ids import derived_id, text_digest
 PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"
 """The pattern of a name."""
 
-_MARK = 4
-_EVENT = 5
-_KEPT = 14
+_MARK_CHARS = 4
+_EVENT_BYTES = 5
+_KEPT_CHARS = 14
 
 
 def mark_of_session(session: str) -> str:
     """Return the digits that stand for a session in the names of what was said in it."""
-    return text_digest(clean(session))[:_MARK]
+    return text_digest(clean(session))[:_MARK_CHARS]
 
 
 def name_of_said(mark: str, event_id: bytes, piece: int) -> str:
     """Return the name of something said: the piece `piece` of an event, from 0."""
-    return f"{mark}{event_id[-_EVENT:].hex()}-{piece}"
+    return f"{mark}{event_id[-_EVENT_BYTES:].hex()}-{piece}"
 
 
 def name_of_kept(scope: Scope, kind: str, content: str) -> str:
     """Return the name of something kept."""
-    whose = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
-    return derived_id(*whose, kind, content)[-_KEPT:]
+    owners = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
+    return derived_id(*owners, kind, content)[-_KEPT_CHARS:]
 
 
 def session_mark(name: str) -> str | None:
     """Return the mark of the session in which a fact was said; None of one that was kept."""
-    return name[:_MARK] if "-" in name else None
+    return name[:_MARK_CHARS] if "-" in name else None
 
 
 # -- texts ------------------------------------------------------------------------------------
 
-PASSAGE = 1_200
+MAX_PASSAGE_CHARS = 1_200
 """Longer utterances are kept as passages of at most this many characters: recall gives whole
 facts, and one that fills the budget leaves no room for others."""
 
@@ -68,11 +68,11 @@ def clean(text: str) -> str:
 
 
 def passages(text: str) -> list[str]:
-    """Cut a text into verbatim pieces of at most `PASSAGE` characters; a blank text has none.
+    """Cut a text into verbatim pieces of at most `MAX_PASSAGE_CHARS`; a blank text has none.
 
     A cut falls on the last paragraph, line, sentence or word that ends in the piece's second half.
     """
-    if len(text) <= PASSAGE:
+    if len(text) <= MAX_PASSAGE_CHARS:
         return [text] if text and not text.isspace() else []
     pieces = []
     start = 0
@@ -89,11 +89,11 @@ def names_in(text: str) -> list[str]:
 
 
 def _end(text: str, start: int) -> int:
-    limit = start + PASSAGE
+    limit = start + MAX_PASSAGE_CHARS
     if limit >= len(text):
         return len(text)
     for mark in _BREAKS:
-        found = text.rfind(mark, limit - PASSAGE // 2, limit)
+        found = text.rfind(mark, limit - MAX_PASSAGE_CHARS // 2, limit)
         if found > 0:
             return found + len(mark)
     return limit

@@ -8,15 +8,15 @@ believed.
 
 from collections.abc import Iterable, Mapping
 
-WORTH = 1.2
+MAX_GAIN = 1.2
 """The gain of a fact that means exactly the same, in units of the question's rarity."""
 
-DOUBTED = 0.2
-BELIEVED = 0.4
+DOUBTED_NEARNESS = 0.2
+BELIEVED_NEARNESS = 0.4
 """Nearness of the nearest fact that shares no word with the question: up to the first, meaning
 counts for nothing; from the second on, in full."""
 
-EXPECTED = 0.6
+EXTRA_EXPECTED_SHARE = 0.6
 """How much more, as a share, is asked of an answer if meaning counts in full: it gains, too."""
 
 
@@ -27,7 +27,7 @@ def belief(without_words: Iterable[float]) -> float:
         without_words: how near the facts are that hold no word of the question.
     """
     nearest = max(without_words, default=0.0)
-    return min(1.0, max(0.0, (nearest - DOUBTED) / (BELIEVED - DOUBTED)))
+    return min(1.0, max(0.0, (nearest - DOUBTED_NEARNESS) / (BELIEVED_NEARNESS - DOUBTED_NEARNESS)))
 
 
 def meaning_amounts(
@@ -40,10 +40,10 @@ def meaning_amounts(
         rarities: the rarities of the question's words.
         believed: how far meaning counts (see `belief`).
     """
-    worth = WORTH * believed * sum(rarities)
+    worth = MAX_GAIN * believed * sum(rarities)
     return {fact: worth * nearness for fact, nearness in near.items() if worth * nearness}
 
 
 def more_expected(believed: float) -> float:
     """Return the factor by which the required fit grows, since facts may gain by their meaning."""
-    return 1 + EXPECTED * believed
+    return 1 + EXTRA_EXPECTED_SHARE * believed

@@ -23,53 +23,53 @@ from memorybus_providers.ranking.answers import AnswerKind, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
 
-SPEAKER = 1.6
+SPEAKER_FACTOR = 1.6
 """Factor of a fact whose speaker the question names."""
 
-MONTH = 2.6
-YEAR = 1.8
+MONTH_FACTOR = 2.6
+YEAR_FACTOR = 1.8
 """Factors of a fact said in a month, or a year, that the question names, or in a shorter or longer
 period: "last week", "last year"."""
 
-DAY = 1.3
+DAY_FACTOR = 1.3
 """Further factor of a fact said on a day that the question names with its month."""
 
-PRESENT = 1.2
+PRESENT_FACTOR = 1.2
 """Factor of a fact said in a period that is not over: "today" is said in passing, too."""
 
-QUESTION = 0.9
+QUESTION_FACTOR = 0.9
 """Factor of an utterance that asks rather than tells."""
 
-KEPT = 2.0
+KEPT_FACTOR = 2.0
 """Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
 good hit inside a conversation about doubles by what is around it."""
 
-SHORTNESS = 0.1
+LENGTH_POWER = 0.1
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
-LINE = 26
-USUAL = 170
+LINE_CHARS = 26
+USUAL_LINE_CHARS = 170
 """Characters of a line beside its text, and of a usual line with it."""
 
-RAREST = 5
-FEW = 100
+MAX_RARE_TERMS = 5
+FEW_FACTS = 100
 """How many terms of a long question count as what is asked for, and how many facts are few."""
 
 UNKNOWN_NAME = 2.0
 """How much more a name counts that no fact contains: nothing is known of its bearer."""
 
-USED = 0.01
-USES = 5
+USE_GAIN = 0.01
+MAX_USES = 5
 """What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
 facts that are otherwise equal, and no more, since a rebuild forgets it."""
 
 LOOKED_AT = 10_000
 """The most characters of a fact that are compared (G10)."""
 
-CLOSELY = 100
+MAX_EXAMINED = 100
 """The most facts that are examined closely, the likeliest ones (G10)."""
 
-_BEHIND = 0.999
+_BEHIND_FACTOR = 0.999
 _ASKS = "asks"
 _WORDS = "words"
 
@@ -137,7 +137,7 @@ class Corpus(msgspec.Struct, frozen=True):
 
     @property
     def rarity_of_question(self) -> float:
-        """The rarity of all terms asked for; only of the `RAREST` ones if there are more.
+        """The rarity of all terms asked for; only of the `MAX_RARE_TERMS` ones if there are more.
 
         If there are few facts, it says little that no fact contains a word, so such a word counts
         less. For a name it says more.
@@ -145,12 +145,12 @@ class Corpus(msgspec.Struct, frozen=True):
         if self.names and all(self.found.get(stem) for stem in self.names):
             return max(map(self.rarity, self.names))
         asked = sorted(map(self._rarity_asked, self.found), reverse=True)
-        return sum(asked[:RAREST])
+        return sum(asked[:MAX_RARE_TERMS])
 
     def _rarity_asked(self, stem: str) -> float:
         if self.found[stem]:
             return self.rarity(stem)
-        missing = self.size / (self.size + FEW)
+        missing = self.size / (self.size + FEW_FACTS)
         return self.rarity(stem) * missing * (UNKNOWN_NAME if stem in self.names else 1)
 
 
@@ -210,7 +210,7 @@ def rank_facts(
     ]
     wants = wanted_kind(" ".join(question.words))
     asked = (corpus.rarity_of_question or 1.0) * nearness.more_expected(believed)
-    likely = heapq.nlargest(CLOSELY, stated, key=lambda one: (one.score, one.fact.id))
+    likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
     scored = [_score(one, wants, near.get(one.fact.id), asked) for one in likely]
     told = _answers_first(question, scored)
     return sorted(told, key=lambda one: (-one.score, -one.fact.id))
@@ -263,7 +263,7 @@ def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Sco
         elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
             follower = _next_place(one.fact)
             limit = scores.get(follower, math.inf) if follower else math.inf
-            yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND))
+            yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND_FACTOR))
 
 
 def _says_more(content: str, asked: Collection[str]) -> bool:
@@ -299,13 +299,13 @@ def _circumstance_factors(
     if (trust := 0.75 + 0.5 * fact.trust) != 1.0:
         factors["trust"] = trust
     if fact.retrieved:
-        factors["used"] = 1 + USED * min(fact.retrieved, USES)
+        factors["used"] = 1 + USE_GAIN * min(fact.retrieved, MAX_USES)
     if fact.speaker in speakers:
-        factors["speaker"] = SPEAKER
+        factors["speaker"] = SPEAKER_FACTOR
     if _names_a_time(question) and (time := _time_factor(question, fact.at)) != 1.0:
         factors["time"] = time
     if fact.place is None:
-        factors["kept"] = KEPT
+        factors["kept"] = KEPT_FACTOR
     return factors
 
 
@@ -313,8 +313,8 @@ def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
     """Return the factors for what a text looks like."""
     factors = {
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
-        _ASKS: QUESTION if asks(fact.content) else 1.0,
-        "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
+        _ASKS: QUESTION_FACTOR if asks(fact.content) else 1.0,
+        "length": (USUAL_LINE_CHARS / (LINE_CHARS + len(fact.content))) ** LENGTH_POWER,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
@@ -327,19 +327,19 @@ def _time_factor(question: Question, at: int) -> float:
     held_by = [period for period in question.periods if period.holds(at)]
     if not (question.months or question.years):
         return max((_period_factor(period, question.asked_at) for period in held_by), default=1.0)
-    day = DAY if any(period.end - period.start < 2 * DAY_MS for period in held_by) else 1.0
+    day = DAY_FACTOR if any(period.end - period.start < 2 * DAY_MS for period in held_by) else 1.0
     return day * _calendar_factor(question, at)
 
 
 def _period_factor(period: Period, now: int) -> float:
     if period.holds(now):
-        return PRESENT
-    return YEAR if period.end - period.start > _LONG_MS else MONTH
+        return PRESENT_FACTOR
+    return YEAR_FACTOR if period.end - period.start > _LONG_MS else MONTH_FACTOR
 
 
 def _calendar_factor(question: Question, at: int) -> float:
     said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, question.zone)
     if question.months:
         year_fits = not question.years or said.year in question.years
-        return MONTH if said.month in question.months and year_fits else 1.0
-    return YEAR if said.year in question.years else 1.0
+        return MONTH_FACTOR if said.month in question.months and year_fits else 1.0
+    return YEAR_FACTOR if said.year in question.years else 1.0

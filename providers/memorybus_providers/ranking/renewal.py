@@ -18,10 +18,10 @@ from memorybus_providers.language.query import Question
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.ranking import LOOKED_AT, Corpus, Fact, Scored
 
-COMPARED = 12
+MAX_COMPARED = 12
 """The most facts of an answer that are compared, the best ones (G10)."""
 
-_READ = 1_000
+_MAX_READ_CHARS = 1_000
 """The most characters of a fact in which a change is looked for (G10)."""
 
 LEAST_SHARED = 0.5
@@ -54,7 +54,7 @@ def newest_first(question: Question, scored: Sequence[Scored], corpus: Corpus) -
     found = list(scored)
     if _ASKS_FOR_THE_OLD.search(" ".join(question.words)):
         return found
-    best = found[:COMPARED]
+    best = found[:MAX_COMPARED]
     said = cache(lambda: _amounts_said(question, best, corpus))
     for one in best:
         place = found.index(one)
@@ -80,7 +80,7 @@ def _amounts_said(
 
 def _tells_a_change(fact: Fact) -> bool:
     """Say whether a fact says that something changed, or was kept: an entry is kept up to date."""
-    return fact.place is None or bool(_CHANGES.search(folded(fact.content[:_READ])))
+    return fact.place is None or bool(_CHANGES.search(folded(fact.content[:_MAX_READ_CHARS])))
 
 
 def _may_be_renewed(older: Scored, newer: Scored) -> bool:

@@ -18,11 +18,11 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.ranking.asking import only_asks
 from memorybus_providers.ranking.ranking import LOOKED_AT, Fact, Scored
 
-PARTS = 8
-LEAST_PARTS = 4
+MAX_PARTS = 8
+MIN_PARTS = 4
 """The most parts of a time; if there are several times, the least parts of each (G10)."""
 
-_FEW = 3
+_MIN_WORDS = 3
 """An utterance of at least this many words says something."""
 
 _T = TypeVar("_T")
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 def parts_of_time(periods: Sequence[Period]) -> list[Period]:
     """Return the parts of periods, the latest first."""
-    each = max(LEAST_PARTS, PARTS // max(1, len(periods)))
+    each = max(MIN_PARTS, MAX_PARTS // max(1, len(periods)))
     parts = []
     for period in sorted(periods, reverse=True):
         bounds = [period.start + (period.end - period.start) * n // each for n in range(each + 1)]
@@ -79,5 +79,5 @@ def _order(fact: Fact, names: Collection[str]) -> tuple[bool, bool, bool]:
     """Return what puts a fact behind others: another speaker, no person, or no statement."""
     asked = not set(names).isdisjoint(folded(fact.speaker).split()) if names else True
     own = fact.place is None or fact.kind == "user"
-    tells = len(fact.content.split()) >= _FEW and not only_asks(fact.content)
+    tells = len(fact.content.split()) >= _MIN_WORDS and not only_asks(fact.content)
     return (not asked, not own and not names, not tells)

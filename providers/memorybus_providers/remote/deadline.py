@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from memorybus.clock import Clock
 
-SHARE = 0.8
+DEADLINE_SHARE = 0.8
 """The part of a hook's deadline that its requests may take together; the rest is for our code."""
 
 
@@ -23,7 +23,7 @@ class SharedDeadline:
     def within(self, seconds: float) -> Iterator[None]:
         """Let the requests of a block share `seconds`, or what an outer block has left if less."""
         outer = self._until
-        self._limits.until = min(outer, self._clock.monotonic() + SHARE * seconds)
+        self._limits.until = min(outer, self._clock.monotonic() + DEADLINE_SHARE * seconds)
         try:
             yield
         finally:

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 
-_REFUSED: Final = frozenset({400, 413, 422})
+_REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 """Statuses about the content of the request: too large, malformed, not processable."""
 
-_AGAIN: Final = frozenset({408, 409, 423, 425, 500})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 423, 425, 500})
 """Statuses that may be about one request: time-out, conflict, lock, an error of the server."""
 
 _NEVER_SENT: Final = (ConnectionRefusedError, socket.gaierror, ssl.SSLError)
@@ -25,7 +25,7 @@ _NEVER_SENT: Final = (ConnectionRefusedError, socket.gaierror, ssl.SSLError)
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
 """Errors that a client library raises when it cannot read an answer."""
 
-_QUOTED = 200
+_MAX_QUOTED_CHARS = 200
 """The most characters of a service's words that an error shows (G10)."""
 
 
@@ -36,9 +36,9 @@ def error_for_status(status: int, message: str) -> ProviderError:
     `Unavailable`: the account (401, 402, 403, 429), the address (404, 405, redirects), the service
     (502, 503, 504).
     """
-    if status in _REFUSED:
+    if status in _REFUSED_STATUSES:
         return Permanent(message)
-    return Transient(message) if status in _AGAIN else Unavailable(message)
+    return Transient(message) if status in _RETRYABLE_STATUSES else Unavailable(message)
 
 
 def error_for_connection(error: BaseException, message: str) -> Transient:
@@ -66,7 +66,7 @@ def quote(text: str, *secrets: str) -> str:
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
-    return " ".join(text.split())[:_QUOTED]
+    return " ".join(text.split())[:_MAX_QUOTED_CHARS]
 
 
 def error_detail(body: bytes | str) -> str:

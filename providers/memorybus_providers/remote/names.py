@@ -10,18 +10,18 @@ import re
 
 from memorybus.ids import derived_id
 
-LONGEST = 100
+MAX_NAME_CHARS = 100
 """The most characters of a name, which is what the strictest of the services allows."""
 
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _UNSAFE = re.compile(r"[^a-z0-9]+")
-_READABLE = 24
+_READABLE_CHARS = 24
 
 
 def name_of(*ids: str) -> str:
-    """Return the name of a list of ids: the same everywhere, at most `LONGEST` characters."""
+    """Return the name of a list of ids: the same everywhere, at most `MAX_NAME_CHARS` long."""
     joined = "__".join(map(_single_name, ids))
-    if len(joined) <= LONGEST:
+    if len(joined) <= MAX_NAME_CHARS:
         return joined
     return f"{_readable('-'.join(ids))}_{derived_id('names', *ids)}"
 
@@ -33,4 +33,4 @@ def _single_name(one: str) -> str:
 
 
 def _readable(text: str) -> str:
-    return _UNSAFE.sub("-", text.lower())[:_READABLE].strip("-") or "id"
+    return _UNSAFE.sub("-", text.lower())[:_READABLE_CHARS].strip("-") or "id"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memorybus.errors import ConfigError
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read(path: Path, who: str, option: str) -> str:
@@ -26,6 +26,6 @@ def read(path: Path, who: str, option: str) -> str:
             found = file.read()
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{who}: {option} cannot be read: {error}") from error
-    if mode & _OTHERS:
+    if mode & _GROUP_AND_OTHERS:
         raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
     return found

@@ -16,7 +16,7 @@ def old_text(event: MemoryWritten) -> str:
 
 
 def replaced_entries(
-    event: MemoryWritten, held: Iterable[T], text_of: Callable[[T], str]
+    event: MemoryWritten, entries: Iterable[T], text_of: Callable[[T], str]
 ) -> list[T]:
     """Return the entries that contain the old text, if all of them have the same text.
 
@@ -24,5 +24,5 @@ def replaced_entries(
     same text may be stored several times.
     """
     old = old_text(event)
-    found = [one for one in held if old and old in text_of(one)]
+    found = [one for one in entries if old and old in text_of(one)]
     return found if len({text_of(one) for one in found}) == 1 else []

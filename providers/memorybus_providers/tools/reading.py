@@ -7,7 +7,7 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.connections import Connections
 from memorybus_providers.finding.entities import Entities, Entity
 from memorybus_providers.finding.search import FactSearch
-from memorybus_providers.finding.standing import Standings
+from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.tools.arguments import (
     Contradict,
@@ -44,48 +44,48 @@ class ReadingTools:
         self._now, self._zone = now, zone
         self._search_by = search
         self._source = search.source
-        self._standings = Standings(self._source)
+        self._validity = FactValidity(self._source)
         self._connections = Connections(self._source, Entities(self._source))
 
     def answer(self, call: Reading, ctx: HookContext) -> tuple[ToolResult, Sequence[Fact]]:
         """Return the result of a call, and the facts that were looked for and found."""
-        whose = RecallScope.own(ctx.scope)
+        scope = RecallScope.own(ctx.scope)
         found: Sequence[Fact] = ()
         match call:
             case Search():
-                scored = self._search(call, whose)
+                scored = self._search(call, scope)
                 found = [one.fact for one in scored]
                 result: ToolResult = {"results": show_scored(scored)}
             case Probe():
-                entity, found = self._probe(call, whose)
-                told = show_scored(self._standings.mark(found, whose))
+                entity, found = self._probe(call, scope)
+                told = show_scored(self._validity.mark(found, scope))
                 result = {"entity": show_entity(entity), "results": told}
             case Related():
-                result = self._related(call, whose)
+                result = self._related(call, scope)
             case ReasonAbout():
-                result = self._reason(call, whose)
+                result = self._reason(call, scope)
             case Contradict():
-                found = self._standings.rivals(call.statement, whose)[: call.limit]
+                found = self._validity.rivals(call.statement, scope)[: call.limit]
                 result = {"results": show_facts(found)}
             case Listing():
-                kept = self._source.kept_facts(call.category, whose)
+                kept = self._source.kept_facts(call.category, scope)
                 found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
-                result = {"results": show_scored(self._standings.mark(found, whose))}
+                result = {"results": show_scored(self._validity.mark(found, scope))}
             case SessionSearch():
-                result = self._sessions(call, whose)
+                result = self._sessions(call, scope)
         return {"ok": True, **result}, found
 
-    def _probe(self, call: Probe, whose: RecallScope) -> tuple[Entity, list[Fact]]:
-        entity, about = self._connections.probe(call.entity, whose)
+    def _probe(self, call: Probe, scope: RecallScope) -> tuple[Entity, list[Fact]]:
+        entity, about = self._connections.probe(call.entity, scope)
         filed = [fact for fact in about if call.category in {"", fact.category}]
         return entity, filed[: call.limit]
 
-    def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
+    def _search(self, call: Search, scope: RecallScope) -> list[Scored]:
         found = [
             one
             for one in self._search_by.answer(
                 call.query,
-                whose,
+                scope,
                 call.about,
                 parse_time(call.as_of),
                 now=self._now,
@@ -95,16 +95,16 @@ class ReadingTools:
         ]
         return found[: call.limit]
 
-    def _related(self, call: Related, whose: RecallScope) -> ToolResult:
-        entity, companions = self._connections.related(call.entity, whose)
+    def _related(self, call: Related, scope: RecallScope) -> ToolResult:
+        entity, companions = self._connections.related(call.entity, scope)
         related = [
             {"name": one.name, "facts": len(one.facts), "newest": show_fact(one.facts[0])}
             for one in companions[: call.limit]
         ]
         return {"entity": show_entity(entity), "related": related}
 
-    def _reason(self, call: ReasonAbout, whose: RecallScope) -> ToolResult:
-        entities, joint, bridges = self._connections.reason(call.entities, whose)
+    def _reason(self, call: ReasonAbout, scope: RecallScope) -> ToolResult:
+        entities, joint, bridges = self._connections.reason(call.entities, scope)
         return {
             "entities": [show_entity(entity) for entity in entities],
             "results": show_facts(joint[: call.limit]),
@@ -113,18 +113,18 @@ class ReadingTools:
             ],
         }
 
-    def _sessions(self, call: SessionSearch, whose: RecallScope) -> ToolResult:
+    def _sessions(self, call: SessionSearch, scope: RecallScope) -> ToolResult:
         hits: dict[int, Fact] = {}
-        for one in self._search_by.answer(call.query, whose, now=self._now, zone=self._zone):
+        for one in self._search_by.answer(call.query, scope, now=self._now, zone=self._zone):
             if one.fact.place is not None:
                 hits.setdefault(one.fact.place[0], one.fact)
         best = list(hits.values())[: call.limit]
-        sessions = [self._session(fact, call.around, whose) for fact in best]
+        sessions = [self._session(fact, call.around, scope) for fact in best]
         return {"sessions": sessions}
 
-    def _session(self, hit: Fact, reach: int, whose: RecallScope) -> ToolResult:
+    def _session(self, hit: Fact, reach: int, scope: RecallScope) -> ToolResult:
         said = [
             {"speaker": one.speaker, "text": one.content, "at": iso(one.at), "hit": one == hit}
-            for one in self._source.utterances_around(hit, reach, whose)
+            for one in self._source.utterances_around(hit, reach, scope)
         ]
         return {"session": hit.session, "at": iso(hit.at), "id": hit.name, "said": said}

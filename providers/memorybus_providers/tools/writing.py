@@ -43,11 +43,11 @@ class WritingTools:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
         name = self._parts.notes.add(note, ctx) or ""
         made = self._parts.corrections.add(call.fact_id, call.old_text, name, ctx)
-        whose = RecallScope.own(ctx.scope)
+        scope = RecallScope.own(ctx.scope)
         near = (
-            self._source.facts_by_name([call.fact_id], whose).values()
+            self._source.facts_by_name([call.fact_id], scope).values()
             if call.fact_id
-            else self._source.facts_holding([words(call.old_text)], whose)
+            else self._source.facts_holding([words(call.old_text)], scope)
         )
         replaced = [show_fact(fact) for fact in near if made.corrects(fact)]
         return {"ok": True, "id": name, "replaces": replaced}

@@ -58,12 +58,12 @@ _A = r"(?:(?:an?|the)\s+)?"
 _HAS_JOB = (
     r"(?:started|took|found|accepted|landed|got|have|has)(?:\s+\w+){0,3}\s+(?:job|position|role)"
 )
-_NOW = r"\s+(?:(?:now|again)\s+)?"
+_NOW_OR_AGAIN = r"\s+(?:(?:now|again)\s+)?"
 _VERBS: Final = (
     ("home", rf"(?:[Ll]ives?|[Ll]iving|[Rr]esides?|[Rr]esiding|[Bb]ased){_TO}(?:in|at|near)\s+"),
     ("home", rf"(?:[Mm]oved|[Rr]elocated){_TO}{_FROM}(?:to|into)\s+"),
     ("home", rf"[Ss]ettled{_TO}in\s+"),
-    ("employer", rf"(?:[Ww]ork(?:s|ing)?|[Hh]ired|{_HAS_JOB}){_NOW}(?:at|for|by|with)\s+"),
+    ("employer", rf"(?:[Ww]ork(?:s|ing)?|[Hh]ired|{_HAS_JOB}){_NOW_OR_AGAIN}(?:at|for|by|with)\s+"),
     ("employer", r"[Jj]oined\s+(?=[A-Z])"),
     ("occupation", rf"(?:[Ww]orks?|[Ww]orking|[Ee]mployed)\s+(?:now\s+)?as\s+{_A}"),
     ("occupation", rf"promoted\s+to\s+{_A}"),
@@ -129,7 +129,7 @@ _VAGUE = """
     day week weekend morning evening night life thing idea point question problem guess mind fault
     turn pleasure time plan goal hope
 """
-_PASSING = frozenset(_VAGUE.split())
+_PASSING_WORDS = frozenset(_VAGUE.split())
 _OWNERS = frozenset({"my", "our", "the", "s"})
 """A spoken attribute contains one of these words; "s" is the ending of an owner's name."""
 
@@ -285,7 +285,7 @@ def _is_exact(what: Sequence[str], value: str) -> bool:
 
 
 def _is_vague(what: list[str]) -> bool:
-    known = STOP_WORDS | _PASSING | _OUTDATED
+    known = STOP_WORDS | _PASSING_WORDS | _OUTDATED
     return what[-1] in known or not known.isdisjoint(what[:1]) or " ".join(what) in {"user", "i"}
 
 

@@ -12,7 +12,7 @@ from memorybus_providers.truth.claims import ME, Claim, claims, frame, rewords
 LONGEST_BEFORE = 200
 """The most characters of `before` that are shown (G10)."""
 
-_LIFT = 1.001
+_LIFT_FACTOR = 1.001
 _AGENTS = frozenset({"assistant", "sub-agent"})
 
 
@@ -105,7 +105,7 @@ def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]
         old = scored.get(one.older.id)
         if old is not None:
             new = scored.get(one.newer.id) or Scored(one.newer, 0.0)
-            score = max(new.score, old.score * _LIFT)
+            score = max(new.score, old.score * _LIFT_FACTOR)
             parts = {**new.parts, "newer": score - new.score} if score > new.score else new.parts
             scored[one.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
     for one in sorted(successions, key=lambda one: _order_key(one.older)):

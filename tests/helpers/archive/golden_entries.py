@@ -15,10 +15,10 @@ from memorybus.wire.codec import Encoder
 from helpers.archive.golden_log import Entry, written
 from helpers.stories.samples import SAMPLES, envelope
 
-_BEGAN = 1_760_000_000_000
+_BEGAN_AT = 1_760_000_000_000
 _PLAIN = Encoder(1 << 30)
 _PACKING = Encoder(0)
-_LONG = "The ladder stands behind the shed, and the shed stands behind the house. " * 40
+_LONG_TEXT = "The ladder stands behind the shed, and the shed stands behind the house. " * 40
 _FOREIGN_LETTERS = "梯子 \N{LADDER} السلم\x00 «échelle» Ω"
 
 
@@ -38,7 +38,7 @@ class _Stream:
 
     def raw(self, *fields: bytes) -> None:
         """Append what anybody wrote; it gets no number."""
-        ms = _BEGAN + 1_000 * self._partition + 7 * len(self.entries)
+        ms = _BEGAN_AT + 1_000 * self._partition + 7 * len(self.entries)
         self.entries.append(Entry(self._partition, f"{ms}-0", fields))
 
 
@@ -53,7 +53,7 @@ def _first() -> _Stream:
     for number, sample in enumerate(SAMPLES, 1):
         pack = _PACKING if number % 2 else _PLAIN
         stream.event(pack.pack(_body(sample, number)))
-    stream.event(_PACKING.pack(_body(TurnCompleted(user="And now?", assistant=_LONG), 20)))
+    stream.event(_PACKING.pack(_body(TurnCompleted(user="And now?", assistant=_LONG_TEXT), 20)))
     stream.event(_body(TurnCompleted(user="Again.", assistant="Sent twice."), 21), b"r")
     stream.event(_renamed(_body(TurnCompleted(user="a", assistant="b"), 22)))
     stream.event(_of_version(_body(TurnCompleted(user="c", assistant="d"), 23), 2))
@@ -83,7 +83,7 @@ def _body(event: Event, number: int, session: str = "s-1", user: str = "ann") ->
         key=f"session:{session}",
         scope=Scope(agent="gardener", user=user, workspace="home", platform="cli"),
         session=SessionRef(id=session, root=session),
-        at=_BEGAN + number,
+        at=_BEGAN_AT + number,
     )
     return _PLAIN.envelope(made)
 

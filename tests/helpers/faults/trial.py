@@ -229,9 +229,9 @@ class Trial:
             faults: how many must have fired.
             timeout: seconds in which the backlog must be gone.
         """
-        return self.judged(self.drain(timeout), faults)
+        return self.outcome_of(self.drain(timeout), faults)
 
-    def judged(self, done: Done, faults: int) -> Outcome:
+    def outcome_of(self, done: Done, faults: int) -> Outcome:
         """Judge a run that was drained; its workers end."""
         self.crew.stop()
         demand(self.faults, faults)

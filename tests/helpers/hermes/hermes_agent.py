@@ -22,7 +22,7 @@ PYTHON = VENV / "bin" / "python"
 _PATH = Path(__file__).parents[1] / "hermes_path"
 _CLOSED = "http://127.0.0.1:9"
 """A proxy that nobody serves: whatever honours proxies goes nowhere."""
-_TURN = 120.0
+_TURN_SECONDS = 120.0
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -130,7 +130,9 @@ class Home:
         files = sorted((self.path / "logs").glob("*.log"))
         return "\n".join(file.read_text(errors="replace") for file in files)
 
-    def run(self, *words: str, timeout: float = _TURN) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, timeout: float = _TURN_SECONDS
+    ) -> "subprocess.CompletedProcess[str]":
         """Run the ``hermes`` command itself to its end."""
         return subprocess.run(
             [PYTHON, VENV / "bin" / "hermes", *words],

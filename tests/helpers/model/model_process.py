@@ -20,8 +20,8 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
 from memorybus_workers.apply.pool import CallHook, CallResult, Pool, Task
 from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.thread_activity import ThreadActivity
-from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
@@ -32,7 +32,7 @@ from redis.exceptions import RedisError
 
 from helpers.model.model_backend import IN_FLIGHT, KINDS, Backend
 
-MOST = 20.0
+JOB_SECONDS = 20.0
 """Seconds in which a job must be done: it only waits for Redis."""
 
 
@@ -99,7 +99,7 @@ class Process:
         self._instance = instance
         self._rng = random.Random(0)
         self._breaker = Breaker(self._rng)
-        self._troubles = Troubles(clock, self._rng, settings.attempts)
+        self._failing_events = FailingEvents(clock, self._rng, settings.attempts)
         self.leases = Leases(settings, clock, name)
         self._worker = WorkerContext(
             settings=settings,
@@ -158,7 +158,7 @@ class Process:
         """The run is over: unwind the thread and close the connections."""
         self._over = True
         self._go.release()
-        self._thread.join(MOST)
+        self._thread.join(JOB_SECONDS)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self._lanes is not None:
             self._lanes._shared.history.close()
@@ -198,7 +198,7 @@ class Process:
 
     def _wait(self) -> None:
         self._go.release()
-        assert self._back.acquire(timeout=MOST), f"{self.name} does not come back"
+        assert self._back.acquire(timeout=JOB_SECONDS), f"{self.name} does not come back"
         if self._error is not None:
             raise self._error
 
@@ -243,7 +243,7 @@ class Process:
         provider = KINDS[self._kind](config, self._backend)
         activity = ThreadActivity(self._clock)
         context = InstanceContext(self._worker, self._instance, Role(self._instance), self._pass)
-        instance = OpenInstance(context, provider, activity, self._troubles, self._breaker)
+        instance = OpenInstance(context, provider, activity, self._failing_events, self._breaker)
         lanes = LaneSet(instance, self._stop, lambda: None)
         if isinstance(lanes.applier, ParallelApplier):
             lanes.applier.pool = HandPool(self._clock, lanes.applier._run)

@@ -10,8 +10,8 @@ from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import MemoryProvider
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.thread_activity import ThreadActivity
-from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
@@ -45,5 +45,5 @@ def open_instance(
 ) -> OpenInstance:
     """Return an instance of which no call was made yet; the provider is open."""
     clock, rng = context.worker.clock, context.worker.rng
-    troubles = Troubles(clock, rng, attempts)
-    return OpenInstance(context, provider, ThreadActivity(clock), troubles, Breaker(rng))
+    failing_events = FailingEvents(clock, rng, attempts)
+    return OpenInstance(context, provider, ThreadActivity(clock), failing_events, Breaker(rng))

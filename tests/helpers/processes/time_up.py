@@ -2,7 +2,7 @@
 
 from memorybus.testing import FakeClock
 
-_LATER = 3_600.0
+_LATER_SECONDS = 3_600.0
 
 
 class TimeUp(FakeClock):
@@ -22,4 +22,4 @@ class TimeUp(FakeClock):
     def monotonic(self) -> float:
         """Return the time, or that it is up."""
         self.looks -= 1
-        return super().monotonic() + (0.0 if self.looks >= 0 else _LATER)
+        return super().monotonic() + (0.0 if self.looks >= 0 else _LATER_SECONDS)

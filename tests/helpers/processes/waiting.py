@@ -7,8 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL = 0.01
-_LONGEST = 0.05
-_STALL = 0.1
+_MAX_POLL_SECONDS = 0.05
+_STALL_SECONDS = 0.1
 """A sleep that takes so many seconds longer than it was to is a machine that stood still."""
 
 
@@ -31,7 +31,7 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> 
             raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
         # What is waited for needs the cores more than a question that takes long or comes often.
         now = time.monotonic()
-        deadline += _stood(min(_LONGEST, max(POLL, 2 * (now - asked), (now - began) / 10)))
+        deadline += _stood(min(_MAX_POLL_SECONDS, max(POLL, 2 * (now - asked), (now - began) / 10)))
 
 
 def _stood(pause: float) -> float:
@@ -39,7 +39,7 @@ def _stood(pause: float) -> float:
     begin = time.monotonic()
     time.sleep(pause)
     over = time.monotonic() - begin - pause
-    return over if over > _STALL else 0.0
+    return over if over > _STALL_SECONDS else 0.0
 
 
 def still(value: Callable[[], object], seconds: float) -> Callable[[], bool]:
@@ -53,7 +53,7 @@ def still(value: Callable[[], object], seconds: float) -> Callable[[], bool]:
     def unchanged() -> bool:
         nonlocal last, looked, quiet
         now, at = value(), time.monotonic()
-        quiet = quiet + min(at - looked, _LONGEST + _STALL) if now == last else 0.0
+        quiet = quiet + min(at - looked, _MAX_POLL_SECONDS + _STALL_SECONDS) if now == last else 0.0
         last, looked = now, at
         return quiet >= seconds
 

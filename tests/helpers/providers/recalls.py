@@ -31,7 +31,7 @@ NOTES = "notes.jsonl"
 SECRET = "hunter2-hunter2"
 """What must not be seen."""
 
-PATIENCE = 20.0
+REPLY_SECONDS = 20.0
 """Seconds for which Redis may be slow: a flusher asks again, a test asks once."""
 
 
@@ -92,7 +92,7 @@ class Recalls:
         self.settings = settings
         self.client = client
         self.keys = Keys(settings.namespace)
-        self.asker = RecallRequester(client, settings, patience=PATIENCE)
+        self.asker = RecallRequester(client, settings, patience=REPLY_SECONDS)
         self.processes: RecallProcesses | None = None
         self.watched = True
 
@@ -113,7 +113,7 @@ class Recalls:
             self.processes.stop()
             self.processes = None
 
-    def until(self, condition: Callable[[], T], what: str, timeout: float = PATIENCE) -> T:
+    def until(self, condition: Callable[[], T], what: str, timeout: float = REPLY_SECONDS) -> T:
         """Wait for a condition while the processes are watched, as a worker does."""
 
         def looked() -> T:
@@ -136,7 +136,7 @@ class Recalls:
         return "\n".join(results.get(provider or self.provider, WarmResult()).lines)
 
     def answered(
-        self, slot: str, query: str, timeout: float = PATIENCE, provider: str = ""
+        self, slot: str, query: str, timeout: float = REPLY_SECONDS, provider: str = ""
     ) -> None:
         """Wait until a query's answer is warm."""
         what = f"an answer to {query}"

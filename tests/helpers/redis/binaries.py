@@ -19,7 +19,7 @@ from memorybus.errors import NoServerBinary
 
 FETCHED = Path(__file__).parents[3] / ".servers"
 _TIMEOUT = 180
-_WHY = 300
+_MAX_REASON_CHARS = 300
 """Characters of a reason that are kept."""
 
 
@@ -131,7 +131,7 @@ def fetch(name: str) -> str:
         said = ".".join(map(str, _version(target)))
     except (OSError, ValueError, subprocess.SubprocessError, zipfile.BadZipFile) as error:
         shutil.rmtree(directory, ignore_errors=True)
-        why.write_text(" ".join(str(error).split())[-_WHY:])
+        why.write_text(" ".join(str(error).split())[-_MAX_REASON_CHARS:])
         return f"cannot be had here: {why.read_text()}"
     why.unlink(missing_ok=True)
     return said

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import zstandard
 from memorybus.events import MemoryWritten, TurnCompleted
-from memorybus.wire.codec import PACKED, Encoder
+from memorybus.wire.codec import PACKED_MARK, Encoder
 
 from helpers.stories.samples import SAMPLES, envelope
 
 _PLAIN, _PACKING = Encoder(1 << 30), Encoder(0)
-_MOST = 12
+_MAX_CHANGED_BYTES = 12
 """Bytes that one change concerns."""
 
 _SIZES = (0, 1, 255, 1 << 16, (64 << 20) - 1, 64 << 20, (64 << 20) + 1, 1 << 32, 1 << 40, 1 << 63)
@@ -27,7 +27,7 @@ def entries() -> list[bytes]:
     )
     bodies = [_PLAIN.envelope(envelope(event)) for event in (*SAMPLES, *more)]
     packed = [_PACKING.pack(body) for body in bodies]
-    return [*bodies, *(body for body in packed if body[:1] == PACKED)]
+    return [*bodies, *(body for body in packed if body[:1] == PACKED_MARK)]
 
 
 def turned(body: bytes) -> Iterator[bytes]:
@@ -63,12 +63,12 @@ def _turn(rng: random.Random, body: bytearray) -> None:
 
 def _overwrite(rng: random.Random, body: bytearray) -> None:
     at = rng.randrange(len(body) + 1)
-    body[at : at + _MOST] = rng.randbytes(len(body[at : at + _MOST]))
+    body[at : at + _MAX_CHANGED_BYTES] = rng.randbytes(len(body[at : at + _MAX_CHANGED_BYTES]))
 
 
 def _insert(rng: random.Random, body: bytearray) -> None:
     at = rng.randrange(len(body) + 1)
-    body[at:at] = rng.randbytes(rng.randint(1, _MOST))
+    body[at:at] = rng.randbytes(rng.randint(1, _MAX_CHANGED_BYTES))
 
 
 def _cut(rng: random.Random, body: bytearray) -> None:
@@ -77,7 +77,7 @@ def _cut(rng: random.Random, body: bytearray) -> None:
 
 def _drop(rng: random.Random, body: bytearray) -> None:
     at = rng.randrange(len(body) + 1)
-    del body[at : at + rng.randint(1, _MOST)]
+    del body[at : at + rng.randint(1, _MAX_CHANGED_BYTES)]
 
 
 def _twice(rng: random.Random, body: bytearray) -> None:

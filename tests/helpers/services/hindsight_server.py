@@ -17,7 +17,7 @@ from helpers.services.postgres_server import PostgresServer
 
 NAME = "hindsight-1.1.0"
 _SIZE = "384"
-_UP = 120.0
+_START_SECONDS = 120.0
 """Seconds for a start, which migrates an empty database."""
 
 
@@ -50,7 +50,9 @@ def hindsight(
         process = subprocess.Popen(program, env=told, stdout=log, stderr=log)
         try:
             url = f"http://127.0.0.1:{port}"
-            wait_until(lambda: _healthy(process, url, home), f"Hindsight answers on {url}", _UP)
+            wait_until(
+                lambda: _healthy(process, url, home), f"Hindsight answers on {url}", _START_SECONDS
+            )
             yield HindsightServer(url, postgres_server.url(database))
         finally:
             process.kill()

@@ -24,7 +24,7 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, environ, recorded, wait_applied, worker
 
-LONG = "2026-11-24-a-session-of-somebody-with-a-long-name"
+LONG_NAME = "2026-11-24-a-session-of-somebody-with-a-long-name"
 COPY = "a-copy-with-a-rather-long-name"
 QUESTION = "Where is the brass key?"
 REASON = "the backend refuses this, with a sentence about it that no terminal has on one line"
@@ -156,12 +156,12 @@ def everything(
     running = worker(spawn, settings, jobs=1)
     try:
         with MemoryBus.connect(settings) as bus:
-            for session in ("chat-17", LONG):
+            for session in ("chat-17", LONG_NAME):
                 said = bus.session(session, warm=False)
                 said.memory_written("add", "The brass key is under the pot.", store="user")
                 said.turn_completed(QUESTION, "Under the pot, as always.")
-            bus.session(LONG, warm=False).turn_completed(f"!permanent {REASON}", "ok")
-            bus.session(LONG, warm=False).turn_completed("behind it", "ok")
+            bus.session(LONG_NAME, warm=False).turn_completed(f"!permanent {REASON}", "ok")
+            bus.session(LONG_NAME, warm=False).turn_completed("behind it", "ok")
             assert bus.flush("logged", 25)
         for name in settings.providers:
             wait_applied(redis_client, settings, name)

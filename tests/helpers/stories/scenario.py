@@ -151,7 +151,7 @@ def partition(settings: Settings, session: str) -> int:
     return partition_of(key_of(settings, session), settings.partitions)
 
 
-def apart(settings: Settings, count: int, prefix: str = "s") -> list[str]:
+def spread_sessions(settings: Settings, count: int, prefix: str = "s") -> list[str]:
     """Return session ids that lie in different partitions."""
     found: dict[int, str] = {}
     number = 0
@@ -162,7 +162,7 @@ def apart(settings: Settings, count: int, prefix: str = "s") -> list[str]:
     return list(found.values())[:count]
 
 
-def together(settings: Settings, count: int, prefix: str = "t") -> list[str]:
+def neighbour_sessions(settings: Settings, count: int, prefix: str = "t") -> list[str]:
     """Return session ids that share a partition."""
     first = f"{prefix}0"
     names = (f"{prefix}{number}" for number in range(100_000))

@@ -9,7 +9,7 @@ from memorybus.config.settings import Settings
 from memorybus.surfaces.top.app import TopApp
 from textual.pilot import Pilot
 
-_LOOK = 0.02
+_POLL_SECONDS = 0.02
 
 
 class Screen:
@@ -44,7 +44,7 @@ class Screen:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}\n{self.text}"
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def shows(self, words: str, seconds: float = 30) -> None:
         """Wait until a text stands on the screen."""

@@ -15,7 +15,7 @@ from helpers.redis.clusters import free_ports
 from helpers.services.environments import environment
 
 NAME = "phoenix-20.26.1"
-_UP = 120.0
+_START_SECONDS = 120.0
 """Seconds for a start, which migrates an empty database."""
 
 
@@ -65,7 +65,7 @@ def phoenix_server(home: Path) -> Iterator[PhoenixServer]:
     with (home / "log").open("ab") as log:
         process = subprocess.Popen([program, "serve"], env=told, stdout=log, stderr=log)
         try:
-            wait_until(lambda: _up(server, process, home), "Phoenix answers", _UP)
+            wait_until(lambda: _up(server, process, home), "Phoenix answers", _START_SECONDS)
             yield server
         finally:
             process.kill()

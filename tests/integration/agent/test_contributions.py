@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
-LONG = 20.0
+WAIT_SECONDS = 20.0
 DEADLINE = 5.0
 """Seconds in which a provider that does not hang has answered, also on a busy machine."""
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})
@@ -49,9 +49,9 @@ def test_providers_contribute_what_they_return(kind: str, make: Make) -> None:
     settings = make(**several(a=kind, b="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         begun = SYSTEM.monotonic()
-        text = bus.session("s", warm=False).contributions(MESSAGES, timeout=LONG)
+        text = bus.session("s", warm=False).contributions(MESSAGES, timeout=WAIT_SECONDS)
     assert text == "From a:\nkept 2 {lt}messages{gt}\n\nFrom b:\nkept 2 {lt}messages{gt}"
-    assert SYSTEM.monotonic() - begun < LONG / 2, "it did not wait for its deadline"
+    assert SYSTEM.monotonic() - begun < WAIT_SECONDS / 2, "it did not wait for its deadline"
     assert texts(home(settings, "a")) == ["walnut ok"]
 
 
@@ -75,7 +75,7 @@ def test_messages_split_over_events_all_contribute(make: Make) -> None:
     settings = make(**several(a="NotingOnce"), event_max_bytes=2_000)
     many = [{"role": "user", "content": f"{n} " + "x" * 700} for n in range(3)]
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
-        text = bus.session("s", warm=False).contributions(many, timeout=LONG)
+        text = bus.session("s", warm=False).contributions(many, timeout=WAIT_SECONDS)
     assert text == "From a:\n" + "\n".join(["kept 1 {lt}messages{gt}"] * 3)
 
 
@@ -83,11 +83,11 @@ def test_nobody_is_waited_for_who_is_not_there(make: Make, redis_client: redis.R
     """Without a live worker the text is empty at once; the event waits in the log (G1)."""
     settings = make(**several(a="Noting"))
     with MemoryBus.connect(settings) as bus:
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         begun = SYSTEM.monotonic()
-        assert bus.session("s", warm=False).contributions(MESSAGES, timeout=LONG) == ""
-        assert SYSTEM.monotonic() - begun < LONG / 2
-        assert bus.flush("logged", LONG)
+        assert bus.session("s", warm=False).contributions(MESSAGES, timeout=WAIT_SECONDS) == ""
+        assert SYSTEM.monotonic() - begun < WAIT_SECONDS / 2
+        assert bus.flush("logged", WAIT_SECONDS)
     with thread_worker(settings):
         wait_applied(redis_client, settings, "a")
     assert texts(home(settings, "a")) == ["walnut ok"]
@@ -98,7 +98,7 @@ def test_compressing_asks_for_no_reply(make: Make, redis_client: redis.Redis) ->
     settings = make(**several(a="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).compressing(MESSAGES)
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         wait_applied(redis_client, settings, "a")
         assert Roster(redis_client, Keys(settings.namespace)).contributing_providers() == ["a"]
     assert texts(home(settings, "a")) == ["walnut ok"]
@@ -111,8 +111,8 @@ def test_a_refused_compression_ends_the_wait(make: Make) -> None:
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         begun = SYSTEM.monotonic()
         refused = [{"role": "user", "content": "!permanent"}]
-        assert bus.session("s", warm=False).contributions(refused, timeout=LONG) == ""
-        assert SYSTEM.monotonic() - begun < LONG / 2
+        assert bus.session("s", warm=False).contributions(refused, timeout=WAIT_SECONDS) == ""
+        assert SYSTEM.monotonic() - begun < WAIT_SECONDS / 2
 
 
 @pytest.mark.parametrize("state", ["down", "frozen"])
@@ -124,14 +124,14 @@ def test_without_redis_the_event_is_durable_and_the_wait_is_bounded(
     settings = make_settings(url=server.url, **several(a="Noting"))
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         (server.kill if state == "down" else server.freeze)()
         text, took = witness.timed(lambda: session.contributions(MESSAGES, timeout=1.0))
         assert text == ""
         assert took < 1.0 + MARGIN
         assert bus.unsent == 1
         (server.start if state == "down" else server.thaw)()
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         with thread_worker(settings):
             wait_applied(server.client(), settings, "a")
     assert texts(home(settings, "a")) == ["walnut ok"]

@@ -20,15 +20,15 @@ AT_ONCE = 4
 """Agents that end beside each other, so that each ends on a busy machine. Python gives each of them
 2 s, of which a Redis that answers needs milliseconds."""
 
-LONG = 25.0
-PATIENCE = 1.0
+WAIT_SECONDS = 25.0
+CLOSE_SECONDS = 1.0
 
 
 def begun(settings: Settings) -> tuple[MemoryBus, Session]:
     """Return a bus, and a session whose beginning is in the log."""
     bus = MemoryBus.connect(settings)
     session = bus.session("s", warm=False)
-    assert bus.flush("logged", LONG)
+    assert bus.flush("logged", WAIT_SECONDS)
     return bus, session
 
 
@@ -68,7 +68,7 @@ def test_an_idle_connection_that_was_closed_is_made_again(
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.client().client_kill_filter(_type="normal", skipme=True)
     session.ended()
-    bus.close(LONG)
+    bus.close(WAIT_SECONDS)
     assert log_length(private_redis.client(), bus.settings) == 2
 
 
@@ -82,7 +82,7 @@ def test_a_redis_that_is_back_gets_the_last_events(
     flusher = bus._publisher.flusher
     wait_until(lambda: flusher._attempts.in_a_row >= 8, "the next try is seconds away", 60)
     private_redis.start()
-    bus.close(LONG)
+    bus.close(WAIT_SECONDS)
     assert log_length(private_redis.client(), bus.settings) == 2
 
 
@@ -93,19 +93,19 @@ def test_a_redis_that_hangs_is_waited_for_once(
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.freeze()
     session.turn_completed("a", "b")
-    (sent, waited), took = witness.timed(lambda: clocked(lambda: bus.hurry(PATIENCE)))
+    (sent, waited), took = witness.timed(lambda: clocked(lambda: bus.hurry(CLOSE_SECONDS)))
     assert not sent
-    assert waited > PATIENCE - 0.1
-    assert took < PATIENCE + MARGIN
-    _, took = witness.timed(lambda: [bus.hurry(PATIENCE) for _ in range(10)])
+    assert waited > CLOSE_SECONDS - 0.1
+    assert took < CLOSE_SECONDS + MARGIN
+    _, took = witness.timed(lambda: [bus.hurry(CLOSE_SECONDS) for _ in range(10)])
     assert took < MARGIN
-    (_, waited), took = witness.timed(lambda: clocked(lambda: bus.hurry(2 * PATIENCE)))
-    assert waited > PATIENCE - 0.1
-    assert took < PATIENCE + MARGIN, "what another has waited counts"
+    (_, waited), took = witness.timed(lambda: clocked(lambda: bus.hurry(2 * CLOSE_SECONDS)))
+    assert waited > CLOSE_SECONDS - 0.1
+    assert took < CLOSE_SECONDS + MARGIN, "what another has waited counts"
     private_redis.thaw()
     wait_until(lambda: bus.unsent == 0, "Redis takes it")
     session.ended()
-    assert bus.hurry(LONG)
+    assert bus.hurry(WAIT_SECONDS)
     bus.close()
 
 
@@ -116,10 +116,10 @@ def test_a_dead_redis_is_not_waited_for(
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()
     session.ended()
-    sent, took = witness.timed(lambda: bus.hurry(LONG))
+    sent, took = witness.timed(lambda: bus.hurry(WAIT_SECONDS))
     assert not sent
-    assert took < PATIENCE + MARGIN
-    _, took = witness.timed(lambda: bus.close(LONG))
-    assert took < PATIENCE + MARGIN
+    assert took < CLOSE_SECONDS + MARGIN
+    _, took = witness.timed(lambda: bus.close(WAIT_SECONDS))
+    assert took < CLOSE_SECONDS + MARGIN
     private_redis.start()
     assert left_unsent(bus.settings) >= 1  # and what Redis lost with its last second

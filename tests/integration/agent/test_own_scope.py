@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.xdist_group("own_scope"), pytest.mark.timeout(180)]
 
 PROVIDERS = ("holographic", "builtin", "diary")
 OWNERS = [Scope(*one) for one in product(("ada", "bob"), ("ann", "ben"), ("", "boat", "house"))]
-LONG = 60.0
+WAIT_SECONDS = 60.0
 """Seconds that no test waits unless something is broken."""
 
 Mark = tuple[str, str, str]
@@ -58,7 +58,7 @@ class World:
             said = f"The walnut of {'/'.join(mark(scope))} is ripe."
             session.turn_completed(said, "Good.", ordinal=0)
             session.memory_written("add", said, store="user", tool_call_id="c")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
 
     def session(self, scope: Scope) -> Session:
         """Return an owner's session."""
@@ -78,8 +78,8 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         data_dir=directory,
         providers=PROVIDERS,
         provider={"diary": diary},
-        recall_wait=LONG,
-        recall_timeout=LONG,
+        recall_wait=WAIT_SECONDS,
+        recall_timeout=WAIT_SECONDS,
         recall_budget=4_000,
         prefetch_deadline=20.0,
     )
@@ -101,7 +101,7 @@ def warm(session: Session) -> dict[str, set[Mark]]:
         found = {name: marks(result.lines) for name, result in results.items()}
         return found if set(found) == set(PROVIDERS) and all(found.values()) else {}
 
-    return wait_until(answered, "all have answered", LONG)
+    return wait_until(answered, "all have answered", WAIT_SECONDS)
 
 
 def test_a_session_is_given_its_own(world: World) -> None:
@@ -116,9 +116,13 @@ def test_a_session_is_given_its_own(world: World) -> None:
 
 def test_a_tool_finds_its_own(world: World) -> None:
     """What the model looks up is as narrow as what it is given."""
-    wait_until(lambda: world.bus.tools().named("memory_search"), "the tools are noted", LONG)
+    wait_until(
+        lambda: world.bus.tools().named("memory_search"), "the tools are noted", WAIT_SECONDS
+    )
     for scope in OWNERS:
-        found = world.session(scope).call_tool("memory_search", {"query": "walnut"}, timeout=LONG)
+        found = world.session(scope).call_tool(
+            "memory_search", {"query": "walnut"}, timeout=WAIT_SECONDS
+        )
         assert found["ok"], found
         assert marks([one["text"] + " " for one in found["results"]]) == {mark(scope)}
 
@@ -128,7 +132,7 @@ def test_a_recall_by_api_is_as_narrow(world: World) -> None:
     for scope in OWNERS:
         agent, user, workspace = mark(scope)
         found = world.bus.recall(
-            "walnut", agent=agent, user=user, workspace=workspace, timeout=LONG
+            "walnut", agent=agent, user=user, workspace=workspace, timeout=WAIT_SECONDS
         )
         assert found.missing == {}
         told = {name: [] for name in PROVIDERS}
@@ -137,7 +141,7 @@ def test_a_recall_by_api_is_as_narrow(world: World) -> None:
         assert {name: marks(texts) for name, texts in told.items()} == {
             name: own(name, mark(scope)) for name in PROVIDERS
         }
-    assert world.bus.recall("walnut", timeout=LONG).results == ()
+    assert world.bus.recall("walnut", timeout=WAIT_SECONDS).results == ()
 
 
 Run = Callable[..., Any]
@@ -153,7 +157,15 @@ def _recall(
 
     def run(*words: str) -> Any:
         capsys.readouterr()
-        wide = ("--timeout", str(LONG), "--budget", "20000", "--provider", "holographic", "--json")
+        wide = (
+            "--timeout",
+            str(WAIT_SECONDS),
+            "--budget",
+            "20000",
+            "--provider",
+            "holographic",
+            "--json",
+        )
         code = main(["recall", "walnut", *words, *wide])
         shown = capsys.readouterr()
         if code != OK:

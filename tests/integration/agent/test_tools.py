@@ -15,7 +15,14 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.providers.tooling import schema
 from helpers.stories.replaying import replay
-from helpers.stories.scenario import NAME, home, thread_worker, together, wait_applied, worker
+from helpers.stories.scenario import (
+    NAME,
+    home,
+    neighbour_sessions,
+    thread_worker,
+    wait_applied,
+    worker,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
@@ -27,7 +34,7 @@ from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
 from memorybus.registry import tools, tools_note
 
-LONG = 30.0
+WAIT_SECONDS = 30.0
 """Seconds that no test waits unless something is broken."""
 
 
@@ -41,7 +48,8 @@ def tooled(kind: str, **options: Any) -> dict[str, Any]:
         "providers": (NAME,),
         "provider": {NAME: {"kind": f"helpers.providers.tooling:{kind}", **options}},
         "recall_timeout": STOPPED,
-        "recall_wait": 4 * LONG,  # a reader gets what was said before, however slow the machine
+        # A reader gets what was said before, however slow the machine.
+        "recall_wait": 4 * WAIT_SECONDS,
     }
 
 
@@ -71,7 +79,9 @@ def _bus(settings: Settings) -> Iterator[MemoryBus]:
 
 def known(bus: MemoryBus) -> Session:
     """Return a session once the tools are known on this host."""
-    wait_until(lambda: bus.tools().named("note_add"), "the tools are noted on this host", LONG)
+    wait_until(
+        lambda: bus.tools().named("note_add"), "the tools are noted on this host", WAIT_SECONDS
+    )
     return bus.session("s", warm=False)
 
 
@@ -112,7 +122,7 @@ def test_schemas_that_are_too_large_are_not_registered(
     settings = make("Wordy")
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("u", "a")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         wait_applied(redis_client, settings)
         wait_until(settings.tools_path.exists, "the tools are noted")
         assert bus.tools().schemas() == []
@@ -130,7 +140,7 @@ def test_a_writing_tool_is_applied_and_answered(
     settings = make(kind)
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         session = known(bus)
-        result = session.call_tool("note_add", {"text": "walnut"}, timeout=LONG)
+        result = session.call_tool("note_add", {"text": "walnut"}, timeout=WAIT_SECONDS)
         assert result == {"ok": True, "noted": "walnut"}
     assert texts(home(settings)) == ["walnut"]
     assert all(redis_client.ttl(key) > 0 for key in reply_keys(redis_client, settings))
@@ -142,12 +152,12 @@ def test_replies_of_one_batch_are_all_given(make: Make) -> None:
     answers: list[dict[str, Any]] = []
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         known(bus)
-        names = together(settings, 8)
+        names = neighbour_sessions(settings, 8)
         bus.session(names[0], warm=False).turn_completed("!takes=0.7", "the calls gather meanwhile")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         askers = [_thread(lambda n=name: answers.append(_add(bus, n, n))) for name in names]
         for asker in askers:
-            asker.join(LONG)
+            asker.join(WAIT_SECONDS)
     assert sorted(answer["noted"] for answer in answers) == sorted(names)
 
 
@@ -158,16 +168,16 @@ def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make: Make) 
     answers: dict[str, dict[str, Any]] = {}
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         known(bus)
-        names = together(settings, 3)
+        names = neighbour_sessions(settings, 3)
         bus.session(names[0], warm=False).turn_completed("!takes=0.7", "the calls gather meanwhile")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
         texts_by = dict(zip(names, ("good", "bad", "fine"), strict=True))
         askers = [
             _thread(lambda n=n, t=t: answers.update({t: _add(bus, n, t)}))
             for n, t in texts_by.items()
         ]
         for asker in askers:
-            asker.join(LONG)
+            asker.join(WAIT_SECONDS)
     assert answers["good"] == {"ok": True, "noted": "good"}
     assert answers["fine"] == {"ok": True, "noted": "fine"}
     assert "the store refuses 'bad'" in answers["bad"]["error"]
@@ -182,10 +192,10 @@ def test_a_worker_killed_before_its_reply_has_applied_once(spawn: Spawn, make: M
         known(bus)
         answers: list[dict[str, Any]] = []
         asker = _thread(lambda: answers.append(_add(bus, "s", "walnut")))
-        wait_until(lambda: not child.alive, "the worker has died", LONG)
+        wait_until(lambda: not child.alive, "the worker has died", WAIT_SECONDS)
         assert texts(home(settings)) == ["walnut"]
         with thread_worker(settings):
-            asker.join(LONG)
+            asker.join(WAIT_SECONDS)
     assert answers == [{"ok": True, "noted": "walnut"}]
     assert texts(home(settings)) == ["walnut"]
     assert calls(home(settings)) == ["walnut", "walnut"], "the second owner called again"
@@ -196,12 +206,14 @@ def test_arguments_are_cleaned_as_every_event_is(settings: Settings, bus: Memory
     fenced = "a<memory-context>\nrecalled\n</memory-context>b\x00"
     with thread_worker(settings):
         session = known(bus)
-        noted = session.call_tool("note_add", {"text": fenced, "_x": [(fenced,)]}, timeout=LONG)
-        refused = session.call_tool("note_add", {"text": object()}, timeout=LONG)
+        noted = session.call_tool(
+            "note_add", {"text": fenced, "_x": [(fenced,)]}, timeout=WAIT_SECONDS
+        )
+        refused = session.call_tool("note_add", {"text": object()}, timeout=WAIT_SECONDS)
         deep: Any = []
         for _ in range(5_000):
             deep = [deep]
-        too_deep = session.call_tool("note_add", {"text": deep}, timeout=LONG)
+        too_deep = session.call_tool("note_add", {"text": deep}, timeout=WAIT_SECONDS)
     assert noted == {"ok": True, "noted": "ab\ufffd"}
     assert "no JSON object" in refused["error"]
     assert "no JSON object" in too_deep["error"]
@@ -212,8 +224,8 @@ def test_a_refused_call_is_answered_with_its_error(settings: Settings, bus: Memo
     """G6: who waits is told at once that it is parked, and so is who waits behind it."""
     with thread_worker(settings):
         session = known(bus)
-        refused = session.call_tool("note_add", {"text": "!permanent"}, timeout=LONG)
-        behind = session.call_tool("note_add", {"text": "later"}, timeout=LONG)
+        refused = session.call_tool("note_add", {"text": "!permanent"}, timeout=WAIT_SECONDS)
+        behind = session.call_tool("note_add", {"text": "later"}, timeout=WAIT_SECONDS)
     assert refused["ok"] is behind["ok"] is False
     assert "told to raise Permanent" in refused["error"]
     assert "waits behind" in behind["error"]
@@ -231,7 +243,7 @@ def test_without_an_answer_the_call_is_recorded(
         slow = session.call_tool("note_add", {"text": f"!hang={wait}"}, timeout=0.2)
         wait.unlink()
         wait_applied(redis_client, settings)
-    unserved = session.call_tool("note_add", {"text": "after"}, timeout=LONG)
+    unserved = session.call_tool("note_add", {"text": "after"}, timeout=WAIT_SECONDS)
     assert slow.get("recorded"), slow
     assert "no answer within 0.2 s; the call is recorded" in slow["error"]
     assert "no live worker serves rec; start one" in unserved["error"]
@@ -247,8 +259,8 @@ def test_a_replay_repeats_writing_tools_and_answers_nobody(
     with thread_worker(settings):
         session = known(bus)
         for text in ("one", "two"):
-            assert session.call_tool("note_add", {"text": text}, timeout=LONG)["ok"]
-        assert session.contributions([{"role": "user", "content": "three"}], timeout=LONG)
+            assert session.call_tool("note_add", {"text": text}, timeout=WAIT_SECONDS)["ok"]
+        assert session.contributions([{"role": "user", "content": "three"}], timeout=WAIT_SECONDS)
         wait_applied(redis_client, settings)
     redis_client.delete(*reply_keys(redis_client, settings))
 
@@ -264,7 +276,7 @@ def test_who_asked_long_ago_is_not_answered(
     """An event that has waited in the log for longer than replies live writes none."""
     session = _noted(bus, settings)
     session.call_tool("note_add", {"text": "old"}, timeout=0.05)
-    assert bus.flush("logged", LONG)
+    assert bus.flush("logged", WAIT_SECONDS)
     _age_log(redis_client, settings, seconds=70)
     with thread_worker(settings):
         wait_applied(redis_client, settings)
@@ -283,7 +295,7 @@ def test_a_reading_tool_sees_what_its_session_said(
     session = known(bus)
     for number in range(5):
         session.turn_completed(f"walnut {number}", "ok")
-        result = session.call_tool("note_find", {"text": "walnut"}, timeout=LONG)
+        result = session.call_tool("note_find", {"text": "walnut"}, timeout=WAIT_SECONDS)
         assert result["ok"], result
         assert len(result["found"]) == number + 1
     assert result["in"] not in (child.pid, os.getpid())
@@ -296,13 +308,13 @@ def test_a_reading_tool_that_fails_or_says_too_much_is_told(
     """Its error reaches the model, its result is whole or refused, and the next call works."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
-    failed = session.call_tool("note_find", {"text": "!value"}, timeout=LONG)
-    much = session.call_tool("note_find", {"text": "!much"}, timeout=LONG)
-    missing = session.call_tool("note_find", {}, timeout=LONG)
+    failed = session.call_tool("note_find", {"text": "!value"}, timeout=WAIT_SECONDS)
+    much = session.call_tool("note_find", {"text": "!much"}, timeout=WAIT_SECONDS)
+    missing = session.call_tool("note_find", {}, timeout=WAIT_SECONDS)
     assert "told to raise ValueError" in failed["error"]
     assert "larger than `reply_max_bytes`" in much["error"]
     assert "KeyError" in missing["error"]
-    assert session.call_tool("note_find", {"text": "x"}, timeout=LONG)["ok"]
+    assert session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)["ok"]
 
 
 def test_a_reading_tool_has_a_deadline(
@@ -311,13 +323,15 @@ def test_a_reading_tool_has_a_deadline(
     """G9: a tool that hangs costs its caller the deadline; then it is stopped and told."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
-    session.call_tool("note_find", {"text": "x"}, timeout=LONG)
+    session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)
     hung, took = witness.timed(
         lambda: session.call_tool("note_find", {"text": "!hang"}, timeout=0.5)
     )
     assert took < 0.5 + MARGIN
     assert hung == {"ok": False, "error": f"{NAME} gave no answer within 0.5 s"}
-    assert session.call_tool("note_find", {"text": "x"}, timeout=LONG)["ok"], "it was stopped"
+    assert session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)["ok"], (
+        "it was stopped"
+    )
 
 
 def test_a_killed_reading_process_is_a_clear_error(
@@ -326,7 +340,7 @@ def test_a_killed_reading_process_is_a_clear_error(
     """G9: kill -9 in the middle of a reading tool leaves the caller with an error in time."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
-    pid = session.call_tool("note_find", {"text": "x"}, timeout=LONG)["in"]
+    pid = session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)["in"]
     answers: list[dict[str, Any]] = []
     begun = settings.data_dir / "begun"
     asker = _thread(
@@ -334,12 +348,12 @@ def test_a_killed_reading_process_is_a_clear_error(
             session.call_tool("note_find", {"text": f"!meet={begun}"}, timeout=5.0)
         )
     )
-    wait_until(begun.exists, "the tool runs", LONG)
+    wait_until(begun.exists, "the tool runs", WAIT_SECONDS)
     reader = psutil.Process(pid)
     reader.kill()
-    reader.wait(LONG)
+    reader.wait(WAIT_SECONDS)
     begun.unlink()  # the call is carried out again: it finds nobody to meet, and hangs too
-    asker.join(LONG)
+    asker.join(WAIT_SECONDS)
     assert answers == [{"ok": False, "error": f"{NAME} gave no answer within 5 s"}]
 
 
@@ -350,8 +364,8 @@ def test_nobody_who_serves_a_reading_tool_is_told_at_once(
     with thread_worker(settings):
         session = known(bus)
         begun = SYSTEM.monotonic()
-        result = session.call_tool("note_find", {"text": "x"}, timeout=LONG)
-    assert SYSTEM.monotonic() - begun < LONG / 2
+        result = session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)
+    assert SYSTEM.monotonic() - begun < WAIT_SECONDS / 2
     assert "memorybus up" in result["error"]
 
 
@@ -370,12 +384,12 @@ def test_a_job_can_run_no_writing_tool(
         },
         "forged",
     )
-    forged = session.call_tool("note_add", {"text": "x"}, timeout=LONG)
+    forged = session.call_tool("note_add", {"text": "x"}, timeout=WAIT_SECONDS)
     queue = rq_queue(connect_jobs(settings), settings, NAME)
     for body in ("", "{}", '{"id": "../x", "partition": 0}', 7):
         queue.enqueue(JOB, body, result_ttl=0, failure_ttl=60)
     assert "'note_add' is no tool that only reads" in forged["error"]
-    assert session.call_tool("note_find", {"text": "x"}, timeout=LONG)["found"] == []
+    assert session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)["found"] == []
     assert calls(home(settings)) == []
 
 
@@ -407,7 +421,9 @@ def test_without_redis_a_call_takes_no_longer_than_told(
 
 
 def _add(bus: MemoryBus, session: str, text: str) -> dict[str, Any]:
-    return bus.session(session, warm=False).call_tool("note_add", {"text": text}, timeout=LONG)
+    return bus.session(session, warm=False).call_tool(
+        "note_add", {"text": text}, timeout=WAIT_SECONDS
+    )
 
 
 def _thread(run: Any) -> Any:

@@ -12,7 +12,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveTaken, ArchiveUnavailable, ConfigError
 from memorybus.events import MemoryWritten, Omitted, TurnStarted
-from memorybus.log.entry import OMITTED
+from memorybus.log.entry import OMITTED_ENVELOPES
 from memorybus.query.query import Query, row_of
 from memorybus.query.ranges import NumberRange, Plan
 from memorybus.testing import FakeClock
@@ -100,7 +100,7 @@ def test_a_query_selects_by_columns_what_it_would_by_events(tmp_path: Path, quer
     assert list(archive.scan(0, Plan(query=query))) == wanted
     found = archive.read(0, count=1_000, plan=Plan(query=query))
     assert [one.position for one in found] == [one.position for one in known]
-    assert [one for one in found if one.envelope is not OMITTED["filtered"]] == wanted
+    assert [one for one in found if one.envelope is not OMITTED_ENVELOPES["filtered"]] == wanted
 
 
 def test_spans_and_times_select_too(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_forgotten_events_are_hidden_at_once(tmp_path: Path) -> None:
     for reader in (archive, elsewhere, archive_in(tmp_path)):
         found = list(pages(reader))
         assert [one.position for one in found] == [one.position for one in known]
-        hidden = [one for one in found if one.envelope is OMITTED["forgotten"]]
+        hidden = [one for one in found if one.envelope is OMITTED_ENVELOPES["forgotten"]]
         assert [one.position.n % 3 for one in hidden] == [1] * 20
         assert list(reader.scan(0)) == [one for one in known if one.envelope.scope.user != "u-1"]
         assert reader.last_before(0, known[1].position.entry) == hidden[0]
@@ -175,7 +175,7 @@ def test_what_is_not_kept_any_more_leaves_its_number(tmp_path: Path) -> None:
     assert [one.position for one in found] == [one.position for one in known]
     for old, new in zip(known, found, strict=True):
         gone = old.envelope.scope.user == "u-2"
-        assert new == old if not gone else new.envelope is OMITTED["retention"]
+        assert new == old if not gone else new.envelope is OMITTED_ENVELOPES["retention"]
     (segment,) = archive.segments(0)
     assert segment.kept == 40 - sum(one.envelope.scope.user == "u-2" for one in known)
     archive.replace(0, archive.segments(0), None)

@@ -113,7 +113,7 @@ def threads_of_four(aside: ReadAheadThread) -> set[threading.Thread]:
 
 def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread reads all, ends when there is nothing more, and comes back when there is."""
-    monkeypatch.setattr(read_ahead, "IDLE", 0.01)
+    monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 0.01)
     aside = ReadAheadThread()
     (first,) = threads_of_four(aside)
     wait_until(lambda: not first.is_alive(), "the thread has ended")
@@ -124,7 +124,7 @@ def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread is not there in a child: it begins one of its own."""
-    monkeypatch.setattr(read_ahead, "IDLE", 60.0)
+    monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 60.0)
     aside = ReadAheadThread()
     done(aside, no_group)
     in_child(lambda: done(aside, no_group).wait())

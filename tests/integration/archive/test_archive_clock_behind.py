@@ -49,7 +49,7 @@ def test_what_came_after_a_clock_went_back_is_not_trimmed(
     later(log, 50)
     log.append(20, user="ours")  # 51 to 70 again, at places before those that are sealed
     said = refused(log)
-    assert "goes on to event 100, but does not have event 51" in said
+    assert "continues to event 100, but does not have event 51" in said
     assert log.logged() == list(range(50, 71))
     assert repaired(capsys)["entries"] == 20
     log.append(3, user="ours")

@@ -8,7 +8,7 @@ from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
 from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import NOT_JUDGED, RetentionMark, render
+from memorybus.archive.format.manifest import NO_RETENTION_MARK, RetentionMark, render
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
@@ -96,7 +96,7 @@ def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> No
     second = archive.publish(0, entries(5, first=6))
     copy = Archive(LocalObjects(tmp_path / "b"), "t", LOG, clock=FakeClock(99_000))
     found = [copy.copy(archive, one, EVERYTHING) for one in (first, second)]
-    assert [ages_of(one).judged_at for one in found] == [66_000, 77_000]
+    assert [ages_of(one).decided_at for one in found] == [66_000, 77_000]
     assert [ages_of(one).tombstones for one in found] == ["", ""]
 
 
@@ -106,5 +106,5 @@ def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path: 
     segment = archive.publish(0, entries(5))
     text = render(segment.of, 1, [segment], 1).splitlines()[0]
     assert json.loads(text)["judged"] == {"at": 0, "tombstones": ""}
-    assert segment.judged == NOT_JUDGED
-    assert (ages_of(segment).judged_at, ages_of(segment).tombstones) == (77_000, "")
+    assert segment.judged == NO_RETENTION_MARK
+    assert (ages_of(segment).decided_at, ages_of(segment).tombstones) == (77_000, "")

@@ -52,7 +52,7 @@ def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None
     log.append(count, user=user)
 
 
-def whose(log: SealedLog) -> dict[str, list[int]]:
+def events_of_people(log: SealedLog) -> dict[str, list[int]]:
     """Return the turns of the archive by user."""
     found: dict[str, list[int]] = {}
     for one in log.archive().scan(P):
@@ -71,13 +71,13 @@ def test_what_a_clone_sealed_is_no_leave_to_trim(
     assert run_once(clone.settings).events == 30
     before = log.logged()
     said = refused(log)
-    assert "goes on to event 80, but does not have event 51" in said
+    assert "continues to event 80, but does not have event 51" in said
     assert "memorybus archive repair --execute" in said
     assert (log.logged(), log.sealed()) == (before, 50)
     assert repaired(capsys)["entries"] == 20  # who decides that the clone's may stay
     assert log.logged() == [50, *range(81, 101)]
     assert run_once(log.settings).errors == {}
-    assert whose(log)["ours"] == list(range(51, 71))
+    assert events_of_people(log)["ours"] == list(range(51, 71))
     assert log.archived() == list(range(1, 101))
     log.assert_whole()
     assert repaired(capsys)["twice"] == []
@@ -93,7 +93,7 @@ def test_what_a_clone_sealed_can_be_taken_out(log: SealedLog, make_redis: MakeSe
     assert refused(log)
     max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*")).unlink()
     assert run_once(log.settings).errors == {}
-    assert list(whose(log)) == ["ann", "ours"]
+    assert list(events_of_people(log)) == ["ann", "ours"]
     log.assert_whole()
     assert refused(clone)
     clone.redis.close()

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import ARCHIVER
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import to_environ
-from memorybus.dead_letters.events import GONE, LetterEvent, published_event
+from memorybus.dead_letters.events import EVENT_GONE, LetterEvent, published_event
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.history.history import History
@@ -86,11 +86,11 @@ def test_another_event_at_its_place_is_not_taken(log: SealedLog) -> None:
     """G6: a letter never gets another event than its own, from wherever."""
     log.append(5)
     letter = msgspec.structs.replace(letters(log)[2], event_id="f" * 32)
-    assert found(log, letter) == LetterEvent(None, GONE)
+    assert found(log, letter) == LetterEvent(None, EVENT_GONE)
     run_once(log.settings)
-    assert found(log, letter) == LetterEvent(None, GONE)
+    assert found(log, letter) == LetterEvent(None, EVENT_GONE)
     nowhere = msgspec.structs.replace(letter, entry="1-0")
-    assert found(log, nowhere) == LetterEvent(None, GONE)
+    assert found(log, nowhere) == LetterEvent(None, EVENT_GONE)
 
 
 @pytest.mark.parametrize("sealed", [True, False])

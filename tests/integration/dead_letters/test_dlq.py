@@ -18,12 +18,12 @@ from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
-    apart,
     home,
     key_of,
+    neighbour_sessions,
     recorded,
+    spread_sessions,
     thread_worker,
-    together,
     wait_applied,
     worker,
 )
@@ -119,7 +119,7 @@ def test_a_retry_drains_in_order_once(
     """G3, G4, G6: once the provider is well, one command applies what waits, in order, once."""
     settings = make_settings(partitions=2, **PATIENT, **recorded(kind))
     dlq = run(settings)
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with thread_worker(settings):
         say(settings, bad, "before", poison(flag), "after 1", "after 2")
         say(settings, good, "fine")
@@ -230,7 +230,7 @@ def test_lanes_of_all_shards(
     with running(cluster):
         client = connect_redis(settings)
         with thread_worker(settings):
-            for session in apart(settings, 6):
+            for session in spread_sessions(settings, 6):
                 say(settings, session, poison(flag), "after")
             wait_applied(client, settings)
             rows = dlq("ls", "--json").json

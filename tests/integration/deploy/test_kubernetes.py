@@ -16,7 +16,7 @@ from memorybus.config.parsing import PREFIX
 from memorybus.config.settings import load
 from memorybus.health.metrics.probes import LIVE, READY
 from memorybus_providers.registry import load as provider_class
-from memorybus_workers.processes.supervised_worker import RESERVE
+from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -157,7 +157,7 @@ def test_a_worker_that_ends_is_given_its_time(document: dict[str, Any]) -> None:
     """G4: the platform waits for longer than a worker may take, and that for longer than a call."""
     assert SETTINGS.call_timeout < SETTINGS.grace
     patience = template(document)["spec"]["terminationGracePeriodSeconds"]
-    assert patience >= SETTINGS.grace + RESERVE + 5
+    assert patience >= SETTINGS.grace + KILL_RESERVE_SECONDS + 5
 
 
 def test_each_provider_is_served_where_its_state_can_be() -> None:

@@ -16,7 +16,7 @@ from helpers.services.systemd import analysed
 from helpers.stories.scenario import environ, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import load
-from memorybus_workers.processes.supervised_worker import RESERVE
+from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -83,7 +83,7 @@ def test_services_are_exposed_to_little(units: Path, name: str) -> None:
 def test_a_service_is_waited_for(kind: str, name: str) -> None:
     """G10: it gets longer to end than a worker takes, and is not started anew for a bad setting."""
     unit, settings = Unit(kind, name), load(environ={}, directory=ROOT / "tests")
-    assert unit.seconds("TimeoutStopSec") >= settings.grace + RESERVE
+    assert unit.seconds("TimeoutStopSec") >= settings.grace + KILL_RESERVE_SECONDS
     assert unit["Service"]["Type"] == "notify"
     assert unit["Service"]["KillMode"] == "mixed"
     assert unit["Service"]["RestartPreventExitStatus"] == "2"

@@ -15,7 +15,7 @@ from memorybus.events import TurnStarted
 from memorybus.history import forward
 from memorybus.history.history import History
 from memorybus.history.log_reader import filter_event
-from memorybus.log.entry import OMITTED, LoggedEvent, Place
+from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent, Place
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, NumberRange, Plan
@@ -40,7 +40,7 @@ def split(past: Past, data: st.DataObject, *, most: int = 40) -> int:
 def archived(event: LoggedEvent) -> LoggedEvent:
     """Return an event as the archive keeps it."""
     volatile = isinstance(event.envelope.event, TurnStarted)
-    return LoggedEvent(event.position, OMITTED["volatile"]) if volatile else event
+    return LoggedEvent(event.position, OMITTED_ENVELOPES["volatile"]) if volatile else event
 
 
 def expected(past: Past, start: int, plan: Plan = WHOLE, *forgotten: Query) -> list[LoggedEvent]:

@@ -29,7 +29,7 @@ def test_backward_is_the_reverse_of_forward(
     new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
     """G7: whatever is sealed, trimmed, lost, asked for and forgotten, both ways give the same."""
-    monkeypatch.setattr(backward, "_FIRST", 2)
+    monkeypatch.setattr(backward, "_FIRST_PAGE", 2)
     monkeypatch.setattr(forward, "PAGE", 3)
     monkeypatch.setattr(rows, "_PAGE", 3)
     queries = (Query(), Query(users=("ann",)), Query(users=("eve",)), Query(sessions=("s-bob",)))

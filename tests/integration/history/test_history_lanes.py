@@ -17,11 +17,11 @@ from helpers.stories.scenario import (
     PATIENT,
     home,
     log_length,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
 )
 from memorybus.agent.client import MemoryBus
@@ -72,7 +72,7 @@ def test_a_lane_that_fell_behind_crosses_the_seam(
 ) -> None:
     """G3, G4, G7: of each class nothing is lost or doubled while the log is trimmed under it."""
     settings = make_settings(**QUICK, **PATIENT, batch=20, window=64, **recorded(kind))
-    first, second = together(settings, 2)
+    first, second = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         said = {name: spoken(bus, name, 0, 60) for name in (first, second)}
         run_once(settings)
@@ -141,7 +141,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
         path.write_bytes(whole[:100] + b"x" + whole[101:])
         quiet = msgspec.structs.replace(settings, seal_after=1e9)
         with thread_worker(quiet):
-            wait_until(lambda: halts(settings), "status tells that a lane stands still")
+            wait_until(lambda: halts(settings), "status tells that a lane is stopped")
             (alarm,) = halts(settings)
             assert alarm.subject == f"{NAME}:p00"
             assert path.name in alarm.text
@@ -153,7 +153,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
             assert redis_client.hget(keys.lane(0, NAME), "n") == b"50"
             path.write_bytes(whole)
             wait_applied(redis_client, settings, timeout=40)
-            wait_until(lambda: not halts(settings), "status tells that nothing stands still")
+            wait_until(lambda: not halts(settings), "status tells that nothing is stopped")
     assert sorted(texts(home(settings))) == sorted(text for words in said for text in words)
 
 
@@ -198,7 +198,7 @@ def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(
         newest = newest_manifest(settings, partition(settings, "s"))
         away = newest.rename(newest.with_name("away"))
         with thread_worker(never):
-            wait_until(lambda: halts(settings), "status tells that a lane stands still")
+            wait_until(lambda: halts(settings), "status tells that a lane is stopped")
             away.rename(newest)
             wait_applied(redis_client, settings, timeout=40)
     assert texts(home(settings)) == said

@@ -38,7 +38,7 @@ def test_pieces_are_the_whole(
     new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
     """G7: whatever is sealed, trimmed, lost and asked for, pieces of any size are the whole."""
-    monkeypatch.setattr(backward, "_FIRST", 2)
+    monkeypatch.setattr(backward, "_FIRST_PAGE", 2)
     monkeypatch.setattr(rows, "_PAGE", 3)
     queries = (Query(), Query(users=("ann",)), Query(sessions=("s-bob",)), Query(users=("eve",)))
     query = data.draw(st.sampled_from(queries))

@@ -102,7 +102,7 @@ def test_an_instance_stops_where_its_plan_ends(
     leap: int,
 ) -> None:
     """G8: nothing behind the last span is read, nothing between spans is applied."""
-    monkeypatch.setattr(lane, "LEAP", leap)
+    monkeypatch.setattr(lane, "MIN_LEAP", leap)
     settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
     filled(settings)
     plan = Plan(spans={0: (NumberRange(4, 6), NumberRange(20, 25)), 1: ()})

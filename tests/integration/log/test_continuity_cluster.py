@@ -9,7 +9,7 @@ from helpers.redis.log import Log
 from memorybus.log.continuity import Gap
 from memorybus.redis.cluster import Cluster
 from memorybus.testing import FakeClock
-from memorybus_workers.watch.watch import EVERY, LogWatch
+from memorybus_workers.watch.watch import POLL_SECONDS, LogWatch
 
 
 @pytest.fixture(name="cluster", scope="module")
@@ -50,14 +50,14 @@ def test_a_wiped_shard_is_told(log: Log, fake_clock: FakeClock) -> None:
     """G1: a shard that lost everything but the certificate is seen by its partitions."""
     watch = LogWatch(log.settings, fake_clock)
     log.append(10)
-    for _ in range(2 * round((log.settings.spool_keep + EVERY) / EVERY + 1)):
-        fake_clock.advance(EVERY)
+    for _ in range(2 * round((log.settings.spool_keep + POLL_SECONDS) / POLL_SECONDS + 1)):
+        fake_clock.advance(POLL_SECONDS)
         watch.poll(log.client)
     certificate = log.client.hgetall(log.keys.meta)
     assert isinstance(log.client, Cluster)
     log.client.client_for_key(log.key).flushall()
     log.client.hset(log.keys.meta, mapping=certificate)  # in case it lay on the same shard
-    fake_clock.advance(EVERY)
+    fake_clock.advance(POLL_SECONDS)
     watch.poll(log.client)
     assert [alarm.code for alarm in watch.alarms] == ["data_loss"]
     assert [loss.gaps for loss in log.examine().continuity.losses] == [

@@ -9,7 +9,14 @@ import redis
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.scenario import apart, home, partition, recorded, thread_worker, wait_applied
+from helpers.stories.scenario import (
+    home,
+    partition,
+    recorded,
+    spread_sessions,
+    thread_worker,
+    wait_applied,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import (
@@ -171,7 +178,7 @@ def test_a_foreign_key_stops_only_its_partition(
     """G6: with somebody else's value at a key of one partition, the other partitions go on."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     at = partition(settings, bad)
     name = {
         "log": keys.log(at),

@@ -48,9 +48,9 @@ def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSett
     after = [event.position for event in History.from_settings(log.redis, log.settings).scan()]
     assert after == before
     inspector = LogInspector(log.redis, log.settings)
-    sights = inspector.read_partitions()
-    numbers = inspector.numbers(sights)
-    assert find_gaps(P, sights[P].view, numbers.get(P)) == []
+    states = inspector.read_partitions()
+    numbers = inspector.numbers(states)
+    assert find_gaps(P, states[P].view, numbers.get(P)) == []
 
 
 def test_where_nothing_goes_the_log_stays_as_it_is(

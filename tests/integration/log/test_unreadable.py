@@ -11,7 +11,15 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.unreadable import UNREADABLE, append, envelope_bytes
-from helpers.stories.scenario import PATIENT, apart, backlog, home, partition, say, thread_worker
+from helpers.stories.scenario import (
+    PATIENT,
+    backlog,
+    home,
+    partition,
+    say,
+    spread_sessions,
+    thread_worker,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings, to_environ
@@ -43,7 +51,7 @@ pytestmark = pytest.mark.timeout(120)
 
 def fill(client: redis.Redis, settings: Settings) -> int:
     """Publish to two partitions; meanwhile append what nobody can read to one, and return it."""
-    first, second = apart(settings, 2)
+    first, second = spread_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         for text in ("before", "after"):
             say(bus, first, text)

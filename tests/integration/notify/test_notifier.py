@@ -71,7 +71,7 @@ def publish(settings: Settings, *words: str) -> None:
 
 
 def lapse(client: redis.Redis, settings: Settings) -> None:
-    """Let the office of a dead reporter run out."""
+    """Let the lease of a dead reporter expire."""
     client.hset(Keys(settings.namespace).notices, "until", "0")
 
 
@@ -119,7 +119,7 @@ def test_the_next_teller_does_not_tell_it_again(
 def test_of_several_hosts_one_tells(
     alone: Settings, hook: WebhookServer, redis_client: redis.Redis
 ) -> None:
-    """G5: who lost the office tells nothing and overwrites nothing."""
+    """G5: who lost the lease tells nothing and overwrites nothing."""
     first, second = Watched(alone), Watched(alone)
     for _ in range(3):
         first.poll(GRACE)

@@ -16,7 +16,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 SLOW = b"*4\r\n$5\r\nBITOP\r\n$3\r\nNOT\r\n$1\r\nb\r\n$1\r\na\r\n"
-MANY = 200_000
+COPIES = 200_000
 """Times that a server copies two megabytes while it reads its file: half a minute or more."""
 
 
@@ -28,7 +28,7 @@ def slow_to_load(server: EmbeddedRedis) -> None:
         client.close()
     path = next(server.directory.rglob("*.incr.aof"), server.directory / "appendonly.aof")
     with path.open("ab") as file:
-        file.write(SLOW * MANY)
+        file.write(SLOW * COPIES)
 
 
 def loads(path: Path) -> bool:

@@ -142,8 +142,8 @@ def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
     both.take(turn("a twin's"), scope=TWIN, session="w", root="w", at=AT + 10 * DAY)
 
     assert both.agree("") == 10
-    for whose in (RecallScope("coder", "ann", "boat"), RecallScope(None, None, None)):
-        both.agree("", whose)
+    for scope in (RecallScope("coder", "ann", "boat"), RecallScope(None, None, None)):
+        both.agree("", scope)
     both.agree("", as_of=AT + 7 * DAY)
     asked = RecallContext(MINE, budget=4_000)
     assert {found.text[0] for found in both.postgres.prefetch("", asked)} == {"b", "c", "d"}

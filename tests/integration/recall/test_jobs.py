@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 import redis
 from helpers.making import MakeServer, MakeSettings
-from helpers.providers.recalls import PATIENCE, SECRET, Recalls
+from helpers.providers.recalls import REPLY_SECONDS, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
-from memorybus.recall.queue import LONGEST
+from memorybus.recall.queue import MAX_WAITING_JOBS
 
-SOON = 25.0
+REPEAT_SECONDS = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.
 
 RQ alone would take minutes.
 """
 
-MANY = 60
-"""Sessions: few enough that none's question is too old (`LIFE`) when its turn comes."""
+MANY_SESSIONS = 60
+"""Sessions: few enough that none's question is too old (`JOB_TTL_SECONDS`) when its turn comes."""
 
 TESTS = Path(__file__).parents[2]
 SHARED = {"rq:queues", "rq:workers"}
@@ -66,7 +66,7 @@ def test_a_job_killed_in_the_middle_runs_again(recalls: Recalls) -> None:
     recalls.ask("s", "walnut")
     os.kill(recalls.asked_in("walnut"), signal.SIGKILL)
     recalls.file("block").unlink()
-    recalls.answered("s", "walnut", SOON)
+    recalls.answered("s", "walnut", REPEAT_SECONDS)
     assert recalls.queries() == ["walnut", "walnut"]
     recalls.until(lambda: not recalls.jobs(), "no job is left")
 
@@ -80,7 +80,7 @@ def test_a_job_killed_before_it_begins_runs(recalls: Recalls) -> None:
     recalls.stop()
     assert recalls.queries() == []
     recalls.start()
-    recalls.answered("s", "walnut", SOON)
+    recalls.answered("s", "walnut", REPEAT_SECONDS)
     assert recalls.queries() == ["walnut"]
 
 
@@ -92,7 +92,7 @@ def test_a_job_killed_after_its_answer_is_not_asked_twice(recalls: Recalls) -> N
     recalls.stop()
     assert recalls.jobs(), "the killed process left its job"
     recalls.start()
-    recalls.until(lambda: not recalls.jobs(), "its job is gone", SOON)
+    recalls.until(lambda: not recalls.jobs(), "its job is gone", REPEAT_SECONDS)
     assert recalls.queries() == ["walnut"]
     recalls.ask("s", "hazel")
     recalls.answered("s", "hazel")
@@ -107,7 +107,7 @@ def test_killed_jobs_do_not_block_their_session(recalls: Recalls) -> None:
         os.kill(recalls.asked_in(query), signal.SIGKILL)
     recalls.ask("s", "third")
     recalls.file("block").unlink()
-    recalls.answered("s", "third", SOON)
+    recalls.answered("s", "third", REPEAT_SECONDS)
     recalls.ask("s", "fourth")
     recalls.answered("s", "fourth")
 
@@ -121,7 +121,7 @@ def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
     recalls.watched = False
     os.kill(victim, signal.SIGKILL)
     recalls.file("block").unlink()
-    recalls.answered("s", "walnut", SOON)
+    recalls.answered("s", "walnut", REPEAT_SECONDS)
     assert recalls.notes()[-1][0] != victim
 
 
@@ -133,7 +133,7 @@ def test_an_innocent_job_may_be_killed_twice(recalls: Recalls) -> None:
     for times in (1, 2):
         os.kill(recalls.asked_in("walnut", times=times), signal.SIGKILL)
     recalls.file("block").unlink()
-    recalls.answered("s", "walnut", SOON)
+    recalls.answered("s", "walnut", REPEAT_SECONDS)
 
 
 def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) -> None:
@@ -143,18 +143,18 @@ def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) 
     recalls.ask("s", "poison")
     recalls.asked_in("poison", times=3)
     recalls.file("exit").unlink()
-    recalls.until(lambda: not recalls.jobs(), "it is given up", SOON)
+    recalls.until(lambda: not recalls.jobs(), "it is given up", REPEAT_SECONDS)
 
     def counted() -> bool:
         (status,) = read_status(recalls.settings).jobs
         return (status.failing, status.failed) == (3, 3)
 
-    recalls.until(counted, "all failures are told", SOON)
+    recalls.until(counted, "all failures are told", REPEAT_SECONDS)
     (status,) = read_status(recalls.settings).jobs
     assert "killed, or hung" in status.error
     recalls.until(lambda: not read_status(recalls.settings).jobs[0].paused, "its pause is over")
     recalls.ask("other", "walnut")
-    recalls.answered("other", "walnut", SOON)
+    recalls.answered("other", "walnut", REPEAT_SECONDS)
     assert recalls.queries().count("poison") == 3
 
 
@@ -189,7 +189,7 @@ def test_recalls_go_on_after_redis_was_killed(
         recalls.answered("s", "before")
         server.restart()
         recalls.ask("s", "after")
-        recalls.answered("s", "after", SOON)
+        recalls.answered("s", "after", REPEAT_SECONDS)
     finally:
         recalls.stop()
 
@@ -216,7 +216,7 @@ def test_jobs_may_have_a_redis_of_their_own(
         assert list(jobs.client().scan_iter("rq:*"))
         jobs.restart()
         recalls.ask("s", "hazel")
-        recalls.answered("s", "hazel", SOON)
+        recalls.answered("s", "hazel", REPEAT_SECONDS)
     finally:
         recalls.stop()
 
@@ -240,7 +240,7 @@ def test_an_entry_that_is_no_job_stops_nobody(recalls: Recalls, what: str) -> No
     recalls.ask("s", "walnut")
     recalls.answered("s", "walnut")
     taken = f"{recalls.queue_key()}:intermediate"
-    recalls.until(lambda: not recalls.client.exists(taken), "the entry is gone", SOON)
+    recalls.until(lambda: not recalls.client.exists(taken), "the entry is gone", REPEAT_SECONDS)
     recalls.ask("s", "hazel")
     recalls.answered("s", "hazel")
     assert len({pid for pid, _ in recalls.notes()}) == 1
@@ -300,15 +300,15 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
 def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) -> None:
     """G10: more sessions than that, unanswered, leave a bounded queue, which expires by itself."""
     more = 200
-    for number in range(LONGEST + more):
+    for number in range(MAX_WAITING_JOBS + more):
         recalls.ask(f"s{number}", "walnut")
-    assert recalls.client.llen(recalls.queue_key()) == LONGEST
-    assert 0 < recalls.client.ttl(recalls.queue_key()) <= LIFE
+    assert recalls.client.llen(recalls.queue_key()) == MAX_WAITING_JOBS
+    assert 0 < recalls.client.ttl(recalls.queue_key()) <= JOB_TTL_SECONDS
     jobs = recalls.jobs()
-    assert len(jobs) == LONGEST
-    assert all(0 < recalls.client.ttl(job) <= LIFE for job in jobs)
+    assert len(jobs) == MAX_WAITING_JOBS
+    assert all(0 < recalls.client.ttl(job) <= JOB_TTL_SECONDS for job in jobs)
     (status,) = read_status(recalls.settings).jobs
-    assert (status.queued, status.skipped) == (LONGEST, more)
+    assert (status.queued, status.skipped) == (MAX_WAITING_JOBS, more)
 
 
 def test_old_requests_cost_no_call(recalls: Recalls) -> None:
@@ -319,10 +319,10 @@ def test_old_requests_cost_no_call(recalls: Recalls) -> None:
         recalls.client.delete(job)  # as its time to live does
     recalls.ask("s", "fresh")
     recalls.start()
-    recalls.answered("s", "fresh", SOON)
+    recalls.answered("s", "fresh", REPEAT_SECONDS)
     assert recalls.queries() == ["fresh"]
     taken = f"{recalls.queue_key()}:intermediate"
-    recalls.until(lambda: recalls.client.llen(taken) == 0, "none is left behind", SOON)
+    recalls.until(lambda: recalls.client.llen(taken) == 0, "none is left behind", REPEAT_SECONDS)
 
 
 def ask_as_agents_do(recalls: Recalls, slot: str, query: str) -> None:
@@ -337,7 +337,7 @@ def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
     """
     recalls.file(how).touch()
     recalls.start(recall_timeout=0.5)
-    for number in range(MANY):
+    for number in range(MANY_SESSIONS):
         ask_as_agents_do(recalls, f"s{number}", "walnut")
     recalls.until(lambda: recalls.client.llen(recalls.queue_key()) == 0, "nothing piles up", 30)
     recalls.until(lambda: not recalls.jobs() or _all_failed(recalls), "none waits or runs")
@@ -345,14 +345,14 @@ def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
     assert 3 <= calls <= 12
     (status,) = read_status(recalls.settings).jobs
     assert status.failing == status.failed == calls
-    assert status.skipped == MANY - calls
+    assert status.skipped == MANY_SESSIONS - calls
     recalls.file(how).unlink()
 
     def warm() -> str:
         ask_as_agents_do(recalls, "fresh", "walnut")
         return recalls.warm("fresh")
 
-    recalls.until(warm, "it answers again", pause_after(calls) + PATIENCE)
+    recalls.until(warm, "it answers again", pause_after(calls) + REPLY_SECONDS)
     recalls.until(lambda: not read_status(recalls.settings).jobs[0].failing, "and fails no more")
 
 

@@ -225,12 +225,12 @@ def test_a_reset_is_empty(bus: MemoryBus, user: str) -> None:
 
 def test_two_users_never_meet(bus: MemoryBus, user: str) -> None:
     """G9: equal session ids of two users, agents or workspaces share nothing."""
-    whose: list[dict[str, str]] = [
+    scopes: list[dict[str, str]] = [
         {"user": f"{user}-a"},
         {"user": f"{user}-b"},
         {"user": f"{user}-a", "agent": "second"},
     ]
-    sessions = [bus.session("same", warm=False, **scope) for scope in whose]
+    sessions = [bus.session("same", warm=False, **scope) for scope in scopes]
     for number, session in enumerate(sessions):
         session.turn_completed(f"secret number{number}", "ok")
         session.queue_prefetch("secret")

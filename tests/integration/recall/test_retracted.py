@@ -32,10 +32,15 @@ from memorybus_workers.lanes import answers
 
 NAME = "holographic"
 PIN, QUESTION = "my bank PIN is 4711", "what is my bank PIN?"
-LONG = 60.0
+WAIT_SECONDS = 60.0
 """Seconds that no test waits unless something is broken."""
 
-SURE: Any = {"recall_wait": LONG, "recall_timeout": LONG, "prefetch_deadline": 20.0, **PATIENT}
+SURE: Any = {
+    "recall_wait": WAIT_SECONDS,
+    "recall_timeout": WAIT_SECONDS,
+    "prefetch_deadline": 20.0,
+    **PATIENT,
+}
 """However slow the machine, a recall sees what it should, and a read finds it in time."""
 
 
@@ -63,28 +68,30 @@ def test_an_undone_turn_is_recalled_nowhere(
     with MemoryBus.connect(patient) as bus:
         session, other = bus.session("s", warm=False), bus.session("other", warm=False)
         session.turn_completed("my bank is the one at the harbour", "Noted.")
-        wait_until(lambda: bus.tools().named("memory_add"), "the tools are known", LONG)
+        wait_until(lambda: bus.tools().named("memory_add"), "the tools are known", WAIT_SECONDS)
         call, pin = bus.new_id(), {"content": "the PIN of the bank: 4711"}
-        assert session.call_tool("memory_add", pin, timeout=LONG, event_id=call)["ok"]
+        assert session.call_tool("memory_add", pin, timeout=WAIT_SECONDS, event_id=call)["ok"]
         receipt = session.turn_completed(PIN, "Noted: 4711.")
         for one in (session, other):
-            wait_until(holds(one, "4711"), "the PIN is warm", LONG)
+            wait_until(holds(one, "4711"), "the PIN is warm", WAIT_SECONDS)
         after = session.undo(receipt, call)
         assert after.prefetch() == "", "what was warm may hold it"
-        wait_until(lambda: "4711" not in other.prefetch(), "another session's is void", LONG)
+        wait_until(
+            lambda: "4711" not in other.prefetch(), "another session's is void", WAIT_SECONDS
+        )
         for one in (after, other, bus.session("new", warm=False)):
-            wait_until(holds(one, "harbour"), "what was not undone is warm", LONG)
+            wait_until(holds(one, "harbour"), "what was not undone is warm", WAIT_SECONDS)
             assert "4711" not in one.prefetch()
-        found = after.call_tool("memory_search", {"query": "bank PIN 4711"}, timeout=LONG)
+        found = after.call_tool("memory_search", {"query": "bank PIN 4711"}, timeout=WAIT_SECONDS)
         assert "harbour" in str(found)
         assert "4711" not in str(found)
-        assert "4711" not in bus.recall(QUESTION, timeout=LONG).text
-        assert bus.flush("logged", LONG)
-    wait_applied(redis_client, patient, NAME, LONG)
+        assert "4711" not in bus.recall(QUESTION, timeout=WAIT_SECONDS).text
+        assert bus.flush("logged", WAIT_SECONDS)
+    wait_applied(redis_client, patient, NAME, WAIT_SECONDS)
     assert ran(spawn, patient, "verify", NAME)["ok"]
     ran(spawn, patient, "rebuild", NAME, "--execute")
     with MemoryBus.connect(patient) as bus:
-        found = bus.recall(QUESTION, timeout=LONG)
+        found = bus.recall(QUESTION, timeout=WAIT_SECONDS)
         assert "harbour" in found.text
         assert "4711" not in found.text
     assert child.terminate() == 0
@@ -115,7 +122,7 @@ class Held:
     def prefetch(self, query: str, ctx: RecallContext) -> list[Recollection]:
         """Wait, then answer."""
         self.asked.set()
-        assert self.go_on.wait(LONG)
+        assert self.go_on.wait(WAIT_SECONDS)
         return [Recollection(f"{PIN}, for {query}")]
 
 
@@ -129,17 +136,17 @@ def test_a_recall_under_way_is_not_read_afterwards(
     recaller = Recaller(redis_client, patient, SYSTEM, instances, applied)
     with MemoryBus.connect(patient) as bus:
         session = bus.session("s", warm=False)
-        wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)
+        wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", WAIT_SECONDS)
         for round_ in range(2):
             want = build_request(session.scope, session.ref, f"round {round_}", 2_000)
             RecallRequester(redis_client, patient).request(session.slot, want, [])
             recall = threading.Thread(target=recaller.warm, args=(session.slot, NAME))
             recall.start()
-            assert held.asked.wait(LONG)
+            assert held.asked.wait(WAIT_SECONDS)
             if not round_:
                 change_mark(redis_client, patient, session.scope, NAME)
             held.go_on.set()
-            recall.join(LONG)
+            recall.join(WAIT_SECONDS)
             assert (f"round {round_}" in session.prefetch()) == bool(round_)
     assert redis_client.hlen(Keys(patient.namespace).warm(session.slot)) > 0, "it was stored"
 
@@ -178,11 +185,13 @@ def test_warm_results_are_void_before_and_after_it_is_forgotten(
         session = bus.session("s", warm=False)
         scope = session.scope
         after = session.undo(session.turn_completed(PIN, "Noted."))
-        wait_until(lambda: seen and mark() not in ("", seen[-1]), "both marks were made", LONG)
+        wait_until(
+            lambda: seen and mark() not in ("", seen[-1]), "both marks were made", WAIT_SECONDS
+        )
         assert seen[0] != "", "before it was forgotten"
         after.switched_to("s")  # a switch that takes nothing back
-        assert bus.flush("logged", LONG)
-        wait_applied(redis_client, patient, NAME, LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
+        wait_applied(redis_client, patient, NAME, WAIT_SECONDS)
         assert len(seen) == 1
 
 

@@ -19,11 +19,11 @@ from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
     agent,
-    apart,
     home,
     numbers,
     partition,
     recorded,
+    spread_sessions,
     thread_worker,
     wait_applied,
     worker,
@@ -109,7 +109,7 @@ def wait_for(settings: Settings, count: int, timeout: float = 40) -> None:
 
 def test_lanes_run_across_shards(cluster: RedisCluster, on_cluster: Settings) -> None:
     """G3, G4: what is published is on every shard, and is applied once, in order."""
-    names = apart(on_cluster, 8)
+    names = spread_sessions(on_cluster, 8)
     with thread_worker(on_cluster), MemoryBus.connect(on_cluster) as bus:
         publish(bus, names, 0, 10)
         assert bus.flush("logged", 10), bus.problem
@@ -143,7 +143,7 @@ def test_what_one_shard_lost_is_sent_again_before_a_flush_is_answered(
 ) -> None:
     """G1: a flush is answered by what each shard has then; connections may live on over a loss."""
     settings = msgspec.structs.replace(on_cluster, spool_keep=300.0)
-    names = apart(settings, 8)
+    names = spread_sessions(settings, 8)
     with MemoryBus.connect(settings) as bus:
         publish(bus, names, 0, 10)
         assert bus.flush("logged", 25), bus.problem
@@ -188,7 +188,7 @@ def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> N
     places = dict.fromkeys(range(on_cluster.partitions), START)
     assert log.wait(places, 0.01) == {}
     with MemoryBus.connect(on_cluster) as bus:
-        names = apart(on_cluster, 3)
+        names = spread_sessions(on_cluster, 3)
         publish(bus, names, 0, 1)
         assert bus.flush("logged", 10)
     news = log.wait(places, 5)
@@ -199,7 +199,7 @@ def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> N
 
 def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn: Spawn) -> None:
     """G8: a replay, a rebuild and its drop on a cluster: equal states, and nothing left behind."""
-    names = apart(on_cluster, 8)
+    names = spread_sessions(on_cluster, 8)
     child = worker(spawn, on_cluster, jobs=1)
     with MemoryBus.connect(on_cluster) as bus:
         publish(bus, names, 0, 10)
@@ -245,7 +245,7 @@ def test_a_slot_moves_under_the_load(
     settings = make_settings(
         url=cluster.url, jobs_url=redis_server.url, partitions=4, **recorded("Transactional")
     )
-    names = apart(settings, 4)
+    names = spread_sessions(settings, 4)
     key = Keys(settings.namespace).log(partition(settings, names[0]))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         publish(bus, names, 0, 20)
@@ -317,7 +317,7 @@ def test_a_replica_takes_over(
         spool_keep=60.0,
         **recorded("Transactional"),
     )
-    names = apart(settings, 6)
+    names = spread_sessions(settings, 6)
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         publish(bus, names, 0, 20)
         assert bus.flush("replicated", 10), bus.problem
@@ -358,7 +358,7 @@ def test_replies_come_from_any_shard(
     worker(spawn, settings, jobs=1)
     with MemoryBus.connect(settings) as bus:
         wait_until(lambda: bus.tools().named("note_add"), "the tools are noted", 20)
-        for name in apart(settings, 5):
+        for name in spread_sessions(settings, 5):
             session = bus.session(name, warm=False)
             assert session.call_tool("note_add", {"text": name}, timeout=20)["noted"] == name
             assert session.call_tool("note_find", {"text": name}, timeout=20)["found"] == [name]

@@ -72,12 +72,12 @@ def test_a_transaction_is_one_shards(client: Redis, keys: Keys) -> None:
         pipe.hset(keys.state(1), "x", "1")
         pipe.pexpire(keys.state(1), 60_000)
         assert pipe.execute() == [1, True]
-    apart = next(
+    elsewhere = next(
         p for p in PARTITIONS if len(group_by_shard(client, [keys.log(1), keys.log(p)])) > 1
     )
     with client.pipeline(transaction=True) as pipe:
         pipe.hset(keys.state(1), "y", "1")
-        pipe.hset(keys.state(apart), "y", "1")
+        pipe.hset(keys.state(elsewhere), "y", "1")
         with pytest.raises(RedisError):
             pipe.execute()
     assert client.hget(keys.state(1), "y") is None

@@ -236,8 +236,8 @@ def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, 
     first = acquire(redis_client, keys, "one", ms=60_000)
     redis_client.hset(keys.lane(0, "a"), "tries", "1:1")
 
-    def again(worker: str, held: str) -> scripts.AcquiredLane | None:
-        call = scripts.acquire(keys, 0, "a", worker, 60_000, held=held)
+    def again(worker: str, token: str) -> scripts.AcquiredLane | None:
+        call = scripts.acquire(keys, 0, "a", worker, 60_000, token=token)
         return scripts.run(redis_client, call)
 
     assert again("two", "") is None

@@ -24,7 +24,7 @@ from redis.exceptions import RedisError
 
 pytestmark = pytest.mark.timeout(300)
 
-PATIENCE = 90
+FAILOVER_SECONDS = 90
 """Seconds: sentinels that were held up for two trust their clocks again after thirty."""
 
 
@@ -84,10 +84,12 @@ def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> No
         wait_until(lambda: SYSTEM.monotonic() > until, "the time to delete them has passed")
         master.kill()
         replica.thaw()
-        wait_until(lambda: sentinels.master() is replica, "the replica is the master", PATIENCE)
+        wait_until(
+            lambda: sentinels.master() is replica, "the replica is the master", FAILOVER_SECONDS
+        )
         publish(session, 100, 50)
-        assert bus.flush("logged", PATIENCE), bus.problem
-        wait_until(lambda: len(texts(home(watched))) >= 150, "all are applied", PATIENCE)
+        assert bus.flush("logged", FAILOVER_SECONDS), bus.problem
+        wait_until(lambda: len(texts(home(watched))) >= 150, "all are applied", FAILOVER_SECONDS)
     assert resent(watched) == 50
     assert texts(home(watched)) == [f"turn {number}" for number in range(150)]
 
@@ -107,7 +109,7 @@ def test_a_failover_under_load(
             "--count",
             turns,
             "--flush",
-            PATIENCE,
+            FAILOVER_SECONDS,
             "--gate",
             flag,
         )
@@ -116,7 +118,7 @@ def test_a_failover_under_load(
     wait_until(lambda: texts(home(watched)), "events flow")
     sentinels.fail_over(meanwhile=flag.unlink)  # half of them at least come when the master is dead
     for child in agents:
-        assert child.wait(PATIENCE + 10) == 0, child.output()
+        assert child.wait(FAILOVER_SECONDS + 10) == 0, child.output()
         assert "\nflushed" in child.output(), child.output()[-300:]
         assert numbers(child.output()) == list(range(turns))
     wait_until(lambda: len(texts(home(watched))) >= 2 * turns, "all are applied", 60)
@@ -134,13 +136,13 @@ def test_a_master_that_only_stalled(sentinels: Sentinels, watched: Settings) -> 
         assert bus.flush("replicated", 25), bus.problem
         old.freeze()
         publish(session, 50, 50)
-        wait_until(lambda: sentinels.master() is new, "the replica is the master", PATIENCE)
+        wait_until(lambda: sentinels.master() is new, "the replica is the master", FAILOVER_SECONDS)
         old.thaw()  # it takes what waits in its sockets, and believes that it is the master
         publish(session, 100, 50)
-        wait_until(lambda: _role(old) == "slave", "the old master is told", PATIENCE)
+        wait_until(lambda: _role(old) == "slave", "the old master is told", FAILOVER_SECONDS)
         publish(session, 150, 50)
-        assert bus.flush("replicated", PATIENCE), bus.problem
-        wait_until(lambda: len(texts(home(watched))) >= 200, "all are applied", PATIENCE)
+        assert bus.flush("replicated", FAILOVER_SECONDS), bus.problem
+        wait_until(lambda: len(texts(home(watched))) >= 200, "all are applied", FAILOVER_SECONDS)
     assert texts(home(watched)) == [f"turn {number}" for number in range(200)]
     assert read_status(watched).providers[0].backlog == 0
 
@@ -162,8 +164,8 @@ def test_jobs_go_through_sentinels(sentinels: Sentinels, watched: Settings, spaw
         wait_until(lambda: texts(home(watched)), "it is applied")
         assert "six" in bus.recall("harbour", timeout=20).text
         sentinels.fail_over()
-        wait_until(lambda: bus.flush("logged", 1), "the agent follows", PATIENCE)
-        wait_until(lambda: _recalled(bus), "the answers come again", PATIENCE)
+        wait_until(lambda: bus.flush("logged", 1), "the agent follows", FAILOVER_SECONDS)
+        wait_until(lambda: _recalled(bus), "the answers come again", FAILOVER_SECONDS)
     assert child.alive, child.output()
 
 

@@ -25,7 +25,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
 from memorybus.sending.context import SendingContext
 from memorybus.sending.sender import Sender
-from memorybus.spool.delivered import DELIVERED
+from memorybus.spool.delivered import DELIVERED_SUFFIX
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
 from memorybus.wire.codec import Decoder
@@ -218,7 +218,7 @@ def test_a_spool_without_the_note_is_in_doubt(
     put(spool, 0)
     sender_of(spool, redis_client, settings).send()
     redis_client.flushall()
-    spool.path.with_suffix(DELIVERED).write_text("no number")
+    spool.path.with_suffix(DELIVERED_SUFFIX).write_text("no number")
     again = reopened(spool, settings)
     put(again, 1)
     sender_of(again, redis_client, settings).send()

@@ -16,11 +16,11 @@ from helpers.redis.clusters import with_replica
 from helpers.redis.proxy import Proxy
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
-    apart,
     home,
     log_length,
     partition,
     recorded,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -86,7 +86,7 @@ def test_order_holds_through_an_outage(
 ) -> None:
     """G3: what is published before, during and after an outage stands in the log in that order."""
     settings = make_settings(url=private_redis.url)
-    names = [*apart(settings, 3)]
+    names = [*spread_sessions(settings, 3)]
     with MemoryBus.connect(settings) as bus:
         sessions = [bus.session(name, warm=False) for name in names]
         for first in (0, 20, 40):

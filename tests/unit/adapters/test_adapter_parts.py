@@ -9,7 +9,7 @@ from memorybus.errors import Transient
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, options
 from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import ProviderConfig, RecallScope
-from memorybus_providers.owners import MOST, Owner, Owners
+from memorybus_providers.owners import MAX_OWNERS, Owner, Owners
 
 EVERYONE = RecallScope(None, None, None)
 
@@ -92,12 +92,12 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
 def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
     """Everyone's memories are those of the newest owners (G10)."""
     owners = Owners(tmp_path)
-    for number in range(MOST + 5):
+    for number in range(MAX_OWNERS + 5):
         owners.note(Owner("a", str(number), ""))
 
     asked = owners.owners_in(EVERYONE)
 
-    assert (len(asked), asked[0].user, asked[-1].user) == (MOST, str(MOST + 4), "5")
+    assert (len(asked), asked[0].user, asked[-1].user) == (MAX_OWNERS, str(MAX_OWNERS + 4), "5")
 
 
 def test_late_answers_are_time_outs() -> None:

@@ -12,7 +12,7 @@ from memorybus import AsyncMemoryBus, MemoryBus, Session
 from memorybus.agent.aio import AsyncSession
 from memorybus.config.settings import Settings
 
-AWAY = "redis://127.0.0.1:1/0"
+NO_REDIS_URL = "redis://127.0.0.1:1/0"
 ROOT = Path(__file__).parents[3]
 
 BEGINNING = """
@@ -83,7 +83,7 @@ def test_a_forgotten_await_is_warned_of(make_settings: Callable[..., Settings]) 
     """Python warns of a call that nobody awaits, and names it: nothing was published."""
 
     async def live() -> int:
-        async with AsyncMemoryBus.connect(make_settings(url=AWAY)) as bus:
+        async with AsyncMemoryBus.connect(make_settings(url=NO_REDIS_URL)) as bus:
             session = await bus.session("s", warm=False)
             before = bus.sync.last_sequence
             with pytest.warns(RuntimeWarning, match=r"turn_completed' was never awaited"):

@@ -34,7 +34,7 @@ def test_the_first_text_counts(notes: HostSessions, tmp_path: Path) -> None:
 
 def test_those_used_last_are_kept(notes: HostSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """G10: beyond the bound the one unused longest goes, and each after a month without use."""
-    monkeypatch.setattr(session_store, "_PROMPTS", 3)
+    monkeypatch.setattr(session_store, "_MAX_PROMPTS", 3)
     for at, root in enumerate("abc"):
         notes.keep_prompt(ANN, root, root, at)
     assert notes.prompt(ANN, "a", 10) == "a"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.concurrency.backoff import (
     FIRST_RESTART,
-    HEALTHY,
+    HEALTHY_SECONDS,
     LONGEST_RESTART,
     look_pause,
     restart_delay,
@@ -23,7 +23,7 @@ def test_restarts_back_off_and_are_bounded() -> None:
 @given(st.floats(0, 1e6))
 def test_a_process_that_lived_long_starts_over(previous: float) -> None:
     """After a healthy life the next restart is quick again."""
-    assert restart_delay(HEALTHY, previous) == FIRST_RESTART
+    assert restart_delay(HEALTHY_SECONDS, previous) == FIRST_RESTART
 
 
 @given(st.floats(0, 0.4))

@@ -15,8 +15,8 @@ from memorybus.health.services import (
     find_untrimmed,
     findings_of,
 )
-from memorybus.recall.demand import LIFE
-from memorybus.recall.queue import LONGEST
+from memorybus.recall.demand import JOB_TTL_SECONDS
+from memorybus.recall.queue import MAX_WAITING_JOBS
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000
@@ -55,8 +55,13 @@ def with_(**changed: Any) -> JobsStatus:
         ),
         ((with_(failing=5, paused=True, error="x"),), False, "asking pauses", "backend"),
         ((with_(failing=3, error="x"),), False, "3 failed in a row, the last", "backend"),
-        ((with_(queued=LONGEST),), False, "too many recalls wait", "--jobs"),
-        ((with_(queued=1, oldest_at=iso(NOW - LIFE * 900)),), False, "wait (1)", "--jobs"),
+        ((with_(queued=MAX_WAITING_JOBS),), False, "too many recalls wait", "--jobs"),
+        (
+            (with_(queued=1, oldest_at=iso(NOW - JOB_TTL_SECONDS * 900)),),
+            False,
+            "wait (1)",
+            "--jobs",
+        ),
     ],
 )
 def test_recalls_that_fail_or_pile_up_are_told(
@@ -119,7 +124,5 @@ def test_an_alarm_of_the_archive_hides_no_worse_finding(
     archive: ArchiveStatus, alarms: list[Severity], severities: list[str]
 ) -> None:
     """G7: why nothing is trimmed is told once, and late sealing does not make an error milder."""
-    known = [
-        Finding("archive", severity, "late", "sealing stands still", "") for severity in alarms
-    ]
+    known = [Finding("archive", severity, "late", "sealing is stopped", "") for severity in alarms]
     assert [one.severity for one in find_untrimmed(archive, known)] == severities

@@ -27,7 +27,7 @@ def note(content: str = "tea", category: str = "", tags: tuple[str, ...] = ()) -
     return ToolCalled(provider="holographic", tool="memory_add", arguments=filed)
 
 
-def judged(fact: str, *, helpful: bool, times: int = 1) -> list[Fed]:
+def feedback_on(fact: str, *, helpful: bool, times: int = 1) -> list[Fed]:
     """Return feedback, so many times."""
     arguments = {"fact_id": fact, "helpful": helpful}
     event = ToolCalled(provider="holographic", tool="memory_feedback", arguments=arguments)
@@ -69,8 +69,8 @@ DIFFERENT: dict[str, tuple[list[Fed], list[Fed], str]] = {
     "kept: tags": ([Fed(note())], [Fed(note(tags=("rules",)))], "note"),
 } | {
     f"{where}: {'' if helpful else 'un'}helpful": (
-        [made, *judged(fact, helpful=helpful)],
-        [made, *judged(fact, helpful=helpful, times=2)],
+        [made, *feedback_on(fact, helpful=helpful)],
+        [made, *feedback_on(fact, helpful=helpful, times=2)],
         key,
     )
     for where, made, fact, key in (
@@ -97,7 +97,7 @@ def test_owners_do_not_share_a_key(tmp_path: Path) -> None:
         feed(provider, [turn("tea")])
         provider.sync_turn(turn("tea"), context(1, Scope(agent="coder", user="bob")))
         before = dict(provider.digest())
-        (feedback,) = judged(TEA_SAID, helpful=True)
+        (feedback,) = feedback_on(TEA_SAID, helpful=True)
         feed(provider, [feedback.event], first=feedback.n)
         after = dict(provider.digest())
 

@@ -25,7 +25,7 @@ from memorybus.log.forecast import (
     format_size,
     growth_of,
 )
-from memorybus.log.inspection import PartitionSight
+from memorybus.log.inspection import PartitionState
 
 DAY = 86_400.0
 NOW = 1_700_000_000_000
@@ -195,13 +195,13 @@ def test_what_a_machine_has_left() -> None:
 
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
     """G10: the bytes of an event are those of the streams and of the ids, each by its count."""
-    sights = [
-        PartitionSight(PartitionView(length=10), 1_000, 10, 300, NOW, (None, None)),
-        PartitionSight(PartitionView(length=30), 3_000, 0, 0, NOW, (None, None)),
-        PartitionSight(PartitionView(), 0, 0, 0, NOW, (None, None)),
+    states = [
+        PartitionState(PartitionView(length=10), 1_000, 10, 300, NOW, (None, None)),
+        PartitionState(PartitionView(length=30), 3_000, 0, 0, NOW, (None, None)),
+        PartitionState(PartitionView(), 0, 0, 0, NOW, (None, None)),
     ]
-    assert health_memory.bytes_per_event(sights) == 130.0
-    assert health_memory.bytes_per_event(sights[2:]) == 0.0
+    assert health_memory.bytes_per_event(states) == 130.0
+    assert health_memory.bytes_per_event(states[2:]) == 0.0
 
 
 def test_the_load_is_read_from_looks() -> None:
@@ -210,11 +210,11 @@ def test_the_load_is_read_from_looks() -> None:
     old = PartitionView(
         length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2)
     )
-    found = health_memory.memory_load(info, [PartitionSight(old, 200, 2, 20, NOW, (2, 2))], None)
+    found = health_memory.memory_load(info, [PartitionState(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
     empty = health_memory.memory_load(
-        info, [PartitionSight(PartitionView(), 0, 0, 0, NOW, (None, None))], None
+        info, [PartitionState(PartitionView(), 0, 0, 0, NOW, (None, None))], None
     )
     assert forecast_memory(empty).trend == "not enough history"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memorybus.config.notify import Notify
 from memorybus.health.finding import Finding
 from memorybus.notify.incidents import (
-    MOST,
+    MAX_FINDINGS,
     Incidents,
     drop_other_channels,
     find_due,
@@ -147,10 +147,10 @@ def test_a_time_in_which_nobody_looked_is_no_end() -> None:
 
 def test_what_is_kept_track_of_is_bounded() -> None:
     """G10: of more findings than can be told, the critical ones are."""
-    many = [Finding("lane_halted", "warning", f"p{n}", "x", "y") for n in range(2 * MOST)]
+    many = [Finding("lane_halted", "warning", f"p{n}", "x", "y") for n in range(2 * MAX_FINDINGS)]
     story = Story()
     story.report(*many, DOWN)
-    assert len(story.known) == MOST
+    assert len(story.known) == MAX_FINDINGS
     assert story.known[0].finding == DOWN
     assert worst_state(story.known) == "CRITICAL"
 

@@ -190,7 +190,7 @@ def test_a_signal_that_a_finalizer_swallows_comes_again(
     monkeypatch, number, end, finalizer, seconds
 ):
     """Ctrl-C ends a command also if it arrives while Python runs a finalizer, which drops it."""
-    monkeypatch.setattr(signals, "_AGAIN_SECONDS", seconds)
+    monkeypatch.setattr(signals, "_REDELIVERY_SECONDS", seconds)
     previous = {one: signal.getsignal(one) for one in (*signals.STOPPING, signal.SIGALRM)}
     signals.unwind_on_stop()
 
@@ -219,7 +219,7 @@ def test_a_signal_that_a_finalizer_swallows_comes_again(
 
 def test_an_exit_of_a_finalizer_is_no_lost_stop(monkeypatch):
     """A finalizer that exits with a code of its own is reported, and nobody is stopped for it."""
-    monkeypatch.setattr(signals, "_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(signals, "_REDELIVERY_SECONDS", 0.001)
     reported = []
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
     stopped = []
@@ -257,7 +257,7 @@ def test_a_child_gets_its_grace(tmp_path):
     settings = Settings(data_dir=tmp_path, grace=7.0)
 
     with children.running_child(script("print('{}')"), settings) as child:
-        assert child.patience == 7.0 + children.RESERVE
+        assert child.patience == 7.0 + children.KILL_RESERVE_SECONDS
 
 
 def test_nothing_a_killed_child_started_is_left(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from memorybus.errors import LogUnavailable
 from memorybus.recall import pending
 from memorybus.recall.model import CarryAsk, RecallRequest, WarmAsk
-from memorybus.recall.pending import MAX_ASKS, PATIENCE, Ask, PendingAsks
+from memorybus.recall.pending import MAX_ASKS, REPLY_TIMEOUT, Ask, PendingAsks
 from memorybus.testing import FakeClock
 
 
@@ -89,8 +89,8 @@ def test_what_may_wait_is_bounded(waiting: PendingAsks, asker: Asked) -> None:
 
 
 def test_asking_has_its_time(waiting: PendingAsks, asker: Asked) -> None:
-    """G9: a slow jobs' Redis holds up the events for `PATIENCE` and one request, not for all."""
-    asker.seconds = PATIENCE / 2
+    """G9: a slow jobs' Redis holds the events up for `REPLY_TIMEOUT` and one request."""
+    asker.seconds = REPLY_TIMEOUT / 2
     for number in range(5):
         waiting.put(question(f"s{number}"))
     counts = []
@@ -104,7 +104,7 @@ def test_a_hanging_one_is_asked_seldom(
     waiting: PendingAsks, asker: Asked, fake_clock: FakeClock
 ) -> None:
     """G9: a jobs' Redis that hangs costs the sending of events a tenth of its time at most."""
-    asker.down, asker.seconds = True, PATIENCE
+    asker.down, asker.seconds = True, REPLY_TIMEOUT
     waiting.put(question("s"))
     spent, began = 0.0, fake_clock.monotonic()
     while fake_clock.monotonic() < began + 120:
@@ -112,4 +112,4 @@ def test_a_hanging_one_is_asked_seldom(
         waiting.send(asker, 0)
         spent += fake_clock.monotonic() - before
         fake_clock.advance(0.05)
-    assert pending.PATIENCE < spent < 12
+    assert pending.REPLY_TIMEOUT < spent < 12

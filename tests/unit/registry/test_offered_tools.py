@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from helpers.providers.tooling import schema
 from memorybus.registry import tools, tools_note
-from memorybus.registry.tools import MOST, DeclaredTools, Tool
+from memorybus.registry.tools import MAX_TOOLS, DeclaredTools, Tool
 
 
 def declared(*schemas: Any, reading: tuple[str, ...] = ()) -> DeclaredTools:
@@ -105,9 +105,9 @@ def test_a_tool_that_is_described_twice_is_offered_once() -> None:
 
 def test_the_number_of_tools_is_bounded() -> None:
     """No more than a model's interface takes (G10)."""
-    many = [schema(f"t{i}") for i in range(MOST + 5)]
+    many = [schema(f"t{i}") for i in range(MAX_TOOLS + 5)]
 
-    assert names(a=declared(*many)) == [f"t{i}" for i in range(MOST)]
+    assert names(a=declared(*many)) == [f"t{i}" for i in range(MAX_TOOLS)]
 
 
 def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from memorybus_providers.remote.failures import (
     error_for_unreadable,
     quote,
 )
-from memorybus_providers.remote.names import LONGEST, name_of
+from memorybus_providers.remote.names import MAX_NAME_CHARS, name_of
 from memorybus_providers.remote.rate_limit import (
     DEFAULT_PAUSE,
     LONGEST_PAUSE,
@@ -192,7 +192,7 @@ def test_no_two_lists_of_ids_have_one_name(one: list[str], other: list[str]) -> 
         assert name_of(*one) != name_of(*other)
     for ids in filter(None, (one, other)):
         name = name_of(*ids)
-        assert 0 < len(name) <= LONGEST
+        assert 0 < len(name) <= MAX_NAME_CHARS
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 

@@ -11,7 +11,7 @@ from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
 from memorybus_providers.remote import own_options, private_file, replacement, utterances
-from memorybus_providers.remote.deadline import SHARE, SharedDeadline
+from memorybus_providers.remote.deadline import DEADLINE_SHARE, SharedDeadline
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import parse_milliseconds
 from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
@@ -142,9 +142,9 @@ def test_requests_of_a_hook_share_its_deadline() -> None:
     deadline = SharedDeadline(clock)
     with deadline.within(10.0):
         clock.advance(4.0)
-        assert deadline.seconds_left() == pytest.approx(10.0 * SHARE - 4.0)
+        assert deadline.seconds_left() == pytest.approx(10.0 * DEADLINE_SHARE - 4.0)
         with deadline.within(100.0):
-            assert deadline.seconds_left() == pytest.approx(10.0 * SHARE - 4.0)
+            assert deadline.seconds_left() == pytest.approx(10.0 * DEADLINE_SHARE - 4.0)
         clock.advance(5.0)
         assert deadline.seconds_left() < 0
     assert deadline.seconds_left() == float("inf")

@@ -22,6 +22,7 @@ from memorybus_workers.apply.pool import Pool
 from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.allowance import Allowance, Unbounded
 from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.log_fields import bind_event
 from memorybus_workers.calls.retry import (
     BackendDown,
@@ -33,11 +34,10 @@ from memorybus_workers.calls.retry import (
 )
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
-from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolated_try import TryBegun
-from memorybus_workers.lanes.isolation import AGAIN
+from memorybus_workers.lanes.isolation import RETRY_SECONDS
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
@@ -45,7 +45,7 @@ from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
 
-HUNG = "every try outlived call_timeout, or the time limit of its hook"
+HUNG_REASON = "every try outlived call_timeout, or the time limit of its hook"
 STILL_UNDER_WAY = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 
 
@@ -56,7 +56,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
         context: the instance, in its worker.
         provider: the provider itself.
         activity: the call that its own thread is busy with.
-        troubles: its failing events.
+        failing_events: its failing events.
         breaker: holds its calls back while its backend is down.
         allowance: bounds how many calls are made.
     """
@@ -64,7 +64,7 @@ class OpenInstance(msgspec.Struct, frozen=True):
     context: InstanceContext
     provider: MemoryProvider
     activity: ThreadActivity
-    troubles: Troubles
+    failing_events: FailingEvents
     breaker: Breaker
     allowance: Allowance = Unbounded()
 
@@ -88,7 +88,7 @@ class Applier:
         self._settings = worker.settings
         self._clock = worker.clock
         self._activity = instance.activity
-        self._troubles = instance.troubles
+        self._failing_events = instance.failing_events
         self._breaker = instance.breaker
         self._allowance = instance.allowance
         self._isolation = worker.isolation
@@ -158,7 +158,7 @@ class Applier:
             raise Unavailable("the provider has made the calls it may make for now")
         lane.check(self._settings.call_timeout)
         if self._pop_hang(event):
-            return self._failure(event, HUNG)
+            return self._failure(event, HUNG_REASON)
         if lane.abandoned_calls.retry_at(lane.lease.key, event.envelope.id):
             return self._failure(event, STILL_UNDER_WAY)
         return note_try() or self._apply_dead_letter_now(lane, event)
@@ -179,7 +179,7 @@ class Applier:
                 raise LeaseLost(str(error)) from error
             return self._failure(event, describe_failure(error), error)
         finally:
-            self._troubles.settle(event.envelope.id)
+            self._failing_events.settle(event.envelope.id)
         return None
 
     def pin_checkpoint(self, lane: Lane) -> None:
@@ -210,8 +210,8 @@ class Applier:
 
     def forget(self, lane: Lane) -> None:
         """Forget what is known of the events of a lane that is given up or lost."""
-        if self._troubles:
-            self._troubles.forget(event.envelope.id for event in lane.window.held_events())
+        if self._failing_events:
+            self._failing_events.forget(event.envelope.id for event in lane.window.held_events())
 
     def stop(self) -> None:
         """End what this applier started."""
@@ -246,12 +246,12 @@ class Applier:
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
         """Say whether an earlier try, or one before a loss, may have sent the event already."""
-        known = self._troubles.get(event.envelope.id) is not None
+        known = self._failing_events.get(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
         """Say whether an event has not failed and is not in doubt, and its key is not parked."""
-        known = self._troubles.get(event.envelope.id) is not None
+        known = self._failing_events.get(event.envelope.id) is not None
         in_doubt = self._lookup and self._in_doubt(lane, event)
         return not (known or in_doubt or event.envelope.key in lane.parked.keys)
 
@@ -266,7 +266,7 @@ class Applier:
             self._activity.begin(envelope.id, self._lane_to_guard(lane))
             said = self._apply(envelope.event, self._context(event))
         self._activity.end()
-        self._troubles.served += 1
+        self._failing_events.served += 1
         return said
 
     def _call_with_own_limit(
@@ -309,15 +309,15 @@ class Applier:
         tries = 0
         if not isinstance(error, Unavailable):  # a backend that is down is no event's fault
             up = self._breaker.is_closed
-            tries = self._troubles.note_failure(
+            tries = self._failing_events.note_failure(
                 event.envelope.id, backend_up=up, served=served
             ).tries
-        match decide_retry(error, tries, self._settings.attempts, self._troubles.rng):
+        match decide_retry(error, tries, self._settings.attempts, self._failing_events.rng):
             case LaneReplaced():
                 raise WriteFenced(str(error)) from error
             case BackendDown():
                 if self._lookup:
-                    self._troubles.note_doubt(event.envelope.id)
+                    self._failing_events.note_doubt(event.envelope.id)
                 return RetryAt(self._note_backend_down(error, now))
             case RetryIn(delay):
                 self._instance.count_mishap("retried")
@@ -340,22 +340,22 @@ class Applier:
         return self._breaker.until
 
     def _failure(self, event: LoggedEvent, why: str, error: BaseException | None = None) -> Failure:
-        trouble = self._troubles.get(event.envelope.id)
-        return failure_of(why, trouble, self._clock.now_ms(), error)
+        known = self._failing_events.get(event.envelope.id)
+        return failure_of(why, known, self._clock.now_ms(), error)
 
     def _park_if_hung_too_often(self, lane: Lane, event: LoggedEvent) -> bool:
         """Park an event that has hung as often as it may; return whether it had."""
-        if not self._troubles.has_hung_too_often(event.envelope.id):
+        if not self._failing_events.has_hung_too_often(event.envelope.id):
             return False
         self._breaker.note_success()  # it serves others: what hangs is the event
-        self._park(lane, event, self._failure(event, HUNG))
+        self._park(lane, event, self._failure(event, HUNG_REASON))
         return True
 
     def _pop_hang(self, event: LoggedEvent) -> bool:
         """Forget what is known of a dead letter's event; return whether its call ever hung."""
-        trouble = self._troubles.get(event.envelope.id)
-        self._troubles.settle(event.envelope.id)
-        return trouble is not None and trouble.hung
+        known = self._failing_events.get(event.envelope.id)
+        self._failing_events.settle(event.envelope.id)
+        return known is not None and known.hung
 
     @bind_event
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:
@@ -369,7 +369,7 @@ class Applier:
         )
         lane.parked.put_aside([event], failure)
         self._instance.count_mishap("parked")
-        self._troubles.settle(event.envelope.id)
+        self._failing_events.settle(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
         """Note a try on a lane whose owners died; park an event that has ended too many owners.
@@ -382,7 +382,7 @@ class Applier:
             return None
         now = self._clock.monotonic()
         if not self._isolation.begin(lane.lease, n):
-            return RetryAt(now + AGAIN)
+            return RetryAt(now + RETRY_SECONDS)
         tried = lane.begin_isolated_try(n)
         if isinstance(tried, TryBegun):
             return None

@@ -164,9 +164,9 @@ class BulkApplier(SerialApplier):
         except BaseException as error:
             self._handle_failed_call(lane, run, error, outcome)
             return
-        self._troubles.served += len(found.done)
+        self._failing_events.served += len(found.done)
         for event in found.done:
-            self._troubles.settle(event.envelope.id)
+            self._failing_events.settle(event.envelope.id)
         if found.done and self._breaker.has_failures:
             self._breaker.note_success()
         for event, why in found.failed:
@@ -177,7 +177,7 @@ class BulkApplier(SerialApplier):
         lane.check(self._settings.call_timeout)
         bind_calls(self._activity, run)
         for event in run:  # a turn without an answer is tried alone the next time
-            self._troubles.note_doubt(event.envelope.id)
+            self._failing_events.note_doubt(event.envelope.id)
         self._activity.begin_several(
             [event.envelope.id for event in run], self._lane_to_guard(lane)
         )

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, StaleEpoch, Transient
 from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
+from memorybus_workers.apply.applier import HUNG_REASON, Applier, OpenInstance
 from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
 from memorybus_workers.apply.verdict import PARKED, Parked
@@ -22,13 +22,13 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
-_AHEAD = 2
+_CALLS_PER_THREAD = 2
 """How many calls the pool gets for each of its threads, so that no thread waits for work."""
 
-_PROBE = 0.02
+_PROBE_POLL_SECONDS = 0.02
 """Seconds between two checks of whether a probe has returned."""
 
-_DEATHS = 2
+_DEATHS_BEFORE_CAUTION = 2
 """After so many deaths of owners in a row a lane's events are tried one by one, slowly."""
 
 
@@ -62,7 +62,7 @@ class ParallelApplier(Applier):
 
     def count_suspects(self, deaths: int) -> int:
         """Return the size of the whole window after two deaths; one death may have any cause."""
-        return self._settings.window if deaths >= _DEATHS else 0
+        return self._settings.window if deaths >= _DEATHS_BEFORE_CAUTION else 0
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class ParallelApplier(Applier):
         if wait is not None:
             return wait
         if not self._breaker.admit(now):
-            return RetryAt(max(self._breaker.until, now + _PROBE))
+            return RetryAt(max(self._breaker.until, now + _PROBE_POLL_SECONDS))
         refused = self._take_allowance(event)
         if refused is not None:
             self._breaker.release_probe()
@@ -160,7 +160,7 @@ class ParallelApplier(Applier):
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             probes = not self._breaker.is_closed
             behind = self._turns_behind(lane, event)
-            self.pool.submit(Task(lane, event, self._troubles.served, probes, behind))
+            self.pool.submit(Task(lane, event, self._failing_events.served, probes, behind))
         else:
             self._breaker.release_probe()
             self._put_back(lane, event, verdict)
@@ -174,7 +174,7 @@ class ParallelApplier(Applier):
         if len(run) < 2:
             return ()
         for one in run:  # a turn that gets no answer is tried alone the next time
-            self._troubles.note_doubt(one.envelope.id)
+            self._failing_events.note_doubt(one.envelope.id)
         return tuple(run[1:])
 
     def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
@@ -189,7 +189,7 @@ class ParallelApplier(Applier):
 
     def _room(self) -> int:
         """Return how many calls may be handed out; few wait in the pool, so that pauses work."""
-        return max(0, _AHEAD * self._size - self.pool.unfinished)
+        return max(0, _CALLS_PER_THREAD * self._size - self.pool.unfinished)
 
     def has_room(self) -> bool:
         """Say whether more keys could be handed out now."""
@@ -267,7 +267,9 @@ class ParallelApplier(Applier):
         self._note_survival(lane, event)
         if isinstance(done.error, Withdrawn):
             self._release_probe(done.task)
-            self._troubles.forget(one.envelope.id for one in done.task.behind and done.task.events)
+            self._failing_events.forget(
+                one.envelope.id for one in done.task.behind and done.task.events
+            )
             lane.window.postpone(event, self._breaker.until)
         elif isinstance(done.error, PartlyFailed):
             self._settle_several(lane, done, done.error.failed)
@@ -294,9 +296,9 @@ class ParallelApplier(Applier):
 
     def _note_success(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:
         self._instance.count_settled(events, took, lane.highest_repeatable)
-        self._troubles.served += len(events)
+        self._failing_events.served += len(events)
         for event in events:
-            self._troubles.settle(event.envelope.id)
+            self._failing_events.settle(event.envelope.id)
         self._breaker.note_success()
 
     def _release_probe(self, task: Task) -> None:
@@ -310,11 +312,11 @@ class ParallelApplier(Applier):
             return RetryAt(self._clock.monotonic())  # one is at fault: each is tried alone
         if not isinstance(error, ProviderHung):
             return self._handle_failure(task.lane, task.event, error, served)
-        self._troubles.note_hang(event_id, backend_up=self._breaker.is_closed, served=served)
-        self._breaker.note_strike(self._clock.monotonic(), HUNG)
+        self._failing_events.note_hang(event_id, backend_up=self._breaker.is_closed, served=served)
+        self._breaker.note_strike(self._clock.monotonic(), HUNG_REASON)
         if self._park_if_hung_too_often(task.lane, task.event):
             return PARKED
-        pause = self._troubles.retry_at(event_id)
+        pause = self._failing_events.retry_at(event_id)
         return RetryAt(max(self._breaker.until, pause.at if pause else 0.0))
 
     # -- the rest ---------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from memorybus_workers.lanes.parking import BEHIND
 
 _FIRST_CHUNK = 64
 
-_BATCHES = 4
+_MAX_BATCHES_PER_COMMIT = 4
 """The most batches between two commits: after a death their events are tried one by one."""
 
-TURN = 0.25
+TURN_SECONDS = 0.25
 """Seconds after which another lane gets its turn, give or take one call."""
 
 
@@ -66,7 +66,9 @@ class SerialApplier(Applier):
 
     def count_suspects(self, deaths: int) -> int:
         """Return how many events may have been applied since a dead owner's last commit."""
-        return super().count_suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
+        return super().count_suspects(deaths) * (
+            1 if self._largest == 1 else _MAX_BATCHES_PER_COMMIT
+        )
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -78,7 +80,7 @@ class SerialApplier(Applier):
         """
         end = self._commit_at = self._clock.monotonic() + COMMIT_EVERY
         try:
-            for number in range(_BATCHES):
+            for number in range(_MAX_BATCHES_PER_COMMIT):
                 read_before = lane.window.read_n
                 more = self._begin_batch(lane)
                 if not self._stopped:
@@ -102,7 +104,7 @@ class SerialApplier(Applier):
         self._stopped = self._is_paused()
         if self._stopped:
             return False
-        self._turn_ends = self._clock.monotonic() + TURN
+        self._turn_ends = self._clock.monotonic() + TURN_SECONDS
         window = lane.window
         fed = lane.catch_up()
         if fed:
@@ -184,9 +186,9 @@ class SerialApplier(Applier):
 
     def _fit_chunk(self, took: float) -> None:
         """Choose the next chunk's size, so that one takes a part of a turn."""
-        if took > TURN / 2:
+        if took > TURN_SECONDS / 2:
             self._chunk = max(1, self._chunk // 2)
-        elif took < TURN / 8 and self._chunk < self._largest:
+        elif took < TURN_SECONDS / 8 and self._chunk < self._largest:
             self._chunk = min(self._largest, self._chunk * 2)
 
     def drain(self, lane: Lane) -> bool:
@@ -221,7 +223,7 @@ class SerialApplier(Applier):
         uneasy = (
             self._lookup
             or self._allowance.bounded
-            or self._troubles
+            or self._failing_events
             or self._breaker.has_failures
             or not self.is_at_rest(lane)
         )
@@ -261,11 +263,11 @@ class SerialApplier(Applier):
                 end()
                 raise
             except BaseException as error:
-                self._troubles.served += index
+                self._failing_events.served += index
                 outcome.note(event, self._handle_failed_try(lane, event, error))
                 return events[index + 1 :]
         end()
-        self._troubles.served += len(events)
+        self._failing_events.served += len(events)
         return ()
 
     def _must_wait(self, lane: Lane, event: LoggedEvent, outcome: ChunkOutcome) -> bool:
@@ -291,7 +293,7 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return PARKED
-        uneasy = lane.careful or bool(self._troubles) or not self.is_at_rest(lane)
+        uneasy = lane.careful or bool(self._failing_events) or not self.is_at_rest(lane)
         verdict = self._decide_before_call(lane, event) if uneasy else None
         verdict = verdict or self._take_allowance(event)
         if verdict is not None:
@@ -304,7 +306,7 @@ class SerialApplier(Applier):
             return self._handle_failed_try(lane, event, error)
         if uneasy:
             self._note_survival(lane, event)
-            self._troubles.settle(event.envelope.id)
+            self._failing_events.settle(event.envelope.id)
         if self._breaker.has_failures and self._apply.handles(type(event.envelope.event)):
             self._breaker.note_success()
         return DONE
@@ -314,7 +316,7 @@ class SerialApplier(Applier):
         if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
-        wait = self._troubles.retry_at(event_id)
+        wait = self._failing_events.retry_at(event_id)
         wait = wait or lane.abandoned_calls.retry_at(lane.lease.key, event_id)
         if wait is not None:
             return wait

@@ -84,9 +84,9 @@ class TransactionalApplier(SerialApplier):
         outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
         mine = self._put_aside_parked(lane, self._events_to_apply(lane, events, outcome))
-        if lane.careful or self._troubles.has_any(event.envelope.id for event in mine):
+        if lane.careful or self._failing_events.has_any(event.envelope.id for event in mine):
             return self._try_one_by_one(lane, mine, outcome)
-        served = self._troubles.served
+        served = self._failing_events.served
         try:
             with self._transaction(lane) as transaction:
                 said = self._apply_all(lane, transaction, mine)
@@ -94,7 +94,7 @@ class TransactionalApplier(SerialApplier):
                 transaction.record([event.envelope.id for event in mine], progress)
             for event, text in said:
                 lane.answers.answer_applied(event, text)
-            if self._breaker.has_failures and self._troubles.served != served:
+            if self._breaker.has_failures and self._failing_events.served != served:
                 self._breaker.note_success()
         except StaleEpoch as error:
             self._activity.end_interrupted()

@@ -35,23 +35,23 @@ from memorybus_workers.lanes.leases import Leases
 
 _log = logging.getLogger("memorybus")
 
-EVERY = 5.0
+MAX_POLL_SECONDS = 5.0
 """The most seconds between looks; there are fewer if segments are sealed sooner."""
 
-_LEAST = 0.1
-_PATIENCE = 4
+_MIN_POLL_SECONDS = 0.1
+_POLLS_BEFORE_TAKEOVER = 4
 """For how many looks due work is left to the worker that archived last."""
 
-_FIRST, _CAP = 1.0, 30.0
+_FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
 
-_END = 5.0
+_JOIN_SECONDS = 5.0
 
 
 def look_interval(settings: Settings) -> float:
     """Return the seconds between looks."""
     wait = max(settings.seal_after, settings.segment_age) / 10
-    return min(EVERY, max(_LEAST, wait))
+    return min(MAX_POLL_SECONDS, max(_MIN_POLL_SECONDS, wait))
 
 
 class ArchiverThread:
@@ -92,7 +92,7 @@ class ArchiverThread:
         """End the thread if it runs; an upload that hangs is abandoned, and its lease expires."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(_END)
+            self._thread.join(_JOIN_SECONDS)
             with suppress(RedisError, OSError):
                 self._reports.remove_worker(self._worker)
             self._leases.stop()
@@ -111,7 +111,11 @@ class ArchiverThread:
             except Exception as error:  # the thread must outlive any mistake
                 self._report_failure(self._archiving, error)
                 failures += 1
-            wait = backoff(failures - 1, self._rng, first=_FIRST, cap=_CAP) if failures else 0.0
+            wait = (
+                backoff(failures - 1, self._rng, first=_FIRST_RETRY_SECONDS, cap=_MAX_RETRY_SECONDS)
+                if failures
+                else 0.0
+            )
             self._stop.wait(max(wait, look_interval(self._settings)))
 
     def _make_archiving(self) -> ArchivingRound:
@@ -127,7 +131,7 @@ class ArchiverThread:
 
     def _publish_state(self, archiving: ArchivingRound) -> None:
         """Report the state of the archiver, and log a new error."""
-        error = "; ".join(archiving.troubles.values())
+        error = "; ".join(archiving.all_errors.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
@@ -142,8 +146,11 @@ class ArchiverThread:
 
     def _report_progress(self) -> None:
         """Report progress, because a backlog takes longer than an archiver may be silent."""
-        if self._archiving is not None and self._clock.monotonic() - self._reported_at >= EVERY:
-            self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
+        if (
+            self._archiving is not None
+            and self._clock.monotonic() - self._reported_at >= MAX_POLL_SECONDS
+        ):
+            self._report(self._archiving, "; ".join(self._archiving.all_errors.values()))
 
     def _report(self, archiving: ArchivingRound, error: str) -> None:
         shown = one_line(error, self._settings.secrets)
@@ -158,7 +165,7 @@ class ArchiverThread:
         if error and error != self._logged_error:
             _log.warning("nothing is archived: %s", error, exc_info=unknown)
         if self._logged_error and not error:
-            _log.info("archiving goes on")
+            _log.info("archiving continues")
         self._logged_error = error
 
 
@@ -187,7 +194,7 @@ def make_archiving(
     """
     context = SealingContext(redis, settings, clock, leases, crash, stopping, progress)
     return ArchivingRound(
-        context, _PATIENCE * look_interval(settings) if patience is None else patience
+        context, _POLLS_BEFORE_TAKEOVER * look_interval(settings) if patience is None else patience
     )
 
 
@@ -212,6 +219,6 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     finally:
         leases.stop()
         redis.close()
-    errors = {lane_name(partition): text for partition, text in archiving.troubles.items()}
+    errors = {lane_name(partition): text for partition, text in archiving.all_errors.items()}
     busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
     return ArchiverRun(archiving.place, events, archiving.elsewhere, errors, busy)

@@ -1,8 +1,8 @@
 """Rewrites segments: merges small ones, and removes the content of rows that has expired.
 
 Segments are sealed by age too, so a quiet partition has many small ones. Neighbours are merged into
-one that is at least `FAN` times as large a class, so that no event is rewritten more often than
-there are classes.
+one that is at least `CLASS_SIZE_FACTOR` times as large a class, so that no event is rewritten more
+often than there are classes.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ from memorybus_workers.archiving.retention import (
     judgement_of,
 )
 
-FAN = 4
+CLASS_SIZE_FACTOR = 4
 """A size class holds segments with up to this many times the events of the class below."""
 
 
@@ -111,9 +111,9 @@ def is_small(size: SegmentSize, segment_events: int) -> bool:
 
 
 def size_class_of(events: int) -> int:
-    """Return the class of a size: 0 below `FAN` events, 1 below its square, and so on."""
+    """Return the class of a size: 0 below `CLASS_SIZE_FACTOR` events, 1 below its square, …"""
     found = 0
-    while events >= FAN ** (found + 1):
+    while events >= CLASS_SIZE_FACTOR ** (found + 1):
         found += 1
     return found
 
@@ -135,7 +135,7 @@ def choose_run(sizes: Sequence[SegmentSize], segment_events: int) -> range | Non
 
 def _first_run(sizes: Sequence[SegmentSize], level: int, segment_events: int) -> range | None:
     """Return the first neighbours of a class or below that together reach a higher class."""
-    goal = min(FAN ** (level + 1), enough_events(segment_events))
+    goal = min(CLASS_SIZE_FACTOR ** (level + 1), enough_events(segment_events))
     start, events, held = 0, 0, 0
     for index, size in enumerate(sizes):
         if not is_small(size, segment_events) or size_class_of(size.events) > level:

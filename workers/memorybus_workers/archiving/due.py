@@ -12,7 +12,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms, number_of
-from memorybus.log.inspection import PartitionSight
+from memorybus.log.inspection import PartitionState
 
 PAGE = 500
 """The most entries that are read at once."""
@@ -23,7 +23,7 @@ FULL_SEGMENT_BYTES = 32 << 20
 This is a goal; the format's own bound is `memorybus.archive.format.parquet.SEGMENT_BYTES`.
 """
 
-_SLACK = 60.0
+_TRIM_SLACK_SECONDS = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""
 
 
@@ -47,51 +47,51 @@ class NumbersGivenTwice(MemoryBusError):
     """A partition's numbers do not ascend: some were assigned twice, so they give no order."""
 
 
-def find_due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> DueArchiving:
+def find_due(state: PartitionState, settings: Settings, *, force: bool = False) -> DueArchiving:
     """Return what has to be done with a partition.
 
     Args:
-        sight: the partition; `numbers[0]` is the number of the first entry that is younger than
+        state: the partition; `numbers[0]` is the number of the first entry that is younger than
             `seal_after`.
         settings: see `Settings`.
         force: seal all that may be sealed, however small the segment and young its first event.
     """
-    first = sight.view.unsealed
+    first = state.view.unsealed
     if first is None:
-        return DueArchiving(seal=_is_hidden(sight), trim=_is_trimmable(sight, settings))
-    age = (sight.now_ms - entry_ms(first.entry)) / 1000
+        return DueArchiving(seal=_is_hidden(state), trim=_is_trimmable(state, settings))
+    age = (state.now_ms - entry_ms(first.entry)) / 1000
     ripe = age >= settings.seal_after
-    full = count_ripe_events(sight) >= settings.segment_events
+    full = count_ripe_events(state) >= settings.segment_events
     old = age >= settings.segment_age
-    return DueArchiving(seal=ripe and (force or full or old), trim=_is_trimmable(sight, settings))
+    return DueArchiving(seal=ripe and (force or full or old), trim=_is_trimmable(state, settings))
 
 
-def _is_hidden(sight: PartitionSight) -> bool:
+def _is_hidden(state: PartitionState) -> bool:
     """Say whether there are unsealed events although the reading does not show where they begin.
 
     Many foreign entries stand before it, or it lies before the sealed end because a clock went
     back.
     """
-    view = sight.view
+    view = state.view
     return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
 
-def count_ripe_events(sight: PartitionSight) -> int:
+def count_ripe_events(state: PartitionState) -> int:
     """Return how many unsealed events are old enough to be sealed."""
-    view = sight.view
+    view = state.view
     if view.unsealed is None or view.last is None:
         return 0
-    young = sight.numbers[0] if sight.numbers else None
+    young = state.numbers[0] if state.numbers else None
     return max(0, (view.last.n + 1 if young is None else young) - view.unsealed.n)
 
 
-def _is_trimmable(sight: PartitionSight, settings: Settings) -> bool:
+def _is_trimmable(state: PartitionState, settings: Settings) -> bool:
     """Say whether the log's first entries are sealed and older than the hot window."""
-    view = sight.view
+    view = state.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
         return False
-    slack = min(_SLACK, settings.hot_window / 10)
-    age = (sight.now_ms - entry_ms(view.first.entry)) / 1000
+    slack = min(_TRIM_SLACK_SECONDS, settings.hot_window / 10)
+    age = (state.now_ms - entry_ms(view.first.entry)) / 1000
     return age >= settings.hot_window + slack
 
 

@@ -16,8 +16,7 @@ from memorybus.ids import sha256
 from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
 
-_MARK = 16
-"""How many digits a mark of tombstones has."""
+_MARK_DIGITS = 16
 
 DAY_MS = 86_400_000
 """A row may outlive its retention by so much, or by a tenth of it: each segment is then rewritten
@@ -30,14 +29,14 @@ class SegmentAges(msgspec.Struct, frozen=True):
     Attributes:
         first_at: when its first event came into the log.
         last_at: when its last event came into the log.
-        judged_at: the time for which it was decided what it keeps.
+        decided_at: the time for which it was decided what it keeps.
         kept: rows that still have their envelope.
         tombstones: the mark of the tombstones that were known then.
     """
 
     first_at: int
     last_at: int
-    judged_at: int
+    decided_at: int
     kept: int
     tombstones: str = ""
 
@@ -101,7 +100,7 @@ class Policy(msgspec.Struct, frozen=True):
         if not age_ms or segment.first_at + age_ms > now:
             return False
         upto = min(now - age_ms, segment.last_at)
-        at = segment.judged_at
+        at = segment.decided_at
         seen = at - age_ms if at >= self.since else segment.first_at - 1
         if upto <= max(seen, segment.first_at - 1):
             return False
@@ -127,7 +126,7 @@ def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_
 def mark_of_tombstones(tombstones: Iterable[str]) -> str:
     """Return a digest that distinguishes sets of tombstones without clocks; "" for no tombstone."""
     names = sorted(tombstones)
-    return sha256("\n".join(names).encode())[:_MARK] if names else ""
+    return sha256("\n".join(names).encode())[:_MARK_DIGITS] if names else ""
 
 
 def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
@@ -170,7 +169,7 @@ def ages_of(segment: Segment) -> SegmentAges:
     return SegmentAges(
         first_at=entry_ms(segment.first.entry),
         last_at=entry_ms(segment.last.entry),
-        judged_at=segment.judged.at or segment.made_at,
+        decided_at=segment.judged.at or segment.made_at,
         kept=segment.kept,
         tombstones=segment.judged.tombstones,
     )

@@ -18,7 +18,7 @@ from memorybus.errors import (
     ArchiveUnavailable,
     LeaseLost,
 )
-from memorybus.log.inspection import LogInspector, PartitionSight
+from memorybus.log.inspection import LogInspector, PartitionState
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, local_home
 
@@ -80,7 +80,7 @@ class ArchivingRound:
         self._turn = 0
 
     @property
-    def troubles(self) -> Mapping[int, str]:
+    def all_errors(self) -> Mapping[int, str]:
         """All reasons why partitions cannot be sealed, by partition."""
         return self.errors | self.unreached
 
@@ -98,14 +98,14 @@ class ArchivingRound:
         """
         self.unreached = {}
         opened = self._open_archive()
-        sights = self._inspector.read_partitions()
-        self.now_ms = max((sight.now_ms for sight in sights.values()), default=self.now_ms)
+        states = self._inspector.read_partitions()
+        self.now_ms = max((state.now_ms for state in states.values()), default=self.now_ms)
         if opened is None:
             return 0
         _check_libraries()
-        due = sights if force else self._find_due(opened[1], sights)
+        due = states if force else self._find_due(opened[1], states)
         todo = due if force or self._is_our_turn(due) else {}
-        todo = self._next_in_rotation(sights) | todo
+        todo = self._next_in_rotation(states) | todo
         if not todo or not self._is_at_home():
             return 0
         try:
@@ -114,22 +114,22 @@ class ArchivingRound:
             opened[1].close()
 
     def _find_due(
-        self, archive: Archive, sights: Mapping[int, PartitionSight]
-    ) -> dict[int, PartitionSight]:
+        self, archive: Archive, states: Mapping[int, PartitionState]
+    ) -> dict[int, PartitionState]:
         due = {}
-        for partition, sight in sights.items():
+        for partition, state in states.items():
             with self._contain_errors(archive, partition):
-                if self._is_due(archive, partition, sight):
-                    due[partition] = sight
+                if self._is_due(archive, partition, state):
+                    due[partition] = state
         return due
 
     def _work_on_all(
-        self, log_id: str, archive: Archive, todo: Mapping[int, PartitionSight], *, force: bool
+        self, log_id: str, archive: Archive, todo: Mapping[int, PartitionState], *, force: bool
     ) -> int:
         sealed = 0
-        for partition, sight in todo.items():
+        for partition, state in todo.items():
             with self._contain_errors(archive, partition):
-                sealed += self._work_on(log_id, archive, partition, sight, force=force)
+                sealed += self._work_on(log_id, archive, partition, state, force=force)
         return sealed
 
     @contextmanager
@@ -167,18 +167,18 @@ class ArchivingRound:
             self.place = archive.where
         return self._archive
 
-    def _is_due(self, archive: Archive, partition: int, sight: PartitionSight) -> bool:
+    def _is_due(self, archive: Archive, partition: int, state: PartitionState) -> bool:
         """Say whether there is something to do, even if Redis knows less than the archive."""
-        sealed = sight.view.sealed
+        sealed = state.view.sealed
         known = self._seen.get(partition)
         if known is None or sealed < known:
             end = archive.end(partition)
             if end is not None and end.n > sealed:
                 return True
         self._seen[partition] = sealed
-        return bool(find_due(sight, self._context.settings))
+        return bool(find_due(state, self._context.settings))
 
-    def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
+    def _is_our_turn(self, due: Mapping[int, PartitionState]) -> bool:
         """Say whether to act now: the worker that archived last does so at once, others wait."""
         if not due:
             self._due_since = None
@@ -187,15 +187,15 @@ class ArchivingRound:
         self._due_since = now if self._due_since is None else self._due_since
         return self._keen or now - self._due_since >= self._patience
 
-    def _next_in_rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
+    def _next_in_rotation(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
         """Return the partition whose segments are examined now; mostly there is none."""
         now = self._context.clock.monotonic()
         if now < self._rotate_at:
             return {}
         self._rotate_at = now + ROTATE_EVERY
         self._turn = (self._turn + 1) % self._context.settings.partitions
-        sight = sights.get(self._turn)
-        return {self._turn: sight} if sight is not None and sight.view.sealed else {}
+        state = states.get(self._turn)
+        return {self._turn: state} if state is not None and state.view.sealed else {}
 
     def _is_at_home(self) -> bool:
         """Say whether this worker may write the archive: it is shared, or lies in our data_dir."""
@@ -205,7 +205,7 @@ class ArchivingRound:
         return not self.elsewhere
 
     def _work_on(
-        self, log_id: str, archive: Archive, partition: int, sight: PartitionSight, *, force: bool
+        self, log_id: str, archive: Archive, partition: int, state: PartitionState, *, force: bool
     ) -> int:
         """Do what is due for a partition, unless another archiver has it."""
         owned = self._sealer.acquire(archive, log_id, partition)
@@ -216,7 +216,7 @@ class ArchivingRound:
         self.busy.discard(partition)
         self.errors.pop(partition, None)
         try:
-            return self._work_on_owned(bind_lane(owned), sight, force=force)
+            return self._work_on_owned(bind_lane(owned), state, force=force)
         except (LeaseLost, ArchiveTaken) as error:
             _log.info("partition %s has another archiver: %s", lane_name(partition), error)
         except (ArchiveDamaged, ArchiveDiffers, NumbersGivenTwice) as error:
@@ -225,11 +225,11 @@ class ArchivingRound:
             self._sealer.release(owned)
         return 0
 
-    def _work_on_owned(self, owned: OwnedPartition, sight: PartitionSight, *, force: bool) -> int:
+    def _work_on_owned(self, owned: OwnedPartition, state: PartitionState, *, force: bool) -> int:
         settings = self._context.settings
-        policy = read_policy(owned.archive, self._reports, settings, sight.now_ms)
-        sealed = self._sealer.work(owned, sight, policy, force=force)
-        self._compactor.work(owned.archive, owned.partition, policy, sight.now_ms)
+        policy = read_policy(owned.archive, self._reports, settings, state.now_ms)
+        sealed = self._sealer.work(owned, state, policy, force=force)
+        self._compactor.work(owned.archive, owned.partition, policy, state.now_ms)
         self._sealer.write_counts(owned)
         self._seen.pop(owned.partition, None)
         return sealed

@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.log import continuity
 from memorybus.log.entry import Place, entry_ms
-from memorybus.log.inspection import PartitionSight
+from memorybus.log.inspection import PartitionState
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, read_entries
 from memorybus.redis import scripts
@@ -34,7 +34,7 @@ from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
 
-_NEVER = 2**52
+_KEEP_ALL_MS = 2**52
 """Milliseconds of a hot window that trims nothing."""
 
 
@@ -95,13 +95,13 @@ class Sealer:
         self._context.leases.release(self._context.redis, [owned.lease])
 
     def work(
-        self, owned: OwnedPartition, sight: PartitionSight, policy: Policy, *, force: bool = False
+        self, owned: OwnedPartition, state: PartitionState, policy: Policy, *, force: bool = False
     ) -> int:
         """Seal and trim all that may be; return how many events were sealed.
 
         Args:
             owned: the partition.
-            sight: what was read of it.
+            state: what was read of it.
             policy: decides which content is kept.
             force: seal a segment however small.
 
@@ -114,22 +114,22 @@ class Sealer:
             redis.RedisError: Redis is away.
         """
         end = owned.archive.end(owned.partition)
-        known = self._compare_with_log(owned, sight, end) if end else START
-        self._check_nothing_lacks(owned, sight, end)
+        known = self._compare_with_log(owned, state, end) if end else START
+        self._check_nothing_lacks(owned, state, end)
         if end is not None:
             self._write_end(owned, end, known)
         sealed = 0
-        while taken := self._gather_if_ready(owned, sight, end, force=force):
+        while taken := self._gather_if_ready(owned, state, end, force=force):
             self._record_gaps(owned, due.find_gaps(owned.partition, end.n if end else 0, taken))
-            segment = self._seal(owned, taken, policy, sight.now_ms)
+            segment = self._seal(owned, taken, policy, state.now_ms)
             self._context.progress()
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
-    def _compare_with_log(self, owned: OwnedPartition, sight: PartitionSight, end: Place) -> str:
+    def _compare_with_log(self, owned: OwnedPartition, state: PartitionState, end: Place) -> str:
         """Return the log's last entry before the archive's end; all entries up to it are sealed."""
         comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
-        noted = Place(sight.view.sealed_at or START, sight.view.sealed)
+        noted = Place(state.view.sealed_at or START, state.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
     def write_counts(self, owned: OwnedPartition) -> None:
@@ -144,32 +144,32 @@ class Sealer:
         self._reports.write_part(owned.partition, part)
 
     def _check_nothing_lacks(
-        self, owned: OwnedPartition, sight: PartitionSight, end: Place | None
+        self, owned: OwnedPartition, state: PartitionState, end: Place | None
     ) -> None:
-        view = sight.view
+        view = state.view
         gap = continuity.find_lost_archive(owned.partition, view.sealed, end, view.first)
         if gap is not None:
-            state = self._keys.state(owned.partition)
+            key = self._keys.state(owned.partition)
             raise ArchiveDamaged(
                 f"the archive lacks events {gap.first} to {gap.last} of partition "
                 f"{lane_name(owned.partition)}, which were sealed: mount it or restore its backup; "
-                f"if they are lost for good, let the rest go on with: redis-cli hset {state} "
+                f"if they are lost for good, let the rest continue with: redis-cli hset {key} "
                 f"sealed {gap.first - 1}"
             )
 
     def _gather_if_ready(
-        self, owned: OwnedPartition, sight: PartitionSight, end: Place | None, *, force: bool
+        self, owned: OwnedPartition, state: PartitionState, end: Place | None, *, force: bool
     ) -> Sequence[RawEntry]:
         """Return the entries of the next segment; none if it is not ready or we must end."""
         settings = self._context.settings
         if self._context.stopping():
             return ()
-        cutoff = sight.now_ms - round(settings.seal_after * 1000)
+        cutoff = state.now_ms - round(settings.seal_after * 1000)
         taken, full = self._gather(owned.partition, end or Place(START, 0), cutoff)
-        return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
+        return taken if taken and (full or force or self._is_old(taken[0], state)) else ()
 
-    def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
-        age = sight.now_ms - entry_ms(first.entry)
+    def _is_old(self, first: RawEntry, state: PartitionState) -> bool:
+        age = state.now_ms - entry_ms(first.entry)
         return age >= self._context.settings.segment_age * 1000
 
     def _gather(self, partition: int, after: Place, cutoff: int) -> tuple[Sequence[RawEntry], bool]:
@@ -201,7 +201,7 @@ class Sealer:
         )
         segment = owned.archive.publish(owned.partition, taken, omit, judgement_of(policy, now_ms))
         if segment.first.entry != taken[0].entry:
-            raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
+            raise ArchiveTaken(f"{owned.archive.where} continues behind {taken[0].entry}")
         self._context.crash("archiver.after_publish")
         self._write_end(owned, segment.last, segment.last.entry)
         self._context.crash("archiver.after_seal")
@@ -240,7 +240,7 @@ class Sealer:
             owned.lease.epoch,
             end.entry,
             end.n,
-            min(hot, _NEVER),
+            min(hot, _KEEP_ALL_MS),
             known=known,
         )
         sealed = scripts.run(self._context.redis, call)

@@ -10,10 +10,10 @@ from memorybus.clock import Clock
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import PendingCall, ThreadActivity
 
-LONGEST = 12
+MAX_TIME_LIMITS = 12
 """The wait for a call ends when it has taken this many times its time limit (G10)."""
 
-AGAIN = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two checks of whether a call has ended."""
 
 
@@ -42,7 +42,7 @@ class AbandonedCalls:
         """
         if not self._is_pending((lane, event_id)):
             return None
-        return RetryAt(self._clock.monotonic() + AGAIN)
+        return RetryAt(self._clock.monotonic() + POLL_SECONDS)
 
     def has_pending(self, lane: str) -> bool:
         """Say whether an abandoned call may still take effect in a lane, given its lease's key."""
@@ -53,7 +53,7 @@ class AbandonedCalls:
         if known is None:
             return False
         activity, sending = known
-        longest = LONGEST * (sending.limit or self._call_timeout)
+        longest = MAX_TIME_LIMITS * (sending.limit or self._call_timeout)
         late = self._clock.monotonic() >= sending.since + longest
         if late or activity.pending_call() != sending:
             self._calls.pop(key, None)

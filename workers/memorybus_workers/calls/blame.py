@@ -21,7 +21,7 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
 
     Raises:
         LogError: Redis is away, which concerns all lanes.
-        ProviderError, OSError: the instance cannot go on.
+        ProviderError, OSError: the instance cannot continue.
     """
     if isinstance(error, RedisError):
         meant = translate_redis_error(error, where)

@@ -6,7 +6,7 @@ from memorybus.clock import Clock
 
 _log = logging.getLogger("memorybus")
 
-AGAIN = 60.0
+REPEAT_SECONDS = 60.0
 """Seconds after which the same reason is warned of again."""
 
 
@@ -27,7 +27,9 @@ class RateLimitedWarning:
     def warn(self, reason: object, error: Exception | None = None) -> None:
         """Log the warning, at most once a minute for each reason; show `error`'s traceback."""
         now, words = self._clock.monotonic(), str(reason)
-        self._warned_at = {one: at for one, at in self._warned_at.items() if now - at < AGAIN}
+        self._warned_at = {
+            one: at for one, at in self._warned_at.items() if now - at < REPEAT_SECONDS
+        }
         if words not in self._warned_at:
             self._warned_at[words] = now
             _log.warning(self._text, words, exc_info=error)

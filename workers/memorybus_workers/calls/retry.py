@@ -7,8 +7,8 @@ from memorybus.concurrency.backoff import backoff
 from memorybus.errors import ProviderError, StaleEpoch, Transient, Unavailable
 from memorybus.text.redact import one_line
 
-_FIRST = 0.1
-_CAP = 30.0
+_FIRST_DELAY = 0.1
+_MAX_DELAY = 30.0
 
 
 class RetryIn(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.
 
 def retry_delay(failures: int, rng: random.Random) -> float:
     """Return the seconds to wait after the n-th failure in a row (from 1): doubled, jittered."""
-    return backoff(failures - 1, rng, first=_FIRST, cap=_CAP)
+    return backoff(failures - 1, rng, first=_FIRST_DELAY, cap=_MAX_DELAY)
 
 
 def describe_failure(error: BaseException) -> str:

@@ -38,11 +38,11 @@ from memorybus_workers.lanes.parking import Failure
 
 _log = logging.getLogger("memorybus")
 
-SLICE = 0.25
+SLICE_SECONDS = 0.25
 """Seconds that one `Redo.work` takes, plus at most one call of the provider per lane."""
 
 PAGE = 200
-DEADLY = "it ended its worker when it was retried"
+DEADLY_REASON = "it ended its worker when it was retried"
 _BEHIND_CHECKPOINT = 0.2
 _AFTER_A_FAILURE = 30.0
 
@@ -74,7 +74,7 @@ class Redo:
         self._is_foreign = False
 
     def work(self, lanes: Mapping[int, Lane]) -> bool:
-        """Work on the requests for about `SLICE` seconds; return whether there is more to do.
+        """Work on the requests for about `SLICE_SECONDS`; return whether there is more to do.
 
         A lane that turns out to be lost is left to its own next step. If the letters of one lane
         fail, they are tried again after a while. Without requests this takes one round trip.
@@ -90,7 +90,7 @@ class Redo:
         self._passes = {p: way for p, way in self._passes.items() if _belongs_to(way, lanes.get(p))}
         for partition in sorted(set(waiting.values()) & lanes.keys() - self._passes.keys()):
             self._begin_pass(lanes[partition], [f for f, p in waiting.items() if p == partition])
-        share = SLICE / max(1, len(self._passes))
+        share = SLICE_SECONDS / max(1, len(self._passes))
         for partition in sorted(self._passes):
             self._continue_pass(lanes[partition], share)
         now = self._clock.monotonic()
@@ -251,7 +251,7 @@ class Redo:
     def _note_try(self, lane: Lane, way: Pass, stored: StoredLetter) -> Failure | None:
         """Note that a letter is about to be applied; refuse it if a try killed an earlier owner."""
         if way.is_deadly(stored):
-            return self._failure(DEADLY)
+            return self._failure(DEADLY_REASON)
         lane.parked.amend(stored, way.begin_try(stored))
         return None
 

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.apply.pool import PoolThread
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.troubles import Troubles
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.lanes.context import InstanceContext
 
@@ -42,8 +42,8 @@ class ProviderHost:
         self._leases = worker.leases
         self._breaker = Breaker(worker.rng)
         self._hung: list[Runner | PoolThread] = []
-        troubles = Troubles(worker.clock, worker.rng, worker.settings.attempts)
-        self._runner = Runner(context, troubles, self._breaker)
+        failing_events = FailingEvents(worker.clock, worker.rng, worker.settings.attempts)
+        self._runner = Runner(context, failing_events, self._breaker)
 
     def start(self) -> None:
         """Start the thread."""
@@ -124,11 +124,11 @@ class ProviderHost:
         self._hung.append(hanging)
         self._log_hung(what)
         if hanging.activity.in_hook:
-            hanging.troubles.note_hang(what, backend_up=backend_up)
+            hanging.failing_events.note_hang(what, backend_up=backend_up)
         activities = [*hanging.activities(), *(one.activity for one in self._hung)]
         free = self._leases.give_up(hanging.abandon(), activities)
-        troubles = hanging.troubles.copy()
-        self._runner = Runner(self._context, troubles, self._breaker)
+        failing_events = hanging.failing_events.copy()
+        self._runner = Runner(self._context, failing_events, self._breaker)
         self._runner.assign_lanes(hanging.wanted)
         self._runner.start()
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire

@@ -24,10 +24,10 @@ from memorybus_workers.lanes.leases import Lease, WriteFenced
 
 _log = logging.getLogger("memorybus")
 
-LOOK_AROUND = 0.5
+ACQUIRE_RETRY_SECONDS = 0.5
 """Seconds after which the set tries again to acquire the lanes that it lacks."""
 
-LOOK_AT_ALL = 60.0
+FULL_LOOK_SECONDS = 60.0
 """Seconds after which lanes are looked at without news: a lost announcement must not stop one.
 
 The tail compares the ends of all partitions every few seconds, so that none should be lost.
@@ -36,16 +36,16 @@ The tail compares the ends of all partitions every few seconds, so that none sho
 _REDO_EVERY = 10.0
 """Seconds between searches for operators' requests about dead letters, if none is announced."""
 
-_REST = 1.0
+_CHECK_SECONDS = 1.0
 """Seconds after which a runner that is not woken checks its own state, without any I/O."""
 
-REOPEN = 5
+FAILURES_BEFORE_REOPEN = 5
 """How many failures of the backend in a row let the instance be closed and opened anew."""
 
-TURNS = 1.0
+OWNERSHIP_CHECK_SECONDS = 1.0
 """Seconds after which ownership is checked, even if the lanes have more to do."""
 
-_NEVER = float("inf")
+_INFINITE = float("inf")
 
 
 class LaneSet:
@@ -75,7 +75,7 @@ class LaneSet:
         self._clock = worker.clock
         self._all_leases = worker.leases
         self._breaker = instance.breaker
-        self._troubles = instance.troubles
+        self._failing_events = instance.failing_events
         self._failures = instance.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
@@ -94,7 +94,7 @@ class LaneSet:
         )
         self._redo = Redo(self._shared, self.applier)
         self._halts = Halts(self._redis, keys, self._name, self._clock)
-        self._tried_at = self._redone_at = self._looked_at = -_NEVER
+        self._tried_at = self._redone_at = self._looked_at = -_INFINITE
         self._redo_more = False
         self._last = -1
 
@@ -110,10 +110,10 @@ class LaneSet:
     def retry_now(self) -> None:
         """Retry at once all that waits for another try: backend, failing events, halted lanes."""
         self._breaker.retry_now()
-        self._troubles.retry_now()
+        self._failing_events.retry_now()
         self._halts.retry_now()
         for lane in self._lanes.values():
-            lane.window.wake(_NEVER)
+            lane.window.wake(_INFINITE)
         self.look_at_all()
 
     # -- ownership --------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class LaneSet:
                 self._hand_over(partition)
         now = self._clock.monotonic()
         missing = self._halts.not_halted(p for p in sorted(wanted) if p not in self._lanes)
-        soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
+        soon = missing == self._missing and now < self._tried_at + ACQUIRE_RETRY_SECONDS
         if soon:
             return
         self._missing = missing
@@ -234,7 +234,7 @@ class LaneSet:
         """
         now = self._clock.monotonic()
         self._note_due(news, now)
-        if self._breaker.failures - self._failures >= REOPEN:
+        if self._breaker.failures - self._failures >= FAILURES_BEFORE_REOPEN:
             self._failures = self._breaker.failures
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._held_until:
@@ -244,7 +244,7 @@ class LaneSet:
             self._halts.not_halted(self._due_partitions()), key=lambda p: (p <= self._last, p)
         )
         self.unfinished.difference_update(due)  # halted lanes get their turn later
-        until = self._clock.monotonic() + TURNS
+        until = self._clock.monotonic() + OWNERSHIP_CHECK_SECONDS
         for index, partition in enumerate(due):
             if self._is_held_back(until):
                 self.unfinished.update(due[index:])
@@ -263,7 +263,7 @@ class LaneSet:
         """Note which lanes may have work."""
         self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
-        if now >= self._looked_at + LOOK_AT_ALL:
+        if now >= self._looked_at + FULL_LOOK_SECONDS:
             self._looked_at = now
             self.look_at_all()  # a lost announcement must not stop a lane
 
@@ -313,15 +313,15 @@ class LaneSet:
         """Return for how many seconds there is nothing to do unless new entries arrive."""
         now = self._clock.monotonic()
         if now < self._held_until:
-            return min(LOOK_AROUND, self._held_until - now)
+            return min(ACQUIRE_RETRY_SECONDS, self._held_until - now)
         free = {p: self._lanes[p] for p in self._halts.not_halted(self._lanes)}
         if self.unfinished & free.keys() or self._redo_more:
-            return min(LOOK_AROUND, self._pace.seconds_to_wait())
-        due = min((lane.window.next_at() for lane in free.values()), default=_NEVER)
+            return min(ACQUIRE_RETRY_SECONDS, self._pace.seconds_to_wait())
+        due = min((lane.window.next_at() for lane in free.values()), default=_INFINITE)
         if self.applier.dirty & set(free.values()):
             most = COMMIT_EVERY
         else:
-            most = LOOK_AROUND if self._missing else _REST
+            most = ACQUIRE_RETRY_SECONDS if self._missing else _CHECK_SECONDS
         return min(most, max(0.0, due - now))
 
     def leave(self) -> None:

@@ -19,10 +19,10 @@ from redis.exceptions import RedisError
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.calls.thread_activity import ThreadActivity
-from memorybus_workers.calls.troubles import Troubles
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.store_use import StoreUse
@@ -37,16 +37,18 @@ class Runner:
 
     Attributes:
         activity: the call that its thread is busy with.
-        troubles: what is known of failing events.
+        failing_events: what is known of failing events.
         ready: set after the first attempt to acquire the lanes, or at the first failure.
         wanted: the lanes that it is to have.
         serving: whether an instance is open and works on its lanes.
     """
 
-    def __init__(self, context: InstanceContext, troubles: Troubles, breaker: Breaker) -> None:
+    def __init__(
+        self, context: InstanceContext, failing_events: FailingEvents, breaker: Breaker
+    ) -> None:
         """Prepare the runner; `start` starts its thread."""
         self.activity = ThreadActivity(context.worker.clock)
-        self.troubles = troubles
+        self.failing_events = failing_events
         self.ready = threading.Event()
         self.opened = threading.Event()
         self.wanted: frozenset[int] = frozenset()
@@ -157,7 +159,9 @@ class Runner:
         try:
             self._call_watched("open", provider.open)
             self._provider = provider
-            instance = OpenInstance(context, provider, self.activity, self.troubles, self._breaker)
+            instance = OpenInstance(
+                context, provider, self.activity, self.failing_events, self._breaker
+            )
             lanes = LaneSet(instance, self._stop, self._inbox.put)
             pool = lanes.applier.pool
             self._run_lanes(lanes)

@@ -19,10 +19,10 @@ from memorybus.registry.instances import (
     live_name,
 )
 from memorybus.registry.lanes import LaneKeys
+from memorybus.registry.operator_requests import RetryRequest
 from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.steering import RetryWish
 from memorybus.registry.tools import DeclaredTools
 from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
@@ -87,7 +87,7 @@ class ServedInstances:
         self.failing: Mapping[str, str] = {}
         self.redo: frozenset[str] = frozenset()
         self.retries: set[str] = set()
-        self._wishes: Mapping[str, RetryWish] | None = None
+        self._retry_requests: Mapping[str, RetryRequest] | None = None
         self.hurried = False
 
     def refresh(self) -> None:
@@ -97,35 +97,33 @@ class ServedInstances:
             LogUnavailable: Redis is away; everything stays as it was.
             ForeignKey: a key is not ours.
         """
-        sight = self._instances.read_view(redo=tuple(self.infos))
-        self._log_ignored(sight)
-        ours = [one for one in sight.all.values() if self._is_ours(one)]
+        view = self._instances.read_view(redo=tuple(self.infos))
+        self._log_ignored(view)
+        ours = [one for one in view.all.values() if self._is_ours(one)]
         copies = {one.name: one for one in ours if not one.dropped}
-        found = {name: self._info(one, _role(one, sight)) for name, one in copies.items()}
+        found = {name: self._info(one, _role(one, view)) for name, one in copies.items()}
         known = {name: info for name, info in found.items() if isinstance(info, ProviderInfo)}
         self.failing = {name: why for name, why in found.items() if isinstance(why, str)}
         filled = {
-            name: _role(copies[name], sight) for name in known if not self._has_ended(copies[name])
+            name: _role(copies[name], view) for name in known if not self._has_ended(copies[name])
         }
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
         self.infos = self._configured | known
-        self.roles = {
-            name: self._configured_role(name, sight) for name in self._configured
-        } | filled
+        self.roles = {name: self._configured_role(name, view) for name in self._configured} | filled
         # After the look, so that the command that made a copy is seen with it.
         busy = running_rebuilds(self._redis, self._keys, self._configured)
-        self._drop_orphaned_copies(sight, busy)
-        self.paused = frozenset(sight.pauses) - self._lift_orphaned_pauses(sight, busy)
+        self._drop_orphaned_copies(view, busy)
+        self.paused = frozenset(view.pauses) - self._lift_orphaned_pauses(view, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
-        self.redo = sight.redo
-        self._note_new_wishes(sight.retries)
+        self.redo = view.redo
+        self._note_new_retries(view.retries)
         self.hurried = bool(busy)
 
-    def _note_new_wishes(self, wishes: Mapping[str, RetryWish]) -> None:
+    def _note_new_retries(self, requests: Mapping[str, RetryRequest]) -> None:
         """Note which retry requests are new; those from before this worker began are ignored."""
-        known = wishes if self._wishes is None else self._wishes
-        self._wishes = wishes
-        self.retries |= {name for name, wish in wishes.items() if known.get(name) != wish}
+        known = requests if self._retry_requests is None else self._retry_requests
+        self._retry_requests = requests
+        self.retries |= {name for name, request in requests.items() if known.get(name) != request}
 
     def provider_of(self, name: str) -> str:
         """Return the instance of the settings that an instance is, or is a copy of."""
@@ -136,9 +134,9 @@ class ServedInstances:
         """Say whether an instance is a copy: recalls never ask it by its name."""
         return name not in self._configured
 
-    def _drop_orphaned_copies(self, sight: InstancesView, busy: Collection[str]) -> None:
+    def _drop_orphaned_copies(self, view: InstancesView, busy: Collection[str]) -> None:
         """Mark copies as dropped if the verification that made them is gone: nobody else would."""
-        for one in sight.all.values():
+        for one in view.all.values():
             gone = one.provider in self._configured and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
             if one.purpose == "verify" and gone and self._instances.change(one, dropped):
@@ -148,19 +146,19 @@ class ServedInstances:
                     extra={"provider": one.name},
                 )
 
-    def _lift_orphaned_pauses(self, sight: InstancesView, busy: Collection[str]) -> set[str]:
+    def _lift_orphaned_pauses(self, view: InstancesView, busy: Collection[str]) -> set[str]:
         """Lift the pause of each serving instance whose command is gone; return these instances.
 
         An instance that an operator paused as well stays paused.
         """
         serving = {
-            live_name(provider, sight.live) for provider in self._configured if provider not in busy
+            live_name(provider, view.live) for provider in self._configured if provider not in busy
         }
-        left = {name: pause for name, pause in sight.pauses.items() if prepared_copy(pause)}
+        left = {name: pause for name, pause in view.pauses.items() if prepared_copy(pause)}
         freed = {name for name in serving & left.keys() if self._lift_pause(name, left[name])}
         for name in freed:
             _log.warning(
-                "%s goes on: a command paused it and is gone (%s)",
+                "%s continues: a command paused it and is gone (%s)",
                 name,
                 left[name].reason,
                 extra={"provider": name},
@@ -179,19 +177,19 @@ class ServedInstances:
             return False  # what the settings name is no copy, whatever Redis says
         return one.name == self._only if self._only else one.provider in self._configured
 
-    def _log_ignored(self, sight: InstancesView) -> None:
+    def _log_ignored(self, view: InstancesView) -> None:
         """Log once which records are ignored; `doctor` shows them too."""
-        found = ignored_entries(sight, self._settings.providers)
+        found = ignored_entries(view, self._settings.providers)
         if found and found != self._ignored:
             _log.warning(
                 "%s: %s; see: memorybus doctor", self._keys.instances, describe_ignored(found)
             )
         self._ignored = found
 
-    def _configured_role(self, name: str, sight: InstancesView) -> Role:
-        late = sight.all.get(name)
+    def _configured_role(self, name: str, view: InstancesView) -> Role:
+        late = view.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
-        return Role(name, {}, plan, is_live_instance(name, name, sight.live), sight.tuning(name))
+        return Role(name, {}, plan, is_live_instance(name, name, view.live), view.tuning(name))
 
     def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
         """Return what is registered about a copy, or why it cannot be made (logged once)."""
@@ -226,6 +224,6 @@ class ServedInstances:
         return there and not self._lanes.has_dead_letter_requests(one.name)
 
 
-def _role(one: Instance, sight: InstancesView) -> Role:
-    answering = is_live_instance(one.name, one.provider, sight.live)
-    return Role(one.provider, one.options, one.plan, answering, sight.tuning(one.provider))
+def _role(one: Instance, view: InstancesView) -> Role:
+    answering = is_live_instance(one.name, one.provider, view.live)
+    return Role(one.provider, one.options, one.plan, answering, view.tuning(one.provider))

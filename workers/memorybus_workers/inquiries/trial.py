@@ -44,10 +44,10 @@ SCOPE: Final = Scope(TrialTerms().agent, TrialTerms().user)
 LANE: Final = "test"
 """The lane of its transactions. Workers do not use it: their lanes are called ``p00`` and so on."""
 
-_LOOK = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two questions for the memory that was just written."""
 
-HUNG: Final = 30.0
+HANG_SECONDS: Final = 30.0
 """Seconds, above all time limits, after which a step and the thread that runs it are abandoned."""
 
 
@@ -124,8 +124,8 @@ class Trial:
         else:
             self._call(writer, events, ids)
         what = " and ".join(type(event).__name__ for event in events)
-        whose = f"agent {self._scope.agent}, user {self._scope.user}"
-        return f"{what or 'nothing: it hears of no turns'} ({whose})"
+        owner = f"agent {self._scope.agent}, user {self._scope.user}"
+        return f"{what or 'nothing: it hears of no turns'} ({owner})"
 
     def _commit(
         self, writer: TransactionalProvider, events: Sequence[Event], ids: Sequence[str]
@@ -160,7 +160,7 @@ class Trial:
                 return f"found among {len(found)}"
             if self.clock.monotonic() >= until:
                 break
-            self.clock.sleep(_LOOK)
+            self.clock.sleep(_POLL_SECONDS)
         raise TrialFailed(
             f"what was written is not among the {len(found)} memories recalled, after "
             f"{self._wait:g} s"
@@ -196,7 +196,7 @@ def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
     return [event for event in events if type(event) in handles]
 
 
-def run_trial(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
+def run_trial(trial: Trial, name: str, hung: float = HANG_SECONDS) -> Iterator[TrialStep]:
     """Yield each step when it is done; after a failed one only the step ``forget`` still runs.
 
     If ``open`` failed, no further step runs.

@@ -15,7 +15,7 @@ from redis.client import Pipeline
 from rq.job import Job
 from rq.registry import StartedJobRegistry
 
-KEPT = 300
+LIST_TTL_SECONDS = 300
 """Seconds for which RQ's lists of a queue stay after their last use."""
 
 AllowList = Mapping[str, Callable[..., Any]]
@@ -81,7 +81,7 @@ class ListedJob(Job):
         super().heartbeat(timestamp, ttl, pipeline=pipeline, xx=xx)
         connection = self.connection if pipeline is None else pipeline
         connection.expire(self.key, ttl)
-        connection.expire(StartedJobRegistry.key_template.format(self.origin), KEPT)
+        connection.expire(StartedJobRegistry.key_template.format(self.origin), LIST_TTL_SECONDS)
 
 
 def allowed_job(allowed: AllowList) -> type[Job]:

@@ -47,7 +47,7 @@ from redis import Redis
 from memorybus_workers.jobs.prefetch import render
 from memorybus_workers.jobs.requests import answer_request, parse_request
 
-MOST = 2_000
+MAX_PAGE_ITEMS = 2_000
 """The most pairs or memories of a page, and the most events of one question."""
 
 _MOST_BYTES = 1 << 18
@@ -114,8 +114,8 @@ class InspectionRunner:
                     answer = self._kept_page(provider, asked, until)
                 case ReadOwners() as asked:
                     answer = self._owners_page(provider, asked, until)
-                case Erase(whose):
-                    answer = _erase(provider, whose)
+                case Erase(owner):
+                    answer = _erase(provider, owner)
                 case CheckHealth():
                     answer = InstanceHealth(one_line(provider.health(self._deadline)))
         return answer
@@ -132,7 +132,7 @@ class InspectionRunner:
             page.append((key, digest))
             size += len(key) + len(digest)
             spent = size > _MOST_BYTES or self._clock.monotonic() > until
-            if spent or len(page) >= MOST:
+            if spent or len(page) >= MAX_PAGE_ITEMS:
                 return DigestPage(pairs=tuple(page), more=True)
         return DigestPage(pairs=tuple(page))
 
@@ -143,7 +143,7 @@ class InspectionRunner:
             return KnownEvents(given=False)
         handles = bind(provider).handles
         there, missing, tried = 0, list[str](), 0
-        for one in sent[:MOST]:
+        for one in sent[:MAX_PAGE_ITEMS]:
             if self._clock.monotonic() > until:
                 break
             tried += 1
@@ -160,7 +160,7 @@ class InspectionRunner:
         if not provider.capabilities.exports:
             return KeptPage(given=False)
         page: list[dict[str, Any]] = []
-        size, most = 0, min(asked.most or MOST, MOST)
+        size, most = 0, min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(
             provider.export(_scope_of(asked.whose)),
             asked.holding,
@@ -183,7 +183,7 @@ class InspectionRunner:
         owners = provider.owners(after)
         if owners is None:
             return OwnersPage(given=False)
-        most = min(asked.most or MOST, MOST)
+        most = min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(owners, asked.holding, _names_of, until)
         page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
@@ -220,25 +220,25 @@ class InspectionRunner:
         return RecalledItems(render(found, detailed, instance).items)
 
 
-def _scope_of(whose: RecallRequest) -> RecallScope:
-    return RecallScope(whose.agent, whose.user, whose.workspace)
+def _scope_of(owner: RecallRequest) -> RecallScope:
+    return RecallScope(owner.agent, owner.user, owner.workspace)
 
 
 def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
     return owner.agent, owner.user, owner.workspace
 
 
-def _erase(provider: MemoryProvider, whose: RecallRequest) -> EraseReport:
+def _erase(provider: MemoryProvider, owner: RecallRequest) -> EraseReport:
     """Let a provider erase what it keeps of somebody.
 
     Raises:
         Permanent: the request names nobody: a mistake must not erase all memories.
     """
-    if (whose.agent, whose.user, whose.workspace) == (None, None, None):
+    if (owner.agent, owner.user, owner.workspace) == (None, None, None):
         raise Permanent("an erasure has to say whose memories are meant")
     if not provider.capabilities.forgets:
         return EraseReport(given=False)
-    residue = provider.forget(_scope_of(whose))
+    residue = provider.forget(_scope_of(owner))
     return EraseReport(erased=residue.erased, remains=residue.remains)
 
 

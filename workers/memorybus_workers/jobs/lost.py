@@ -3,9 +3,10 @@
 RQ cleans up such jobs only after minutes, by wall clocks, and their ids stay in use until then.
 Here every process looks at its own queue each second. A running job has a sign that changes (its
 score in RQ's registry of started jobs); a job that was taken and has not begun is in the
-intermediate list for moments only. A sign that stays the same for `SILENCE` seconds and at `LOOKS`
-looks belongs to a dead process. Only the clock of the process that looks is used, so two clocks are
-never compared; and an outage of Redis, in which nobody can give a sign, counts as one look.
+intermediate list for moments only. A sign that stays the same for `SILENCE_SECONDS` and at
+`MIN_LOOKS` looks belongs to a dead process. Only the clock of the process that looks is used, so
+two clocks are never compared; and an outage of Redis, in which nobody can give a sign, counts as
+one look.
 """
 
 import logging
@@ -22,13 +23,13 @@ from rq.job import Job
 
 _log = logging.getLogger("memorybus")
 
-SILENCE = 3.0
+SILENCE_SECONDS = 3.0
 """Seconds after which a job whose sign does not change counts as lost."""
 
-LOOKS = 4
+MIN_LOOKS = 4
 """At so many looks, including the first one, the sign must have been the same."""
 
-REPEATS = 2
+MAX_REPEATS = 2
 """How often a lost job is enqueued again (G10). The job itself may kill its process; but if workers
 are replaced while one of them dies, an innocent job can be lost twice."""
 
@@ -69,7 +70,7 @@ class Silence:
             now: monotonic seconds.
 
         Returns:
-            The signs that have not changed for at least `SILENCE` seconds and `LOOKS` looks.
+            The signs that have not changed for at least `SILENCE_SECONDS` and `MIN_LOOKS` looks.
         """
         before, self._seen = self._seen, {}
         for sign, value in signs.items():
@@ -80,7 +81,7 @@ class Silence:
         return [
             sign
             for sign, seen in self._seen.items()
-            if seen.looks >= LOOKS and now - seen.since >= SILENCE
+            if seen.looks >= MIN_LOOKS and now - seen.since >= SILENCE_SECONDS
         ]
 
 
@@ -152,7 +153,7 @@ class LostJobs:
         if job is None:
             return
         losses = _count_losses(job) + 1
-        if losses <= REPEATS:
+        if losses <= MAX_REPEATS:
             self._ask_again(job, losses)
         else:
             _log.warning("%s: a job that was lost %d times is given up", job.origin, losses)
@@ -187,9 +188,9 @@ class LostJobs:
 
 
 def _count_losses(job: Job) -> int:
-    """Return how often a job was lost before; `REPEATS` if the number cannot be read."""
-    losses = job.meta.get("losses", 0) if isinstance(job.meta, dict) else REPEATS
-    return losses if isinstance(losses, int) and losses >= 0 else REPEATS
+    """Return how often a job was lost before; `MAX_REPEATS` if the number cannot be read."""
+    losses = job.meta.get("losses", 0) if isinstance(job.meta, dict) else MAX_REPEATS
+    return losses if isinstance(losses, int) and losses >= 0 else MAX_REPEATS
 
 
 def _job_id(sign: bytes) -> str:

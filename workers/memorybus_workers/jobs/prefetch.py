@@ -30,7 +30,7 @@ from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _log = logging.getLogger("memorybus")
 
-_ROUNDS = 5
+_MAX_ROUNDS = 5
 
 
 class SlotRequest(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class Recaller:
                 mean that there are no memories.
         """
         asked = ""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             request = self._read_request(slot, provider)
             if request is None or (request.answered and asked in ("", request.instance)):
                 return
@@ -188,8 +188,8 @@ class Recaller:
         """Return the mark under which an answer may be read; "" for memories of all owners."""
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
-        whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return retraction_marks.mark_of(self._redis, self._settings, whose, provider)
+        scope = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
+        return retraction_marks.mark_of(self._redis, self._settings, scope, provider)
 
     def _ask_provider(
         self, instance: str, want: RecallRequest, provider: str, mark: str

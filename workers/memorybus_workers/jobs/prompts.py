@@ -25,10 +25,10 @@ from memorybus_workers.jobs.prefetch import Recaller
 
 _log = logging.getLogger("memorybus")
 
-_BLOCK = 1.0
+_BLOCK_SECONDS = 1.0
 """Seconds for which the thread waits for a question before it checks whether it must end."""
 
-OVERTIME = 2
+OVERTIME_SECONDS = 2
 """Seconds after its time limit in which a call must return; else the process ends, and is replaced.
 """
 
@@ -59,7 +59,7 @@ class PromptAnswerer:
         self._recaller = recaller
         self._closed = closed
         self._die = die
-        self._longest = longest_run(settings) + OVERTIME
+        self._longest = longest_run(settings) + OVERTIME_SECONDS
         self._rng = new_rng()
         self._stop = threading.Event()
         self._waits = threading.Event()
@@ -74,7 +74,7 @@ class PromptAnswerer:
         self._stop.set()
         if self._waits.is_set():
             self._jobs.connection_pool.disconnect()
-        self._thread.join(_BLOCK + OVERTIME)
+        self._thread.join(_BLOCK_SECONDS + OVERTIME_SECONDS)
 
     def _run(self) -> None:
         logs.bind(provider=self._provider)
@@ -97,7 +97,7 @@ class PromptAnswerer:
     def _answer_next(self) -> None:
         self._waits.set()
         try:
-            ask = prompt_asks.take_question(self._jobs, self._keys, self._provider, _BLOCK)
+            ask = prompt_asks.take_question(self._jobs, self._keys, self._provider, _BLOCK_SECONDS)
         except msgspec.MsgspecError as error:
             _log.warning("%s: what is no question: %s", self._keys.asks(self._provider), error)
             return

@@ -7,10 +7,10 @@ from memorybus.concurrency.backoff import look_pause
 from memorybus.redis.keys import Keys
 from redis import Redis
 
-_STALLED = 0.25
+_STALL_SHARE = 0.25
 """After this share of the wait without progress, the recall does not wait any longer."""
 
-_RESPITE = 2.0
+_RESPITE_SECONDS = 2.0
 """Seconds for which no recall waits for such a provider, so that other sessions get answers."""
 
 
@@ -42,16 +42,16 @@ class ReadYourWrites:
         if not positions or now < self._unwaited_until.get(provider, 0.0):
             return
         deadline, before = now + self._longest, 0
-        stalled = now + self._longest * _STALLED
+        stalled = now + self._longest * _STALL_SHARE
         while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
             if self._most is not None and missing > self._most:
                 return
             if missing != before:  # there is progress, so more waiting is worth it
-                before, stalled = missing, now + self._longest * _STALLED
+                before, stalled = missing, now + self._longest * _STALL_SHARE
             self._clock.sleep(look_pause(now - began))
             now = self._clock.monotonic()
         if missing and now >= stalled:
-            self._unwaited_until[provider] = now + _RESPITE
+            self._unwaited_until[provider] = now + _RESPITE_SECONDS
 
     def _missing(self, provider: str, positions: Mapping[int, int]) -> int:
         """Return how many of the wanted events are not applied yet."""

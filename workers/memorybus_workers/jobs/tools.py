@@ -18,7 +18,7 @@ from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.requests import answer_request, parse_request
 
-_NOWHERE = "0-0"
+_NO_ENTRY = "0-0"
 
 
 class ToolRunner:
@@ -87,7 +87,7 @@ class ToolRunner:
             request.scope,
             request.session,
             request.id,
-            Position(request.partition, _NOWHERE, 0),
+            Position(request.partition, _NO_ENTRY, 0),
             self._clock.now_ms(),
             self._settings.recall_timeout,
         )

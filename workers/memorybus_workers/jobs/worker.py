@@ -19,7 +19,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
-from memorybus.recall.demand import LIFE
+from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import RecallHealth
 from memorybus.recall.queue import JOB, longest_run, rq_queue
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
@@ -34,12 +34,12 @@ from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 
-from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
+from memorybus_workers.jobs.allowed import LIST_TTL_SECONDS, AllowList, allowed_job
 from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.prompts import OVERTIME, PromptAnswerer
+from memorybus_workers.jobs.prompts import OVERTIME_SECONDS, PromptAnswerer
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.tools import ToolRunner
 
@@ -155,7 +155,7 @@ class JobWorker(SimpleWorker):
         """Run one job; if its provider ignores the time-out, the process ends."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with end_process_after(self._longest + OVERTIME), logs.scoped_fields():
+        with end_process_after(self._longest + OVERTIME_SECONDS), logs.scoped_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(
@@ -179,7 +179,7 @@ class JobWorker(SimpleWorker):
         """Count a failure as RQ does, and let RQ's list of failures expire."""
         super().increment_failed_job_count(pipeline)
         key = self._queue.failed_job_registry.key
-        (self.connection if pipeline is None else pipeline).expire(key, KEPT)
+        (self.connection if pipeline is None else pipeline).expire(key, LIST_TTL_SECONDS)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Show RQ's tools that this process lives: once a second instead of three times per job."""
@@ -209,8 +209,8 @@ class JobWorker(SimpleWorker):
         clean_worker_registry(self._queue)
         with self.connection.pipeline(transaction=False) as pipe:
             for key in self._list_keys():
-                pipe.expire(key, KEPT)
-            pipe.expire(self._queue.key, LIFE)
+                pipe.expire(key, LIST_TTL_SECONDS)
+            pipe.expire(self._queue.key, JOB_TTL_SECONDS)
             pipe.execute()
 
     def _list_keys(self) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ class JobWorker(SimpleWorker):
                 with self.connection.pipeline(transaction=False) as pipe:
                     # With `xx` only an existing sign changes: the job may have ended just now.
                     self._queue.started_job_registry.add_execution(
-                        execution, pipe, ttl=self._longest + LIFE, xx=True
+                        execution, pipe, ttl=self._longest + JOB_TTL_SECONDS, xx=True
                     )
                     pipe.execute()
             except (RedisError, OSError) as error:

@@ -12,7 +12,7 @@ import logging
 from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched, ToolCalled
 from memorybus.jobs import replies
-from memorybus.jobs.replies import LIFE, Reply
+from memorybus.jobs.replies import REPLY_TTL_SECONDS, Reply
 from memorybus.log.entry import LoggedEvent, entry_ms
 from memorybus.recall import retraction_marks
 from memorybus.redis.keys import Keys
@@ -72,7 +72,7 @@ class Answers:
     def _put(self, event: LoggedEvent, reply: Reply) -> None:
         position = event.position
         try:
-            if self._age_ms(position.entry) <= LIFE * 1000:
+            if self._age_ms(position.entry) <= REPLY_TTL_SECONDS * 1000:
                 key = self._keys.reply(position.partition, event.envelope.id)
                 replies.write_reply(self._redis, key, self._instance.role.provider, reply)
         except (RedisError, OSError) as error:

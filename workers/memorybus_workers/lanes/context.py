@@ -9,7 +9,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.steering import AS_CONFIGURED, Tuning
+from memorybus.registry.operator_requests import AS_CONFIGURED, Tuning
 from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.span import NO_SPAN, Span

@@ -22,7 +22,7 @@ from memorybus_workers.calls.retry import describe_failure
 
 _log = logging.getLogger("memorybus")
 
-FIRST, LAST = 0.5, 30.0
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 30.0
 """Seconds until the first new try, and the most seconds between later ones."""
 
 
@@ -50,17 +50,17 @@ class Halts:
         known = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
         why = one_line(str(error)) if expected else describe_failure(error)
-        delay = min(LAST, known.delay * 2) if known else FIRST
+        delay = min(MAX_RETRY_SECONDS, known.delay * 2) if known else FIRST_RETRY_SECONDS
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
         if known is None or known.why != why:
             place = f"provider {self._provider}, {lane_name(partition)}"
-            _log.error("%s stands still: %s", place, why, exc_info=None if expected else error)
+            _log.error("%s is stopped: %s", place, why, exc_info=None if expected else error)
         self._write_reason(partition, why)
 
     def resume(self, partition: int) -> None:
         """Note that a lane's turn succeeded."""
         if self._halts.pop(partition, None) is not None:
-            _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
+            _log.info("provider %s, %s continues", self._provider, lane_name(partition))
             with contextlib.suppress(RedisError, OSError):  # the next halt writes it again
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 

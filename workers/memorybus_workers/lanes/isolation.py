@@ -6,13 +6,13 @@ from memorybus.clock import Clock
 
 from memorybus_workers.lanes.leases import Lease
 
-AGAIN = 0.02
+RETRY_SECONDS = 0.02
 """Seconds after which a lane that was refused asks again."""
 
-_FAIR = 0.1
+_PRECEDENCE_SECONDS = 0.1
 """Seconds after which a lane that waits has precedence over one that asks for the first time."""
 
-_GONE = 1.0
+_WAITER_TTL_SECONDS = 1.0
 """Seconds after which a lane that has not asked again does not count as waiting any more."""
 
 
@@ -59,10 +59,12 @@ class IsolationProbe:
     def _is_behind(self, since: float, now: float) -> bool:
         """Say whether another lane that asked before this one has waited for long."""
         self._waiting = {
-            key: (first, last) for key, (first, last) in self._waiting.items() if now - last < _GONE
+            key: (first, last)
+            for key, (first, last) in self._waiting.items()
+            if now - last < _WAITER_TTL_SECONDS
         }
         firsts = (first for first, _ in self._waiting.values())
-        return any(first < since and now - first >= _FAIR for first in firsts)
+        return any(first < since and now - first >= _PRECEDENCE_SECONDS for first in firsts)
 
     def is_trying(self, lease: Lease, n: int) -> bool:
         """Say whether this event is the one that is tried now."""

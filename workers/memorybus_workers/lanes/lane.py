@@ -31,7 +31,7 @@ from memorybus_workers.lanes.window import LaneWindow, StartPoint
 
 _log = logging.getLogger("memorybus")
 
-LEAP = 2_000
+MIN_LEAP = 2_000
 """If more numbers in a row than this belong to no span, they are skipped instead of read."""
 
 COMMIT_EVERY = 0.01
@@ -208,7 +208,7 @@ class Lane:
         """Skip events that belong to no span of the plan, if that is cheaper than reading them."""
         window = self.window
         first = self._plan.next(self.partition, window.read_n + 1)
-        if first is None or first - window.read_n <= LEAP or not window.at_rest:
+        if first is None or first - window.read_n <= MIN_LEAP or not window.at_rest:
             return
         place = self._history.place(self.partition, first - 1)
         if place is not None and place.n > window.n:

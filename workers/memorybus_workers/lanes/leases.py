@@ -23,10 +23,9 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 
 _log = logging.getLogger("memorybus")
 
-_LEAST = 0.02
-"""The fewest seconds between two renewals."""
+_MIN_RENEWAL_SECONDS = 0.02
 
-_TOGETHER = 100
+_MAX_LEASES_PER_CALL = 100
 """The most leases that one script renews; meanwhile Redis does nothing else, for milliseconds."""
 
 
@@ -114,9 +113,9 @@ class Leases:
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
-        held = left.token if left else ""
+        token = left.token if left else ""
         where = (self._keys, partition, provider)
-        call = scripts.acquire(*where, self._worker, self._ms, floor, held=held)
+        call = scripts.acquire(*where, self._worker, self._ms, floor, token=token)
         acquired = scripts.run(redis, call)
         if acquired is None:
             return None
@@ -223,7 +222,9 @@ class Leases:
 
     def _run(self) -> None:
         # Renew so often that a lease always has `call_timeout` left when a call begins (`check`).
-        while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, self._spare / 2))):
+        while not self._stop.wait(
+            max(_MIN_RENEWAL_SECONDS, min(self._settings.lease / 3, self._spare / 2))
+        ):
             try:
                 self.renew()
             except Exception as error:  # the thread must outlive any mistake
@@ -242,7 +243,7 @@ class Leases:
             now = self._clock.monotonic()
             held = {one.key: one for one in leases}
             asked = {key: self._renewal(one, now) for key, one in held.items()}
-            groups = group_by_slot(self._redis, asked, _TOGETHER)
+            groups = group_by_slot(self._redis, asked, _MAX_LEASES_PER_CALL)
             calls = [scripts.renew([asked[key] for key in group]) for group in groups]
             replies = scripts.run_many(self._redis, calls)
             for group, reply in zip(groups, replies, strict=True):

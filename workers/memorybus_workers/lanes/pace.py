@@ -13,14 +13,14 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import Plan
 from memorybus.registry.lanes import LaneKeys
 
-BURST = 1.0
+BURST_SECONDS = 1.0
 """The bucket holds at most the events of so many seconds."""
 
-LOOK = 0.5
+COUNT_SECONDS = 0.5
 """Seconds between two counts of the instance's unfinished lanes."""
 
-_UNBOUND = float("inf")
-_LEAST = 64
+_INFINITE = float("inf")
+_MIN_READ_EVENTS = 64
 """The fewest events that are read: those that the plan leaves out are free, and may be many."""
 
 
@@ -45,7 +45,7 @@ class Pace:
         self._here = 0.0
         self._unfinished = unfinished
         self._all = 0
-        self._look_at = -_UNBOUND
+        self._look_at = -_INFINITE
         self._left = 1.0
         self._at = clock.monotonic()
 
@@ -63,7 +63,7 @@ class Pace:
         self._fill()
         if self._at >= self._look_at:
             self._all = self._unfinished()
-            self._look_at = self._at + LOOK
+            self._look_at = self._at + COUNT_SECONDS
         mine = sum(not all_there for all_there in ended)
         self._here = self._rate * mine / max(mine, self._all, 1)
 
@@ -72,7 +72,7 @@ class Pace:
         if not self._rate:
             return most
         self._fill()
-        return 0 if self._left < 1 else min(most, max(_LEAST, int(self._left)))
+        return 0 if self._left < 1 else min(most, max(_MIN_READ_EVENTS, int(self._left)))
 
     def take(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Return as many of the read events as may pass now, and count them."""
@@ -93,11 +93,11 @@ class Pace:
         missing = 1 - self._left
         if missing <= 0:
             return 0.0
-        return missing / self._here if self._here else _UNBOUND
+        return missing / self._here if self._here else _INFINITE
 
     def _fill(self) -> None:
         now = self._clock.monotonic()
-        most = max(1.0, self._here * BURST)
+        most = max(1.0, self._here * BURST_SECONDS)
         self._left = min(most, self._left + (now - self._at) * self._here)
         self._at = now
 

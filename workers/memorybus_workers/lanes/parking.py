@@ -21,7 +21,7 @@ from memorybus.redis.scripts import LetterAddress, Settled, Stale
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
-from memorybus_workers.calls.troubles import Trouble
+from memorybus_workers.calls.failing_events import FailingEvent
 from memorybus_workers.lanes.leases import WriteFenced
 
 
@@ -43,19 +43,21 @@ class Failure(msgspec.Struct, frozen=True):
     last_at: int = 0
 
 
-def failure_of(why: str, trouble: Trouble | None, now: int, error: BaseException | None) -> Failure:
+def failure_of(
+    why: str, earlier: FailingEvent | None, now: int, error: BaseException | None
+) -> Failure:
     """Return why an event is parked.
 
     Args:
         why: the reason in one line.
-        trouble: its earlier failures; None if it failed only now.
+        earlier: its earlier failures; None if it failed only now.
         now: milliseconds since the Unix epoch.
         error: the error that was raised, if there was one.
     """
     trace = "".join(traceback.format_exception(error)) if error else ""
-    if trouble is None:
+    if earlier is None:
         return Failure(why, 1, trace, now, now)
-    return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
+    return Failure(why, earlier.tries, trace, earlier.first_at, earlier.last_at)
 
 
 _R = TypeVar("_R")

@@ -56,7 +56,7 @@ class StartFinder:
         found = self._last_surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
-            "trimmed, or the store served another log; going on behind %d",
+            "trimmed, or the store served another log; continuing behind %d",
             self._provider,
             self._partition,
             point.n,

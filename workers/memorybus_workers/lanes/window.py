@@ -16,10 +16,10 @@ import msgspec
 from memorybus.log.entry import LoggedEvent, Place
 from memorybus.registry.done_set import encode_done_set
 
-SPAN = 16
+READ_AHEAD_WINDOWS = 16
 """A lane reads at most so many times its window above its checkpoint, while most is skipped."""
 
-_SHARE = 8
+_KEY_SHARE = 8
 """One key gets at most the window divided by this."""
 
 
@@ -58,7 +58,7 @@ class LaneWindow:
         self.entry = self.read_entry = point.entry
         self.n = self.read_n = point.n
         self.open = 0
-        self.most = max(1, size // _SHARE)
+        self.most = max(1, size // _KEY_SHARE)
         self._size = size
         self._done = point.done
         self._before: dict[int, Place] = {}
@@ -92,7 +92,9 @@ class LaneWindow:
 
     def room(self) -> int:
         """Return how many events may be read now."""
-        return max(0, min(self._size - self.open, self._size * SPAN - (self.read_n - self.n)))
+        return max(
+            0, min(self._size - self.open, self._size * READ_AHEAD_WINDOWS - (self.read_n - self.n))
+        )
 
     def is_done(self, n: int) -> bool:
         """Say whether an event above the checkpoint is done."""

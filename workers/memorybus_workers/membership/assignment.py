@@ -11,8 +11,10 @@ Weights = Mapping[str, float]
 """Live workers that can serve a provider, by id, with their capacities."""
 
 
-def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> dict[str, int]:
+def quotas(lanes: int, weights: Weights, owned: Mapping[str, int], salt: str) -> dict[str, int]:
     """Return how many lanes each worker is to have: shares by weight, in whole lanes.
+
+    `owned` says how many lanes each worker owns now.
 
     The lanes that remain after rounding down go to the largest fractions; among equal ones to the
     workers that own more lanes now, so that fewer lanes move; then in an order that depends on
@@ -25,7 +27,7 @@ def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> 
 
     def claim(worker: str) -> tuple[float, int, bytes, str]:
         fraction = round(exact[worker] - share[worker], 9)
-        has_more = held.get(worker, 0) - share[worker]
+        has_more = owned.get(worker, 0) - share[worker]
         return (-fraction, -has_more, _order(salt, worker), worker)
 
     for worker in sorted(weights, key=claim)[:left]:
@@ -43,8 +45,8 @@ def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -
     """
     if not weights:
         return {}
-    held = Counter(owner for owner in owners.values() if owner and owner in weights)
-    room = quotas(len(owners), weights, held, salt)
+    owned = Counter(owner for owner in owners.values() if owner and owner in weights)
+    room = quotas(len(owners), weights, owned, salt)
     assigned: dict[int, str] = {}
     homeless: list[int] = []
     for partition in sorted(owners):
@@ -71,10 +73,10 @@ def assign_to_one(
     """
     if not weights:
         return {}
-    held = Counter(owner for owner in owners.values() if owner and owner in weights)
+    owned = Counter(owner for owner in owners.values() if owner and owner in weights)
 
     def claim(worker: str) -> tuple[int, float, bytes, str]:
-        return (-held[worker], -weights[worker], _order(salt, worker), worker)
+        return (-owned[worker], -weights[worker], _order(salt, worker), worker)
 
     return dict.fromkeys(sorted(owners), min(weights, key=claim))
 

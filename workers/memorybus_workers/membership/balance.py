@@ -13,7 +13,7 @@ from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.assignment import assign, assign_to_one, wanted_lanes
 
-DESERTED = 0.8
+DESERTED_SECONDS = 0.8
 """Seconds after which a worker takes a free lane, even if it is assigned to another worker."""
 
 MOST_SILENT = 5.0
@@ -114,7 +114,7 @@ class Balance:
                 self._free_since.setdefault((name, partition), now)
             else:
                 self._free_since.pop((name, partition), None)
-        return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED}
+        return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED_SECONDS}
 
     def _owners(
         self, redis: Redis, name: str, held: Mapping[int, LaneLease]

@@ -11,7 +11,7 @@ from memorybus_workers.hosting.served import ServedInstances
 
 _log = logging.getLogger("memorybus")
 
-_PATIENCE = 10
+_LOOKS_BEFORE_CLAIM = 10
 """For how many looks a home that Redis lost is left to the worker that has the state."""
 
 
@@ -71,11 +71,15 @@ class HomeClaims:
         self._elsewhere = kept | found
 
     def _lost_lately(self) -> dict[str, Home]:
-        """Return the homes elsewhere that Redis has lost, unless that was `_PATIENCE` looks ago."""
+        """Return the homes elsewhere that Redis lost at most `_LOOKS_BEFORE_CLAIM` looks ago."""
         known = self._homes.all() if self._elsewhere else {}
         lost = [name for name in self._elsewhere if name not in known]
         self._lost_for = {name: self._lost_for.get(name, 0) + 1 for name in lost}
-        return {name: self._elsewhere[name] for name in lost if self._lost_for[name] <= _PATIENCE}
+        return {
+            name: self._elsewhere[name]
+            for name in lost
+            if self._lost_for[name] <= _LOOKS_BEFORE_CLAIM
+        }
 
 
 def _warn_elsewhere(name: str, home: Home) -> None:

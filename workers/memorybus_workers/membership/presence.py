@@ -24,19 +24,19 @@ from memorybus_workers.membership.rates import Rates
 
 _log = logging.getLogger("memorybus")
 
-_LOOK = 0.5
-_SOON = 0.1
-"""Seconds between two looks at the leases; `_SOON` while a command waits for this worker."""
+_LOOK_SECONDS = 0.5
+_HURRIED_LOOK_SECONDS = 0.1
+"""Seconds between two looks at the leases; the second while a command waits for this worker."""
 
-_LOOK_ALONE = 5.0
+_LONE_LOOK_SECONDS = 5.0
 """Seconds between looks at the leases while this worker is the only one."""
 
-_REGISTER_EVERY = 10
+_BEATS_PER_REGISTRATION = 10
 
-_FORGOTTEN = 60.0
+_HEARTBEAT_TTL_SECONDS = 60.0
 """Seconds of silence after which a worker's heartbeat is removed."""
 
-_PER_LANE = 0.0005
+_LOOK_SECONDS_PER_LANE = 0.0005
 """Seconds for each lane that a look waits at least, so that many lanes are read less often."""
 
 
@@ -125,7 +125,10 @@ class Presence:
 
         There are two looks for each heartbeat, so that one failed look does not cost the lanes.
         """
-        return min(self._settings.heartbeat / 2, _SOON if self._served.hurried else _LOOK)
+        return min(
+            self._settings.heartbeat / 2,
+            _HURRIED_LOOK_SECONDS if self._served.hurried else _LOOK_SECONDS,
+        )
 
     def update(self, hosts: Hosts) -> None:
         """Write a heartbeat if it is due, and assign the hosts their lanes.
@@ -167,12 +170,12 @@ class Presence:
         who = (frozenset(one.id for one in self.alive), tuple(ready))
         if who == self._settled and now < self._settled_until:
             return self._shares
-        self._look_at = now + lanes * _PER_LANE
+        self._look_at = now + lanes * _LOOK_SECONDS_PER_LANE
         self._shares = self._balance.compute_shares(self._redis, self.alive, ready)
         shared = sum(len(partitions) for partitions in self._shares.values())
         alone = len(self.alive) == 1 and shared == lanes == self._leases.count()
         self._settled = who if alone else None
-        self._settled_until = now + _LOOK_ALONE
+        self._settled_until = now + _LONE_LOOK_SECONDS
         return self._shares
 
     def _beat(self, ready: Sequence[str], hosts: Hosts) -> None:
@@ -202,7 +205,10 @@ class Presence:
         )
         self._note_heartbeats(self._roster.beat(info))
         self._beats += 1
-        if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
+        if (
+            self._beats % _BEATS_PER_REGISTRATION == 0
+            or self._served.infos.keys() - self._registered
+        ):
             self._roster.register(self._served.infos, self._served.tools)
             self._registered = set(self._served.infos)
         self._homes.look()
@@ -210,7 +216,9 @@ class Presence:
     def _note_heartbeats(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
         self._heartbeats.note(workers, now_ms)
-        self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, _FORGOTTEN)))
+        self._roster.leave(
+            *(one.id for one in self._heartbeats.silent(workers, _HEARTBEAT_TTL_SECONDS))
+        )
         silent = self._heartbeats.silent(workers, self._balance.silence)
         self.alive = [one for one in workers if one not in silent]
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 
-_SPAN = 10.0
+_RATE_SECONDS = 10.0
 """Seconds over which a rate is taken: more than a pause between batches."""
 
 
@@ -22,7 +22,7 @@ class Rates:
             totals: the totals by provider; a new one has grown from 0.
         """
         self._seen.append((now, dict(totals)))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _SPAN:
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
             self._seen.popleft()
         since, before = self._seen[0]
         if now <= since:

@@ -34,13 +34,13 @@ _EXPORTERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 """For each protocol, the exporter's module and its logger; the extra `otel` installs the first."""
 
-_AGAIN = 300.0
+_WARNING_INTERVAL_SECONDS = 300.0
 """Seconds between two warnings that spans cannot be sent: a collector may be away for days.
 
 The SDK warns several times for each batch.
 """
 
-_FLUSH = 2.0
+_FLUSH_SECONDS = 2.0
 """Seconds for which the end of a process waits until its last spans are sent."""
 
 
@@ -62,7 +62,7 @@ class RareLinesFilter(logging.Filter):
         now = self._clock.monotonic()
         if now < self._due:
             return False
-        self._due = now + _AGAIN
+        self._due = now + _WARNING_INTERVAL_SECONDS
         return True
 
 
@@ -79,7 +79,7 @@ def export_spans() -> Iterator[None]:
         if provider is not None:
             last = threading.Thread(target=provider.shutdown, name="memorybus-spans", daemon=True)
             last.start()
-            last.join(_FLUSH)
+            last.join(_FLUSH_SECONDS)
 
 
 def _is_wanted() -> bool:

@@ -11,13 +11,13 @@ from typing import Final
 
 from memorybus.clock import Clock
 
-EVERY = 60.0
+TRIM_INTERVAL_SECONDS = 60.0
 """Seconds between two requests to the C library; each takes some milliseconds."""
 
 
 _ARENA_MAX: Final = -8
 _MMAP_THRESHOLD: Final = -3
-_BIG = 128 << 10
+_MMAP_THRESHOLD_BYTES = 128 << 10
 """Larger blocks get their own mapping; glibc begins with this value, but would raise it."""
 
 
@@ -35,7 +35,7 @@ def share_one_heap() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):  # another C library
         return False
-    return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _BIG))
+    return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES))
 
 
 def find_trimmer() -> Callable[[], None]:
@@ -63,10 +63,10 @@ class Heap:
         """Prepare; `trim_if_due` gives memory back."""
         self._clock = clock
         self._trim = trim
-        self._at = clock.monotonic() + EVERY
+        self._at = clock.monotonic() + TRIM_INTERVAL_SECONDS
 
     def trim_if_due(self) -> None:
         """Give memory back if it is time."""
         if self._clock.monotonic() >= self._at:
-            self._at = self._clock.monotonic() + EVERY
+            self._at = self._clock.monotonic() + TRIM_INTERVAL_SECONDS
             self._trim()

@@ -18,7 +18,7 @@ _log = logging.getLogger("memorybus")
 
 _LAST_WORDS = 1.0
 _LEASES = (
-    "leases expire by themselves within %g s, and their next owners go on from the last commits"
+    "leases expire by themselves within %g s, and their next owners continue from the last commits"
 )
 
 

@@ -13,7 +13,7 @@ from memorybus_workers.processes.orderly_end import OrderlyEnd
 from memorybus_workers.processes.parent import call_when_parent_ends
 
 
-def _report_apart(provider: str) -> None:
+def _report_given_up(provider: str) -> None:
     print_json_line({"apart": provider})
 
 
@@ -51,7 +51,7 @@ def run_worker(
     load_redis()
     from memorybus_workers.processes.worker import Worker
 
-    give_up = _report_apart if with_parent else None
+    give_up = _report_given_up if with_parent else None
     worker = Worker(settings, providers, jobs, mark=mark, only=only, among=among, give_up=give_up)
     ending = OrderlyEnd(settings, worker.stop)
     ending.install()

@@ -4,7 +4,7 @@ import threading
 
 from memorybus.clock import Clock
 
-SILENT = 30.0
+STUCK_SECONDS = 30.0
 """Seconds without a turn after which the loop counts as stuck: a turn takes far less."""
 
 
@@ -34,8 +34,8 @@ class Pulse:
         self._ready.clear()
 
     def lives(self) -> bool:
-        """Say whether the loop has turned within `SILENT` seconds."""
-        return self._clock.monotonic() - self._heard <= SILENT
+        """Say whether the loop has turned within `STUCK_SECONDS`."""
+        return self._clock.monotonic() - self._heard <= STUCK_SECONDS
 
     def is_ready(self) -> bool:
         """Say whether everything has started, and the end has not begun."""

@@ -19,18 +19,18 @@ from memorybus_workers.lanes.news import Inbox
 
 _log = logging.getLogger("memorybus")
 
-_LOOK = 0.5
+_POLL_SECONDS = 0.5
 """Seconds between looks for requests without a process, and for processes that have died."""
 
-_LOOK_IDLE = 2.0
-"""Seconds between looks if no process runs and no event came for `_ALERT`."""
+_IDLE_POLL_SECONDS = 2.0
+"""Seconds between looks if no process runs and no event came for `_ALERT_SECONDS`."""
 
-_ALERT = 60.0
+_ALERT_SECONDS = 60.0
 """Seconds after an event in which a recall is likely: an agent publishes before it asks."""
 
-_STOP = 2.0
+_STOP_SECONDS = 2.0
 
-_LONGEST_PAUSE = 5.0
+_MAX_RESTART_SECONDS = 5.0
 """The most seconds before a restart: meanwhile a session waits for its answer."""
 
 
@@ -118,11 +118,11 @@ class RecallProcesses:
 
     def _make_keepers(self, name: str) -> list[Keeper]:
         start = partial(self._start_process, name)
-        return [Keeper(start, self._clock, _LONGEST_PAUSE) for _ in range(self._count)]
+        return [Keeper(start, self._clock, _MAX_RESTART_SECONDS) for _ in range(self._count)]
 
     def _start_process(self, name: str) -> ChildProcess:
         command = module_command("memorybus_workers", "jobs", "--provider", name)
-        return ChildProcess(command, self._environ, _STOP, quiet=True)
+        return ChildProcess(command, self._environ, _STOP_SECONDS, quiet=True)
 
     def stop(self) -> None:
         """End all processes: they have two seconds together, then they are killed."""
@@ -138,7 +138,7 @@ class RecallProcesses:
         running = [child for child in children if child is not None]
         for child in running:
             child.terminate()
-        deadline = self._clock.monotonic() + _STOP
+        deadline = self._clock.monotonic() + _STOP_SECONDS
         for child in running:
             child.end(max(0.0, deadline - self._clock.monotonic()))
 
@@ -152,9 +152,9 @@ class RecallProcesses:
     def _is_over(self) -> bool:
         """Wait until it is time for the next look; say whether the thread has to end instead."""
         if self._recalling or self._clock.monotonic() < self._alert_until:
-            self._stop.wait(_LOOK)
+            self._stop.wait(_POLL_SECONDS)
         else:
-            self._news.wait(_LOOK_IDLE)
+            self._news.wait(_IDLE_POLL_SECONDS)
         if self._news.take():
-            self._alert_until = self._clock.monotonic() + _ALERT
+            self._alert_until = self._clock.monotonic() + _ALERT_SECONDS
         return self._stop.is_set()

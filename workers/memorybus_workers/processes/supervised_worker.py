@@ -14,7 +14,7 @@ from memorybus_workers.processes.exit_codes import MISCONFIGURED
 
 _log = logging.getLogger("memorybus")
 
-RESERVE = 2.0
+KILL_RESERVE_SECONDS = 2.0
 """Seconds after the workers' own `grace` at which they are killed."""
 
 
@@ -84,29 +84,29 @@ class SupervisedWorker:
             MemoryBusError: it ended for a reason that would end the next one, too.
         """
         death = self._keeper.poll()
-        shown = self._read_reports(death.child if death else self._keeper.child)
+        dangerous = self._read_reports(death.child if death else self._keeper.child)
         if death is not None:
-            shown |= self._clear_up(death)
+            dangerous |= self._clear_up(death)
         self._end_replaced()
-        return shown
+        return dangerous
 
     def _read_reports(self, process: ChildProcess | None) -> set[str]:
         """Read the reports of a process; return the providers that it gives up."""
-        apart: set[str] = set()
+        given_up: set[str] = set()
         for report in process.reports() if process else ():
             self.worker = str(report.get("worker") or self.worker)
             if "apart" in report:
-                apart.add(str(report["apart"]))
-        return apart
+                given_up.add(str(report["apart"]))
+        return given_up
 
     def _clear_up(self, death: Death) -> set[str]:
         self.worker = ""
         reason = fatal_error(death.code, death.why)
         if reason is not None:
             raise reason  # it released its lanes itself
-        shown = self._reclaim_lanes(death.child) if death.child else set()
+        dangerous = self._reclaim_lanes(death.child) if death.child else set()
         _log.warning("%s %s; another starts in %g s", self._name, death, death.delay)
-        return shown
+        return dangerous
 
     def _reclaim_lanes(self, ended: ChildProcess) -> set[str]:
         # Imported late: the Redis client would be most of a supervisor's memory.
@@ -132,5 +132,5 @@ class SupervisedWorker:
         if process.pid not in self._asked_to_end:
             self._asked_to_end[process.pid] = now
             process.terminate()
-        elif now > self._asked_to_end[process.pid] + self._settings.grace + RESERVE:
+        elif now > self._asked_to_end[process.pid] + self._settings.grace + KILL_RESERVE_SECONDS:
             process.kill()

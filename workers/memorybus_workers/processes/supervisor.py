@@ -22,24 +22,28 @@ from memorybus_workers.processes.orderly_end import OrderlyEnd
 from memorybus_workers.processes.parent import call_when_parent_ends
 from memorybus_workers.processes.pulse import Pulse
 from memorybus_workers.processes.service import ServiceManager
-from memorybus_workers.processes.supervised_worker import RESERVE, SupervisedWorker
-from memorybus_workers.processes.worker_plans import plan_workers, set_apart, worker_command
+from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
+from memorybus_workers.processes.worker_plans import (
+    plan_workers,
+    separate_providers,
+    worker_command,
+)
 
 _log = logging.getLogger("memorybus")
 
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between looks at workers that run and report nothing."""
 
-_LOOK_SOON = 0.1
+_CHANGING_POLL_SECONDS = 0.1
 """Seconds between looks while a worker is about to start or to leave."""
 
-_AT_ONCE = 0.5
+_KILL_SECONDS = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
 """Good exit codes of a worker that was told to end; the second, if it had no handler yet."""
 
 
 Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
-"""Returns the command line of each worker process by its name, given the providers set apart."""
+"""Returns the command line of each worker process by its name, given the separated providers."""
 
 
 class Supervisor:
@@ -72,7 +76,7 @@ class Supervisor:
         self._clock = clock
         self._stop = threading.Event()
         self._wakes, self._wake = os.pipe()
-        self._apart: frozenset[str] = frozenset()
+        self._separated: frozenset[str] = frozenset()
         self._workers: dict[str, SupervisedWorker] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
@@ -88,7 +92,7 @@ class Supervisor:
         ready = False
         try:
             while not self._stop.is_set():
-                self._set_apart(
+                self._separate_providers(
                     {name for worker in self._workers.values() for name in worker.watch()}
                 )
                 ready = ready or self._announce_if_ready()
@@ -104,7 +108,11 @@ class Supervisor:
     def _rest(self) -> None:
         """Wait until a worker reports something, ends or is due to start, or until `stop`."""
         settled = all(worker.settled for worker in self._workers.values())
-        wait_for_any(self._running(), _LOOK if settled else _LOOK_SOON, also=(self._wakes,))
+        wait_for_any(
+            self._running(),
+            _POLL_SECONDS if settled else _CHANGING_POLL_SECONDS,
+            also=(self._wakes,),
+        )
 
     def stop(self) -> None:
         """Request the end: each worker finishes its batch, commits and releases its lanes."""
@@ -117,21 +125,24 @@ class Supervisor:
         for process in running:
             process.interrupt()
         for process in running:
-            process.end(_AT_ONCE)
+            process.end(_KILL_SECONDS)
 
-    def _set_apart(self, shown: set[str]) -> None:
-        before, self._apart = self._apart, set_apart(self._providers, self._apart, shown)
-        for name in sorted(self._apart - before):
+    def _separate_providers(self, dangerous: set[str]) -> None:
+        before, self._separated = (
+            self._separated,
+            separate_providers(self._providers, self._separated, dangerous),
+        )
+        for name in sorted(self._separated - before):
             _log.warning(
                 "provider %s gets its own worker process from now on, so that it cannot end "
                 "the work of others: its calls hang, or ended a worker; repair its backend",
                 name,
             )
-        if self._apart != before:
+        if self._separated != before:
             self._arrange()
 
     def _arrange(self) -> None:
-        for name, words in self._commands(self._apart).items():
+        for name, words in self._commands(self._separated).items():
             if name in self._workers:
                 self._workers[name].serve(words)
             else:
@@ -155,7 +166,7 @@ class Supervisor:
         running = self._running()
         for process in running:
             process.terminate()
-        return [process.end(self._settings.grace + RESERVE) for process in running]
+        return [process.end(self._settings.grace + KILL_RESERVE_SECONDS) for process in running]
 
 
 def run_supervisor(
@@ -185,12 +196,14 @@ def run_supervisor(
     """
     mark = mark or new_mark()
 
-    def commands(apart: frozenset[str]) -> dict[str, list[str]]:
-        there = plan_workers(providers, apart, processes, jobs)
+    def commands(separated: frozenset[str]) -> dict[str, list[str]]:
+        there = plan_workers(providers, separated, processes, jobs)
         return {plan.name: worker_command(plan, providers, mark) for plan in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
-    ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
+    ending = OrderlyEnd(
+        settings, supervisor.stop, supervisor.end_at_once, reserve=KILL_RESERVE_SECONDS
+    )
     ending.install()
     if with_parent:
         call_when_parent_ends(ending.request_as_orphan)

@@ -50,11 +50,11 @@ from memorybus_workers.watch.watch import LogWatch
 
 _log = logging.getLogger("memorybus")
 
-_READY = 30.0
-_KEEP = 0.5
-_ADOPT_EVERY = 5.0
-_REMIND = 30.0
-_END = 2.0
+_START_TIMEOUT = 30.0
+_HOST_WAIT_SECONDS = 0.5
+_ADOPT_SECONDS = 5.0
+_REMINDER_SECONDS = 30.0
+_END_SECONDS = 2.0
 _START_OURS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
 _START_YOURS = "start it, or correct --url or MEMORYBUS_URL"
 
@@ -138,7 +138,7 @@ class Worker:
         self._presence = Presence(context, self.id, self._served, self._jobs, self._redis)
         self._presence.register()
         # A host may take as long as a call may, and a little longer to release its lanes.
-        self._hosts = Hosts(context, self._settings.call_timeout + _END)
+        self._hosts = Hosts(context, self._settings.call_timeout + _END_SECONDS)
         self._children = RecallProcesses(
             self._settings, self._jobs, self._clock, context.news.subscribe()
         )
@@ -158,14 +158,14 @@ class Worker:
             AccessDenied: Redis refuses our credentials, so that waiting would not help.
         """
         failures = 0
-        warned_at = -_REMIND
+        warned_at = -_REMINDER_SECONDS
         while not self._stop.is_set():
             try:
                 EventLog(self._redis, self._settings).open()
             except AccessDenied:
                 raise
             except LogUnavailable as error:
-                if self._clock.monotonic() - warned_at >= _REMIND:
+                if self._clock.monotonic() - warned_at >= _REMINDER_SECONDS:
                     warned_at = self._clock.monotonic()
                     remedy = _START_YOURS if self._settings.url else _START_OURS
                     _log.warning("waiting for Redis: %s; %s", error, remedy)
@@ -203,9 +203,9 @@ class Worker:
 
     def _wait_for_hosts(self, there: Callable[[ProviderHost, float], bool]) -> None:
         """Wait until all hosts are open, or ready, or have failed; meanwhile replace what hangs."""
-        until = self._clock.monotonic() + _READY
+        until = self._clock.monotonic() + _START_TIMEOUT
         while not self._stop.is_set() and self._clock.monotonic() < until:
-            if all(there(host, _KEEP) for host in self._hosts.all):
+            if all(there(host, _HOST_WAIT_SECONDS) for host in self._hosts.all):
                 return
             self._watch()
 
@@ -271,7 +271,7 @@ class Worker:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:
                 self._unsent.warn(error)
-            self._stop.wait(_ADOPT_EVERY)
+            self._stop.wait(_ADOPT_SECONDS)
         redis.close()
 
     def _end(self, tail: Tail) -> None:

@@ -35,24 +35,24 @@ def spread_jobs(jobs: int, processes: int) -> list[int]:
 
 
 def plan_workers(
-    providers: Sequence[str], apart: Collection[str], processes: int, jobs: int
+    providers: Sequence[str], separated: Collection[str], processes: int, jobs: int
 ) -> list[WorkerPlan]:
-    """Return `processes` plans for the providers that share, and one for each set apart."""
-    together = tuple(name for name in providers if name not in apart)
+    """Return `processes` plans for the providers that share, and one for each separated one."""
+    sharing = tuple(name for name in providers if name not in separated)
     shared = [
-        WorkerPlan(f"worker process {number} of {processes}", together, share)
+        WorkerPlan(f"worker process {number} of {processes}", sharing, share)
         for number, share in enumerate(spread_jobs(jobs, processes), 1)
     ]
     own = [
         WorkerPlan(f"the worker process of {name}", (name,), jobs)
         for name in providers
-        if name in apart
+        if name in separated
     ]
     return shared + own
 
 
-def set_apart(
-    providers: Sequence[str], apart: frozenset[str], shown: Collection[str]
+def separate_providers(
+    providers: Sequence[str], separated: frozenset[str], dangerous: Collection[str]
 ) -> frozenset[str]:
     """Return the providers that have their own process from now on.
 
@@ -61,13 +61,13 @@ def set_apart(
 
     Args:
         providers: all providers.
-        apart: the providers that have their own process already.
-        shown: the providers that have just ended their process.
+        separated: the providers that have their own process already.
+        dangerous: the providers that have just proved dangerous.
     """
-    for name in sorted(set(shown) & set(providers) - apart):
-        if len(set(providers) - apart) > 1:
-            apart |= {name}
-    return apart
+    for name in sorted(set(dangerous) & set(providers) - separated):
+        if len(set(providers) - separated) > 1:
+            separated |= {name}
+    return separated
 
 
 def worker_command(plan: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:

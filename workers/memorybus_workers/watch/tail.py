@@ -15,17 +15,17 @@ from redis import Redis
 
 _log = logging.getLogger("memorybus")
 
-_BLOCK = 2.0
-_ANSWER = 3.0
+_BLOCK_SECONDS = 2.0
+_ANSWER_SECONDS = 3.0
 """Seconds that an answer may take beyond the time for which a read blocks."""
 
-_BLIND = 0.5
+_BLIND_WAKE_SECONDS = 0.5
 """Seconds between two wake-ups of all lanes while the tail fails."""
 
-_AGAIN = 5.0
+_RECHECK_SECONDS = 5.0
 """Seconds between looks at the ends of all partitions, in case a blocking read missed something."""
 
-_BREATHE = 0.001
+_MIN_READ_INTERVAL_SECONDS = 0.001
 """Seconds between two reads while events pour in: lanes read in batches anyway."""
 
 
@@ -64,7 +64,7 @@ class Tail:
         self._stop.set()
         if self._redis is not None:
             self._redis.connection_pool.disconnect()
-        self._thread.join(_BLOCK * 3)
+        self._thread.join(_BLOCK_SECONDS * 3)
 
     def _run(self) -> None:
         failures = 0
@@ -84,10 +84,12 @@ class Tail:
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
             self._tell(set(range(self._settings.partitions)))
-            self._stop.wait(min(_BLIND, left))
+            self._stop.wait(min(_BLIND_WAKE_SECONDS, left))
 
     def _watch(self) -> None:
-        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK + _ANSWER)
+        redis = self._redis = connect_redis(
+            self._settings, timeout=_BLOCK_SECONDS + _ANSWER_SECONDS
+        )
         try:
             log = EventLog(redis, self._settings, self._clock)
             seen: dict[int, str] = {}
@@ -104,16 +106,16 @@ class Tail:
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
         """Watch for a while; then the caller reads all ends again, even those of foreign keys."""
-        until = self._clock.monotonic() + _AGAIN
+        until = self._clock.monotonic() + _RECHECK_SECONDS
         while not self._stop.is_set() and self._clock.monotonic() < until:
-            news = log.wait(seen, _BLOCK)
+            news = log.wait(seen, _BLOCK_SECONDS)
             if not news:
                 continue
             # Note the ends before waking the lanes, which then read everything up to them.
             for partition in news:
                 seen[partition] = log.last_entry(partition)
             self._tell(set(news))
-            self._stop.wait(_BREATHE)
+            self._stop.wait(_MIN_READ_INTERVAL_SECONDS)
 
 
 def _ends(log: EventLog) -> dict[int, str]:

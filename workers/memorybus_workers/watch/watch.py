@@ -31,10 +31,9 @@ from memorybus_workers.calls.limited_warning import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 
-EVERY = 5.0
-"""Seconds between looks."""
+POLL_SECONDS = 5.0
 
-REMIND = 60.0
+REMINDER_SECONDS = 60.0
 """Seconds after which a gap that goes on growing is logged again."""
 
 
@@ -79,7 +78,7 @@ class LogWatch:
         """
         if self._clock.monotonic() < self._next:
             return
-        self._next = self._clock.monotonic() + EVERY
+        self._next = self._clock.monotonic() + POLL_SECONDS
         try:
             self._examine(redis)
         except LogError as error:
@@ -90,7 +89,7 @@ class LogWatch:
     def _examine(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
         health = self._examiner.examine(self._settled)
-        views = {partition: sight.view for partition, sight in self._examiner.sights.items()}
+        views = {partition: state.view for partition, state in self._examiner.states.items()}
         self._unwritten += self._find_losses(health.continuity.log, views)
         self._views = views
         self._log_alarms([*health.alarms, *self._unwritten_alarms(health)])
@@ -120,7 +119,7 @@ class LogWatch:
     def _keep_settled(self, now: float, views: Mapping[int, PartitionView]) -> None:
         """Keep places that have been in the log for longer than a spool keeps what it sent."""
         since, places = self._settling
-        if now - since >= self._settings.spool_keep + EVERY:
+        if now - since >= self._settings.spool_keep + POLL_SECONDS:
             self._settled = places
             self._settling = (now, {p: view.last for p, view in views.items() if view.last})
 
@@ -165,7 +164,7 @@ def _is_news(alarm: Finding, told: _LoggedAlarm | None, now: float) -> bool:
     if told is None:
         return True
     grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
-    return grown and now - told.at >= REMIND
+    return grown and now - told.at >= REMINDER_SECONDS
 
 
 def _log_alarm(alarm: Finding) -> None:

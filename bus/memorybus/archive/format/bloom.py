@@ -13,16 +13,16 @@ HASHES = 7
 BITS_A_WORD = 10
 """Ten bits for each word and seven hashes give one false positive in a hundred."""
 
-LARGEST = 8_192
-"""Bytes; a filter of more than 6,500 words is less exact."""
+MAX_BYTES = 8_192
+"""A filter of more than 6,500 words is less exact."""
 
-_SMALLEST = 8
-_WRAP = (1 << 64) - 1
+_MIN_BYTES = 8
+_UINT64_MASK = (1 << 64) - 1
 
 
 def build_filter(words: Collection[str]) -> str:
     """Return the filter of some words, base64; "" for no words."""
-    size = min(LARGEST, max(_SMALLEST, -(-len(words) * BITS_A_WORD // 8))) if words else 0
+    size = min(MAX_BYTES, max(_MIN_BYTES, -(-len(words) * BITS_A_WORD // 8))) if words else 0
     array = bytearray(size)
     for word in words:
         for bit in _bits_of(word, size * 8):
@@ -48,4 +48,4 @@ def may_hold(text: str, words: Iterable[str]) -> bool:
 def _bits_of(word: str, bits: int) -> Iterable[int]:
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     first, step = int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
-    return (((first + i * step) & _WRAP) % bits for i in range(HASHES))
+    return (((first + i * step) & _UINT64_MASK) % bits for i in range(HASHES))

@@ -52,7 +52,7 @@ class RetentionMark(msgspec.Struct, frozen=True):
     tombstones: str = ""
 
 
-NOT_JUDGED = RetentionMark()
+NO_RETENTION_MARK = RetentionMark()
 """The mark of a segment whose rows were never checked for content to drop."""
 
 
@@ -93,7 +93,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     raw: int
     sha256: str
     made_at: int
-    judged: RetentionMark = NOT_JUDGED
+    judged: RetentionMark = NO_RETENTION_MARK
     sessions: str = ""
     previous: str = ""
     sum: str = ""

@@ -133,7 +133,7 @@ def _choose_segments(found: _ReadLines) -> list[Segment]:
     known = by_sum([*found.older, *lines])
     chain = [segment for head in heads for segment in _walk_backward(head, known)]
     for segment in (*chain, *_walk_forward(found.of, lines), *lines):
-        if all(_are_apart(segment, other) for other in chosen.values()):
+        if all(_are_disjoint(segment, other) for other in chosen.values()):
             chosen.setdefault(segment.sum, segment)
     return sorted(chosen.values(), key=lambda segment: parse_entry_id(segment.first.entry))
 
@@ -158,7 +158,7 @@ def _walk_forward(of: LogPartition, lines: Sequence[Segment]) -> Iterable[Segmen
         at = known[at].sum
 
 
-def _are_apart(one: Segment, other: Segment) -> bool:
+def _are_disjoint(one: Segment, other: Segment) -> bool:
     first, last = parse_entry_id(one.first.entry), parse_entry_id(one.last.entry)
     return last < parse_entry_id(other.first.entry) or first > parse_entry_id(other.last.entry)
 

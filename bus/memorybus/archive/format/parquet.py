@@ -15,7 +15,7 @@ import msgspec
 from memorybus.archive.format import bloom
 from memorybus.archive.format.manifest import (
     FORMAT,
-    NOT_JUDGED,
+    NO_RETENTION_MARK,
     LogPartition,
     RetentionMark,
     Segment,
@@ -39,16 +39,16 @@ SEGMENT_BYTES = 64 << 20
 This is the hard bound; archivers call a segment full earlier.
 """
 
-_LEVEL = 3
-"""The zstd level. Level 9 saves a tenth more of real conversations, at five times the time."""
+_ZSTD_LEVEL = 3
+"""Level 9 saves a tenth more of real conversations, at five times the time."""
 
 UNREADABLE = "stray"
 """The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
 
-META = b"memorybus"
+METADATA_KEY = b"memorybus"
 """The key of `SegmentMetadata` in a file's metadata."""
 
-WORDS = (
+TEXT_COLUMNS = (
     "kind",
     "key",
     "session",
@@ -210,7 +210,10 @@ def segment_rows(partition: int, entries: Iterable[RawEntry], decoder: Decoder) 
 
 
 def build_segment(
-    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: RetentionMark = NOT_JUDGED
+    of: LogPartition,
+    lines: Sequence[SegmentRow],
+    made_at: int,
+    retention_mark: RetentionMark = NO_RETENTION_MARK,
 ) -> tuple[Segment, bytes]:
     """Return a segment of some rows, not yet in a manifest, and the bytes of its file.
 
@@ -218,7 +221,7 @@ def build_segment(
         of: the partition of the rows.
         lines: the rows in order; at least one.
         made_at: wall time, milliseconds.
-        judged: the state on which it was decided which rows keep their envelope.
+        retention_mark: the state on which it was decided which rows keep their envelope.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.
@@ -244,7 +247,7 @@ def build_segment(
         raw=sum(len(line.envelope or b"") for line in kept),
         sha256=known,
         made_at=made_at,
-        judged=judged,
+        judged=retention_mark,
         sessions=bloom.build_filter({line.session for line in lines}),
     )
     return segment, data
@@ -274,14 +277,14 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
         from pyarrow import parquet
     except ImportError as error:
         raise missing_extra_error(error) from error
-    schema = schema_of(pa).with_metadata({META: msgspec.json.encode(inside)})
+    schema = schema_of(pa).with_metadata({METADATA_KEY: msgspec.json.encode(inside)})
     target = io.BytesIO()
     writer: Any = parquet.ParquetWriter(
         target,
         schema,
         compression="zstd",
-        compression_level=_LEVEL,
-        use_dictionary=list(WORDS),
+        compression_level=_ZSTD_LEVEL,
+        use_dictionary=list(TEXT_COLUMNS),
         column_encoding=_ENCODINGS,
         write_page_checksum=True,
     )

@@ -12,8 +12,8 @@ from memorybus.archive.format import columns
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import (
     COLUMNS,
-    META,
-    WORDS,
+    METADATA_KEY,
+    TEXT_COLUMNS,
     GroupSummary,
     SegmentMetadata,
     SegmentRow,
@@ -24,10 +24,10 @@ from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import EntryMoment, parse_entry_id
 from memorybus.msgspec_types import prepared
 
-CONTENT = ("kind", "omitted", "envelope")
+CONTENT_COLUMNS = ("kind", "omitted", "envelope")
 """The columns from which an event is decoded."""
 
-_PLAIN: Mapping[str, str] = {"kind": "e", "omitted": ""}
+_PLAIN_VALUES: Mapping[str, str] = {"kind": "e", "omitted": ""}
 """The values of these columns in a plain group, where they are not read."""
 
 
@@ -92,8 +92,8 @@ class Group:
 
     def words(self, name: str) -> list[str]:
         """Return a column of repeating texts."""
-        if self.summary.is_plain and name in _PLAIN:
-            return [_PLAIN[name]] * self.summary.count
+        if self.summary.is_plain and name in _PLAIN_VALUES:
+            return [_PLAIN_VALUES[name]] * self.summary.count
         if name not in self._words:
             known, rows = columns.dictionary_of(self.table.column(name))
             one = len(known) == 1
@@ -152,14 +152,14 @@ class SegmentReader:
     def _open_parquet(self, parquet: Any) -> Any:
         return parquet.ParquetFile(
             self._file,
-            read_dictionary=list(WORDS),
+            read_dictionary=list(TEXT_COLUMNS),
             pre_buffer=False,
             page_checksum_verification=True,
         )
 
     def _read_metadata(self) -> SegmentMetadata:
         meta = self._parquet.schema_arrow.metadata or {}
-        return msgspec.json.decode(meta.get(META, b""), type=prepared(SegmentMetadata))
+        return msgspec.json.decode(meta.get(METADATA_KEY, b""), type=prepared(SegmentMetadata))
 
     @property
     def groups(self) -> int:
@@ -195,7 +195,7 @@ def _check_columns(pa: Any, found: Any) -> None:
         ValueError: one holds something else.
     """
     for field in schema_of(pa):
-        kind = pa.dictionary(pa.int32(), field.type) if field.name in WORDS else field.type
+        kind = pa.dictionary(pa.int32(), field.type) if field.name in TEXT_COLUMNS else field.type
         if (other := found.field(field.name).type) != kind:
             raise ValueError(f"column {field.name} is {other}, not {kind}")
 
@@ -230,7 +230,7 @@ def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
 
 
 def _cells(group: Group, name: str) -> Sequence[Any]:
-    if name in WORDS:
+    if name in TEXT_COLUMNS:
         return group.words(name)
     if name in ("n", "entry"):
         return (

@@ -12,7 +12,7 @@ from memorybus.archive.objects.store import StoredFile, missing_extra_error
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 
-_FRESH = ".new-"
+_UNFINISHED_PREFIX = ".new-"
 """The prefix of files that are not complete yet."""
 
 
@@ -34,7 +34,7 @@ class LocalObjects:
         path = self._root / name
         with self._translated_errors(path):
             _make_folder(path.parent)
-            fresh = path.with_name(f"{_FRESH}{self._make_id()}")
+            fresh = path.with_name(f"{_UNFINISHED_PREFIX}{self._make_id()}")
             try:
                 _write(fresh, data)
                 return _link(fresh, path) or path.read_bytes() == data
@@ -96,7 +96,7 @@ class LocalObjects:
 
 
 def _is_fresh(one: StoredFile) -> bool:
-    return one.name.rpartition("/")[2].startswith(_FRESH)
+    return one.name.rpartition("/")[2].startswith(_UNFINISHED_PREFIX)
 
 
 def _is_there(path: Path) -> bool:

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 from memorybus.archive.objects.store import Objects, missing_extra_error
 from memorybus.errors import ConfigError
 
-REMOTE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
+REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 """Schemes of object stores."""
 
 
@@ -19,7 +19,7 @@ def directory_of(place: str) -> Path | None:
     scheme, mark, _ = place.partition("://")
     if not mark:
         return Path(place).expanduser().absolute()
-    if scheme in REMOTE:
+    if scheme in REMOTE_SCHEMES:
         return None
     parts = urlsplit(place)
     if scheme == "file" and parts.netloc in ("", "localhost") and parts.path:

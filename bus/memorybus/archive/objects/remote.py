@@ -33,10 +33,10 @@ RANGE_BYTES = 1 << 20
 RETRY_TIMEOUT = timedelta(seconds=20)
 """No retry begins later than this after the first request (G10)."""
 
-_TRIAL = "written-once"
+_TRIAL_FILE = "written-once"
 """The file with which it is tested whether the store overwrites an existing file."""
 
-_WORDS = 300
+_MAX_ERROR_CHARS = 300
 _SECRET = re.compile(r"(?i)(signature|credential|token|key|secret)[\w-]*[=:]\s*\S+")
 
 
@@ -91,7 +91,7 @@ class RemoteObjects:
 
     def _check_fence(self) -> None:
         """Test once that the store does not overwrite files: some stores ignore the condition."""
-        if not self._fenced and self._create(_TRIAL, b"") and self._create(_TRIAL, b""):
+        if not self._fenced and self._create(_TRIAL_FILE, b"") and self._create(_TRIAL_FILE, b""):
             raise ArchiveUnavailable(
                 f"{self.where}: this store overwrites a file that exists, although it is asked "
                 f"not to (If-None-Match: *), so two archivers could undo each other's work; use a "
@@ -162,7 +162,7 @@ class RemoteObjects:
             yield
         except (BaseError, OSError, ValueError) as error:
             said = str(error).partition("Debug source")[0]
-            text = " ".join(_SECRET.sub(r"\1=…", said).split())[:_WORDS]
+            text = " ".join(_SECRET.sub(r"\1=…", said).split())[:_MAX_ERROR_CHARS]
             raise ArchiveUnavailable(
                 f"{self.where}/{name}: {text or type(error).__name__}; check the network, the "
                 f"credentials in the environment and the rights on the bucket"

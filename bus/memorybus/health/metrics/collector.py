@@ -14,7 +14,7 @@ from memorybus.errors import LogError
 from memorybus.health.metrics.families import process_metrics, status_metrics
 from memorybus.health.monitor import Status, read_status, spool_status
 
-KEPT = 1.0
+CACHE_SECONDS = 1.0
 """Seconds for which one measurement answers all requests, so that Redis is asked only once."""
 
 
@@ -50,7 +50,7 @@ class BusCollector(Collector):
         with self._lock:
             if self._clock.monotonic() >= self._until:
                 self._metrics = list(self._measure())
-                self._until = self._clock.monotonic() + KEPT
+                self._until = self._clock.monotonic() + CACHE_SECONDS
             found = self._metrics
         yield from found
 

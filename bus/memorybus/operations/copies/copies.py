@@ -12,7 +12,7 @@ from memorybus.registry.homes import Home, home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
 
-_PATIENCE = 20.0
+_REMOVAL_WAIT_SECONDS = 20.0
 """Seconds to wait until a dropped copy is removed."""
 
 
@@ -151,7 +151,7 @@ def await_removal(
     Returns:
         The copies that still exist, each with what its removal waits for, in words.
     """
-    homes, until = stores.homes.all(), clock.monotonic() + _PATIENCE
+    homes, until = stores.homes.all(), clock.monotonic() + _REMOVAL_WAIT_SECONDS
     while True:
         there, hosts = stores.instances.all(), {worker.host for worker in stores.roster.alive()}
         left = [name for name in names if name in there]

@@ -14,7 +14,7 @@ from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
 
-TOP = 10
+MAX_NAMED_KEYS = 10
 """How many order keys a count names: those with the most events."""
 
 _PAGE = 2_000
@@ -115,7 +115,7 @@ def count_history(
         done += len(page)
         tell(done, total)
     idle = sum(count for name, count in types.items() if name not in request.what.handles)
-    named = dict(keys.most_common(TOP))
+    named = dict(keys.most_common(MAX_NAMED_KEYS))
     ordered = dict(types.most_common())
     events = sum(types.values())
     seconds = clock.monotonic() - begun

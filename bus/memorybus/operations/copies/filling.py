@@ -23,7 +23,7 @@ from memorybus.registry.roster import worker_id
 LOOK_EVERY = 0.2
 """Seconds between two reads of a copy's progress."""
 
-_PATIENCE = 30.0
+_REDIS_WAIT_SECONDS = 30.0
 """Seconds that a command waits while Redis is away."""
 
 
@@ -139,7 +139,7 @@ def follow_progress(
         try:
             done, total, parked = _read_progress(stores, instance.name)
         except LogUnavailable:
-            if clock.monotonic() - seen_at >= _PATIENCE:
+            if clock.monotonic() - seen_at >= _REDIS_WAIT_SECONDS:
                 raise
             clock.sleep(1.0)
             continue
@@ -161,7 +161,7 @@ def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
-            f"provider resume {name} --execute; then the same command goes on"
+            f"provider resume {name} --execute; then the same command continues"
         )
     return done, total, parked
 

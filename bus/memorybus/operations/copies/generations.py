@@ -173,11 +173,11 @@ def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
         if known.asked and asked.asked and known.asked.live != asked.asked.live:
             raise ConfigError(
                 f"{known.name} was begun beside {known.asked.live}, and {asked.asked.live} serves "
-                f"now: it cannot go on; drop it: {drop}"
+                f"now: it cannot continue; drop it: {drop}"
             )
         raise ConfigError(
             f"{known.name} was begun with another plan and is not finished; give the same options "
-            f"to go on, or drop it: {drop}"
+            f"to continue, or drop it: {drop}"
         )
 
 

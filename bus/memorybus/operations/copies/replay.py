@@ -34,7 +34,7 @@ from memorybus.registry.instances import CopyRequest, Instance, normalise_option
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
 
-_MOMENT = 0.5
+_RECORD_SECONDS = 0.5
 """Seconds within which a command that has made a copy's lanes also writes the copy's record."""
 
 
@@ -171,7 +171,7 @@ def _find_concurrent_copy(
     try:
         _check_empty(stores, copy, what)
     except ConfigError:
-        clock.sleep(_MOMENT)
+        clock.sleep(_RECORD_SECONDS)
         known = stores.instances.get(copy.name)
         if known is None:
             raise
@@ -194,8 +194,8 @@ def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> N
     left = describe_leftovers(stores, copy.name)
     if left:
         raise ConfigError(
-            f"{copy.name!r} is not empty: {left}; choose a new name, or go on with what is there "
-            f"with --force"
+            f"{copy.name!r} is not empty: {left}; choose a new name, or continue with what is "
+            f"there with --force"
         )
 
 

@@ -8,8 +8,7 @@ from memorybus.clock import Clock
 from memorybus.dead_letters.queue import DeadLetters, LaneId
 from memorybus.dead_letters.requests import LetterRequest
 
-POLL = 0.2
-"""Seconds between two reads."""
+POLL_SECONDS = 0.2
 
 
 class WaitResult(msgspec.Struct, frozen=True):
@@ -55,7 +54,7 @@ def await_requests(
         unowned = now - owned_at > ownerless
         if unowned or now - begun > timeout:
             return WaitResult(len(left), unowned)
-        clock.sleep(POLL)
+        clock.sleep(POLL_SECONDS)
     progress(desk.count(lanes_of_requests(asked)))
     return WaitResult(0, unowned=False)
 

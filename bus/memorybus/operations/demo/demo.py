@@ -22,8 +22,7 @@ from memorybus.processes import signals
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import erase_owner, worker_command
 
-PATIENCE = 20.0
-"""Seconds that each step may take."""
+STEP_SECONDS = 20.0
 
 LOOK_EVERY = 0.005
 
@@ -98,7 +97,7 @@ def _play(bus: MemoryBus, cast: Cast, audience: Audience, clock: Clock) -> DemoR
         publish += _play_act(act, _open_session(bus, f"demo-{number}", cast), audience, clock)
     asking = _open_session(bus, "demo-question", cast)
     published, applied, caught_up = _await_applied(bus, audience, clock)
-    answer, block = _measure(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
+    answer, block = _measure(clock, lambda: asking.prefetch(PLAY.question, wait=STEP_SECONDS))
     silent = tuple(name for name in bus.settings.providers if f"From {name}:" not in block)
     if set(silent) - set(cast.outside):
         raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
@@ -146,10 +145,10 @@ def _await_applied(
         provider had applied all.
     """
     begun = clock.monotonic()
-    if not bus.flush("logged", timeout=PATIENCE):
+    if not bus.flush("logged", timeout=STEP_SECONDS):
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
     ready: dict[str, float] = {}
-    while clock.monotonic() < begun + PATIENCE:
+    while clock.monotonic() < begun + STEP_SECONDS:
         lanes = read_status(bus.settings).providers
         applied = {one.name: one.applied for one in lanes}
         published = max(one.applied + one.backlog for one in lanes)
@@ -160,7 +159,7 @@ def _await_applied(
         if len(lanes) == len(bus.settings.providers) and not any(one.backlog for one in lanes):
             return published, applied, ready
         clock.sleep(LOOK_EVERY)
-    raise DemoFailed(f"the events are not all applied after {PATIENCE:g} s; {_HELP}")
+    raise DemoFailed(f"the events are not all applied after {STEP_SECONDS:g} s; {_HELP}")
 
 
 @contextmanager

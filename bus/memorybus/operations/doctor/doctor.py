@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
-from memorybus.health.services import START
+from memorybus.health.services import START_REMEDY
 from memorybus.ids import NewId, new_id
 from memorybus.operations.doctor import canary, host, passage
 from memorybus.operations.doctor.log import check_redis
@@ -28,11 +28,11 @@ def examine(
         deep: whether to write the canary's word into every provider, recall it, and remove it.
     """
     yield host.check_python()
-    yield run_guarded("server binary", START, lambda: host.check_server_binary(settings))
+    yield run_guarded("server binary", START_REMEDY, lambda: host.check_server_binary(settings))
     spool = host.check_spool(settings)
     yield spool
     # If nothing can be written here, all later checks fail for this reason and need its remedy.
-    start = spool.fix or START
+    start = spool.fix or START_REMEDY
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
     obstacle = yield from check_redis(settings, start_advice(settings, start))

@@ -19,10 +19,10 @@ from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
 from memorybus.spool.files import inspect_spool
 
-HEADROOM = 256 << 20
+HEADROOM_BYTES = 256 << 20
 """Free bytes below which a disk is called nearly full."""
 
-_NAMED = 3
+_MAX_NAMED = 3
 """How many files that others can read are named."""
 
 
@@ -56,7 +56,7 @@ def check_spool(settings: Settings) -> Check:
     except OSError as error:
         fix = f"make {place} writable, or choose another data_dir"
         return Check(name="spool", ok=False, found=f"{place}: {error}", fix=fix)
-    ok = free >= HEADROOM
+    ok = free >= HEADROOM_BYTES
     found = f"{place} is writable, {free >> 20} MiB free"
     return Check(name="spool", ok=ok, found=found, fix="" if ok else f"make room on {place}")
 
@@ -101,11 +101,11 @@ def check_privacy(settings: Settings) -> Check:
     found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
     if not found:
         return Check(name="privacy", ok=True, found="files are their user's alone")
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     return Check(
         name="privacy",
         ok=False,
-        found=f"others of this machine can read: {', '.join(found[:_NAMED])}{more}",
+        found=f"others of this machine can read: {', '.join(found[:_MAX_NAMED])}{more}",
         fix=f"run: chmod -R go-rwx {shlex.join(map(str, roots))}",
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.binary import OLDEST, format_version, parse_version
+from memorybus.embedded.binary import OLDEST_VERSION, format_version, parse_version
 from memorybus.errors import AccessDenied, LogError, MemoryBusError
 from memorybus.health import services
 from memorybus.health.alarms import ServerState, server_alarms
@@ -60,8 +60,8 @@ def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check 
 def check_version(server: Server) -> Check:
     """Check that the server is new enough."""
     found = parse_version(f"v={server.version}")
-    ok = found is not None and found >= OLDEST
-    fix = "" if ok else f"use Redis {format_version(OLDEST)} or later, or Valkey"
+    ok = found is not None and found >= OLDEST_VERSION
+    fix = "" if ok else f"use Redis {format_version(OLDEST_VERSION)} or later, or Valkey"
     return Check(name="redis version", ok=ok, found=server.version, fix=fix)
 
 
@@ -91,7 +91,7 @@ def _check_opens(log: EventLog) -> Check:
     except (MemoryBusError, OSError) as error:
         return Check(name="log", ok=False, found=str(error), fix="do as the message says")
     if foreign:
-        found = f"not ours: {', '.join(foreign)}; these partitions stand still"
+        found = f"not ours: {', '.join(foreign)}; these partitions are stopped"
         fix = "rename or delete these keys, or set another `namespace`"
         return Check(name="log", ok=False, found=found, fix=fix)
     total = sum(head.n for head in heads)

@@ -9,7 +9,7 @@ from memorybus.health import services
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status, read_status
 from memorybus.health.providers import ProviderStatus
-from memorybus.health.services import START
+from memorybus.health.services import START_REMEDY
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import (
     command_to_finish_swap,
@@ -50,27 +50,27 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     try:
         status = read_status(settings)
     except MemoryBusError as error:
-        yield Check(name="worker", ok=False, found=str(error), fix=START)
+        yield Check(name="worker", ok=False, found=str(error), fix=START_REMEDY)
         return
     yield check_worker(status)
-    yield run_guarded("homes", START, lambda: check_homes(list_instances(settings)))
-    yield run_guarded("notes", START, lambda: check_notes(list_instances(settings)))
+    yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
+    yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
     yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
     yield Check.from_findings(
         "backends", services.find_failing(status), "no provider says that its calls fail"
     )
     yield Check.from_findings("paused", services.find_paused(status), "no provider is paused")
-    yield run_guarded("copies", START, lambda: check_copies(settings))
-    yield run_guarded("rebuilds", START, lambda: check_rebuilds(settings))
+    yield run_guarded("copies", START_REMEDY, lambda: check_copies(settings))
+    yield run_guarded("rebuilds", START_REMEDY, lambda: check_rebuilds(settings))
     if status.workers:
         yield check_providers(status, settings.providers)
-        yield run_guarded("backlog", START, lambda: check_backlog(settings, status, clock))
+        yield run_guarded("backlog", START_REMEDY, lambda: check_backlog(settings, status, clock))
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
         yield Check.from_findings(
             "recalls", services.find_recall_trouble(status.jobs, clock.now_ms()), well
         )
-        yield run_guarded("health", START, lambda: check_health(settings, clock))
+        yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
 
 
 def check_worker(status: Status) -> Check:
@@ -215,8 +215,8 @@ def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
     return Check(
         name="rebuilds",
         ok=not serving,
-        found=f"left standing still by a command that is gone: {named}",
-        fix="the same command goes on"
+        found=f"left stopped by a command that is gone: {named}",
+        fix="the same command continues"
         + (f"; or: memorybus provider resume {serving[0]} --execute" if serving else ""),
     )
 
@@ -233,7 +233,7 @@ def _unfinished_work(view: InstancesView, busy: Collection[str]) -> Iterator[tup
         elif begun is not None:
             yield (
                 f"{begun.name} follows the log unused: its rebuild was cut short, or differed",
-                f"the same command goes on; or: memorybus rebuild --drop {name} --execute",
+                f"the same command continues; or: memorybus rebuild --drop {name} --execute",
             )
     for one in view.all.values():
         if one.purpose == "verify" and not one.dropped and one.provider not in busy:

@@ -27,7 +27,7 @@ from memorybus.registry.lanes import LaneState
 DECISIONS = 5_000
 """How many later events of its partition are searched for operators' decisions about an event."""
 
-_BEHIND = "never tried: it waits behind a refused event of its key"
+_WAITS_BEHIND = "never tried: it waits behind a refused event of its key"
 
 ApplyOutcome = Literal["applied", "waiting", "parked", "discarded", "left out"]
 
@@ -94,7 +94,7 @@ def fate_of(seen: EventAtInstance) -> Fate:
     """Return what became of an event at an instance; pure."""
     name, lane, letter, decided = seen.instance, seen.lane, seen.letter, seen.decided
     if letter is not None:
-        why = letter.reason if letter.refused else _BEHIND
+        why = letter.reason if letter.refused else _WAITS_BEHIND
         tries = letter.attempts
         return Fate(
             instance=name, outcome="parked", why=why, tries=tries, behind=seen.parked_of_key
@@ -190,14 +190,14 @@ def _omission_reason(instance: Instance | None, event: LoggedEvent) -> str:
 
 def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResolved]:
     """Yield operators' decisions about an event, in order, from the next `DECISIONS` events."""
-    place, whose = event.position, event.envelope
-    query = Query(types=(DeadLetterResolved.__name__,), sessions=(whose.session.id,))
+    place, envelope = event.position, event.envelope
+    query = Query(types=(DeadLetterResolved.__name__,), sessions=(envelope.session.id,))
     after, n = place.entry, place.n
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
         for one in page:
             decision = one.envelope.event
-            if isinstance(decision, DeadLetterResolved) and decision.event_id == whose.id:
+            if isinstance(decision, DeadLetterResolved) and decision.event_id == envelope.id:
                 yield decision
         if not page:
             return

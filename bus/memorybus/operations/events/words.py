@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.events import AnyEvent, UnknownEvent
 
-_SILENT = frozenset({"role"})
+_TEXTLESS_KEYS = frozenset({"role"})
 """Keys of messages whose values are no text that anybody wrote."""
 
 
@@ -34,11 +34,11 @@ class SearchWords:
             flat = " ".join(text.split())
             at = _fold(flat).find(self._words[0])
             if at >= 0:
-                return flat if at < _BEFORE else f"…{flat[at - _BEFORE // 2 :]}"
+                return flat if at < _MAX_CHARS_BEFORE else f"…{flat[at - _MAX_CHARS_BEFORE // 2 :]}"
         return ""
 
 
-_BEFORE = 40
+_MAX_CHARS_BEFORE = 40
 """A text with more characters before the word is cut; half as many stay before it."""
 
 
@@ -57,7 +57,7 @@ def _texts(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for name, one in value.items():
-            if name not in _SILENT:
+            if name not in _TEXTLESS_KEYS:
                 yield from _texts(one)
     elif isinstance(value, list | tuple):
         for one in value:

@@ -28,7 +28,7 @@ PLATFORM = "ingest"
 _FLUSH_STEP = 0.5
 """Seconds between two counts of the events that Redis has not taken yet."""
 
-_PATIENCE = 20
+_MAX_STEPS_WITHOUT_REDIS = 20
 """After so many steps without Redis the remaining events are reported as spooled (G10)."""
 
 
@@ -47,14 +47,14 @@ def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInp
     for path in paths:
         try:
             found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
-            _check_sessions_apart(found, sources)
+            _check_no_shared_session(found, sources)
             sources.append(found)
         except TranscriptError as error:
             refused.append(RefusedInput.unreadable(str(path), error))
     return sources, refused
 
 
-def _check_sessions_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+def _check_no_shared_session(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
     """Refuse a file if a session id made of its name is that of a different session elsewhere.
 
     A session that the file itself names may be spread over several files.
@@ -104,7 +104,7 @@ def ingest_conversations(
 
 
 def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
-    """Wait while events are being sent; return False after `_PATIENCE` steps without Redis.
+    """Wait while events are being sent; return False after `_MAX_STEPS_WITHOUT_REDIS`.
 
     It is shown as a stage only if it takes longer than a step: usually all events are sent before
     the last turns are published.
@@ -113,7 +113,7 @@ def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
         return True
     left, idle = bus.unsent, 0
     with on_stage("send to Redis", "events", left) as step:
-        while idle < _PATIENCE:
+        while idle < _MAX_STEPS_WITHOUT_REDIS:
             logged = bus.flush("logged", timeout=_FLUSH_STEP)
             unsent = bus.unsent
             step(left - unsent)

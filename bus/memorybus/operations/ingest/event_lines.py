@@ -16,12 +16,12 @@ from memorybus.events import LARGEST_BODY, Envelope, UnknownEvent
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.wire.codec import Decoder
 
-_NAMES = frozenset(("id", "key", "scope", "session", "at", "event"))
+_LINE_FIELDS = frozenset(("id", "key", "scope", "session", "at", "event"))
 """Fields that every line has; no message of a conversation has them all."""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _UNWRITABLE = (*_UNREADABLE, TypeError, UnicodeEncodeError)
-_PEEK = LARGEST_BODY
+_PEEK_BYTES = LARGEST_BODY
 """How many bytes of the first line are read to recognize a file: as many as an event may have."""
 
 
@@ -81,11 +81,11 @@ def holds_events(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            first = file.readline(_PEEK)
+            first = file.readline(_PEEK_BYTES)
         value = msgspec.json.decode(first)
     except (OSError, *_UNREADABLE):
         return False
-    return isinstance(value, dict) and value.keys() >= _NAMES
+    return isinstance(value, dict) and value.keys() >= _LINE_FIELDS
 
 
 def events_of(path: Path) -> Iterator[Envelope]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FLUSH_TIMEOUT = 60.0
 """Seconds that an import waits until Redis has everything."""
 
-NAMED = 1_000
+MAX_NAMED = 1_000
 """How many refused events are named; further ones are only counted (G10)."""
 
 _PAGE = 500
@@ -44,7 +44,7 @@ class ImportResult(msgspec.Struct, kw_only=True):
         new: how many of these the log does not have.
         published: how many of the new ones were published.
         refused: ids of events that this release cannot publish unchanged, and why: the first
-            `NAMED` of them.
+            `MAX_NAMED` of them.
         refused_events: how many such events there are.
         executed: whether the import was carried out, not only planned.
         logged: whether Redis has everything that was published.
@@ -137,7 +137,7 @@ def _publish_or_refuse(done: ImportResult, envelope: Envelope, publish: Callable
             why = str(error)
     if why:
         done.refused_events += 1
-        if len(done.refused) < NAMED:
+        if len(done.refused) < MAX_NAMED:
             done.refused[envelope.id] = why
 
 

@@ -6,12 +6,12 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable, SpoolFull
 
-MOST_UNSENT = 500
+MAX_UNSENT = 500
 """The most unsent events of an import: agents need the rest of the spool as a buffer (G10)."""
 
-_LOOK_EVERY = 50
-_STEP = 0.5
-_PATIENCE = 120
+_EVENTS_PER_LOOK = 50
+_STEP_SECONDS = 0.5
+_MAX_IDLE_STEPS = 120
 """After so many steps without a sent event an import gives up; its next run continues."""
 
 
@@ -43,15 +43,15 @@ class PacedPublisher:
             SpoolFull: the spool took nothing for a minute.
             LogStalled: the log took nothing for a minute.
         """
-        if self._published % _LOOK_EVERY == 0:
-            self._drain(MOST_UNSENT)
+        if self._published % _EVENTS_PER_LOOK == 0:
+            self._drain(MAX_UNSENT)
         self._published += 1
-        for _ in range(_PATIENCE):
+        for _ in range(_MAX_IDLE_STEPS):
             try:
                 publish()
             except SpoolFull:
                 self._drain(1)
-                self._clock.sleep(_STEP)
+                self._clock.sleep(_STEP_SECONDS)
             else:
                 return
         publish()
@@ -70,11 +70,11 @@ class PacedPublisher:
         while (unsent := self._bus.unsent) >= room:
             idle = idle + 1 if unsent >= before else 0
             before = unsent
-            if idle > _PATIENCE:
+            if idle > _MAX_IDLE_STEPS:
                 raise LogStalled(
-                    f"the log took nothing for {_PATIENCE * _STEP:.0f} s: {self._bus.problem}; "
-                    f"{unsent} events are spooled and go out by themselves, run this again for "
-                    f"the rest"
+                    f"the log took nothing for {_MAX_IDLE_STEPS * _STEP_SECONDS:.0f} s: "
+                    f"{self._bus.problem}; {unsent} events are spooled and go out by themselves, "
+                    f"run this again for the rest"
                 )
             self._on_wait(unsent)
-            self._bus.flush("logged", _STEP)
+            self._bus.flush("logged", _STEP_SECONDS)

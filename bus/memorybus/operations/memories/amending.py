@@ -59,10 +59,10 @@ MemoryAction = Literal["correct", "delete"]
 TOOL: Final = "memory_correct"
 """The tool that corrects a fact, as the providers of facts call it."""
 
-_LONGEST = 10_000
+_MAX_TEXT_CHARS = 10_000
 """How many characters a corrected text may have."""
 
-_LONGEST_OLD = 2_000
+_MAX_OLD_CHARS = 2_000
 """The most characters of a memory that has no name, so that the tool finds it by its text."""
 
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
@@ -71,7 +71,7 @@ _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "
 _PAGE = 2_000
 """How many memories are requested at once."""
 
-_NOW_MS = 5_000
+_ARRIVAL_MS = 5_000
 """Most events enter the log within so many milliseconds of their time; the search begins there."""
 
 _SKEW_MS = 1_000
@@ -143,14 +143,14 @@ def is_amendable(memory: KeptMemory) -> bool:
 
 
 def find_memory(
-    settings: Settings, provider: str, whose: RecallRequest, event: str, mark: str
+    settings: Settings, provider: str, owner: RecallRequest, event: str, mark: str
 ) -> KeptMemory:
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
         settings: the settings of the bus.
         provider: the provider.
-        whose: the owner of the memory.
+        owner: the owner of the memory.
         event: the event that brought it; "" if it is unknown.
         mark: the digest of its text (`ids.text_digest`).
 
@@ -160,7 +160,7 @@ def find_memory(
     """
     skip, more = 0, True
     while more:
-        page = list_memories(settings, provider, whose, skip=skip, holding=event, most=_PAGE)
+        page = list_memories(settings, provider, owner, skip=skip, holding=event, most=_PAGE)
         for one in page.memories:
             if one.event == event and text_digest(one.text) == mark:
                 return one
@@ -182,8 +182,8 @@ def find_memory_of_event(
     """
     brought = find_event(settings, event)
     scope = brought.scope
-    whose = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = list_memories(settings, provider, whose, holding=event, most=_PAGE)
+    owner = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    page = list_memories(settings, provider, owner, holding=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
@@ -241,7 +241,7 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
                 if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
                     return one
             after, n = page[-1].position.entry, page[-1].position.n
-            if parse_entry_id(after)[0] > memory.at + _NOW_MS:
+            if parse_entry_id(after)[0] > memory.at + _ARRIVAL_MS:
                 break
     return None
 
@@ -330,8 +330,8 @@ def draft_events(
 
 
 def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
-    if action == "correct" and not 0 < len(content.strip()) <= _LONGEST:
-        raise CannotAmend(f"say what is right, in 1 to {_LONGEST} characters")
+    if action == "correct" and not 0 < len(content.strip()) <= _MAX_TEXT_CHARS:
+        raise CannotAmend(f"say what is right, in 1 to {_MAX_TEXT_CHARS} characters")
     if memory.former:
         raise CannotAmend(
             "it does not hold any more: its provider keeps what the entry said before; only "
@@ -378,7 +378,7 @@ def _draft_retraction(brought: Envelope) -> DraftEvent:
 
 def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
     """Return the call that corrects a memory at one provider, naming it by its name or text."""
-    if not memory.name and len(memory.text) > _LONGEST_OLD:
+    if not memory.name and len(memory.text) > _MAX_OLD_CHARS:
         raise CannotAmend("it is too long to be put right by its text: take it back")
     old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
     return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})

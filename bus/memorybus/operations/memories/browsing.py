@@ -229,7 +229,7 @@ def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
 def list_memories(
     settings: Settings,
     provider: str,
-    whose: RecallRequest,
+    owner: RecallRequest,
     *,
     skip: int = 0,
     holding: str = "",
@@ -241,7 +241,7 @@ def list_memories(
     Args:
         settings: the settings of the bus.
         provider: the provider's name; its live instance is asked.
-        whose: the owner; only agent, user and workspace are used, and None stands for any.
+        owner: the owner; only agent, user and workspace are used, and None stands for any.
         skip: how many memories to skip.
         holding: only memories that contain this text, in any case, or come from the event of
             this id.
@@ -259,7 +259,7 @@ def list_memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.read_kept(provider, instance, whose, skip, most=most, holding=holding)
+    page = inspector.read_kept(provider, instance, owner, skip, most=most, holding=holding)
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
     found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))

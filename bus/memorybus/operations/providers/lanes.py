@@ -12,11 +12,10 @@ from memorybus.redis.keys import lane_name
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
 _LETTERS_PER_LANE = 3
-"""How many dead letters are read in each lane."""
 
 
 LaneCondition = Literal["halted", "paused", "unowned", "behind", "current"]
-"""Whether a lane stands still, is paused, has no owner, lags behind, or has applied everything."""
+"""Whether a lane is stopped, is paused, has no owner, lags behind, or has applied everything."""
 
 
 class LaneView(msgspec.Struct, frozen=True):

@@ -89,7 +89,7 @@ def plan_addition(
 def _check_unused(name: str, since: str, known: int) -> None:
     if known:
         raise ConfigError(
-            f"{name} is known to the log: {known} of its lanes go on where they were, whatever "
+            f"{name} is known to the log: {known} of its lanes continue where they were, whatever "
             f"--from {since} says; remove these first: memorybus provider remove {name}"
         )
 

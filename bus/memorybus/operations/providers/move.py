@@ -126,7 +126,7 @@ def describe_consequence(move: Move) -> str:
     fresh = f"Nothing is copied, and nothing lies in {move.state}: "
     if move.delivery == "transactional":
         return fresh + "its lanes start again from the log's beginning, into a fresh store here"
-    return fresh + "its lanes go on where they are, and what was applied before stays behind"
+    return fresh + "its lanes continue where they are, and what was applied before stays behind"
 
 
 def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:

@@ -22,7 +22,7 @@ from memorybus.registry.instances import Instance, live_name
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.rebuild_lock import RebuildLock
 
-_PATIENCE = 20.0
+_LANE_WAIT_SECONDS = 20.0
 """Seconds to wait until workers give up the lanes of an instance that is removed."""
 
 
@@ -219,7 +219,7 @@ def _forget_instance(stores: Stores, name: str, what: Removal) -> None:
     stores.lanes.remove(name)
     stores.roster.forget(name)
     stores.instances.remove(name)
-    stores.steering.forget(name)
+    stores.operator_requests.forget(name)
     if what.delete_state:
         delete_state(stores.settings, name)
         stores.homes.forget(name)
@@ -228,11 +228,11 @@ def _forget_instance(stores: Stores, name: str, what: Removal) -> None:
 
 
 def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
-    until = clock.monotonic() + _PATIENCE
+    until = clock.monotonic() + _LANE_WAIT_SECONDS
     while any(lane.owned for name in what.names for lane in stores.lanes.states(name)):
         if clock.monotonic() >= until:
             raise LanesOwned(
-                f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "
-                f"removed, and they go on: stop the workers, then run the command again"
+                f"lanes of {what.name} still have owners after {_LANE_WAIT_SECONDS:.0f} s; nothing "
+                f"was removed, and they continue: stop the workers, then run the command again"
             )
         clock.sleep(LOOK_EVERY)

@@ -117,15 +117,15 @@ def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindO
     return found
 
 
-def draft_setup(settings: Settings, wish: SetupAnswers) -> SetupDraft:
+def draft_setup(settings: Settings, answers: SetupAnswers) -> SetupDraft:
     """Return the edits that the answers need; write nothing.
 
     Raises:
         ConfigError: a file cannot be read, or the instance is of another kind.
     """
-    target = wish.target
-    edit = config_file.edit_to_set_up(settings, target.name, target.kind, wish.options)
-    secrets = config_file.edit_secrets(config_file.secrets_path(settings), wish.secrets)
+    target = answers.target
+    edit = config_file.edit_to_set_up(settings, target.name, target.kind, answers.options)
+    secrets = config_file.edit_secrets(config_file.secrets_path(settings), answers.secrets)
     return SetupDraft(target, target.name not in settings.providers, edit, secrets)
 
 

@@ -12,10 +12,9 @@ import msgspec
 
 from memorybus.jobs.inspect import InstanceInspector
 
-TOGETHER = 50
-"""How many keys are read again with one request."""
+KEYS_PER_REQUEST = 50
 
-NAMED = 20
+MAX_NAMED = 20
 """How many differing keys are named; all are counted."""
 
 Pair = tuple[str, str]
@@ -89,7 +88,7 @@ def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, D
 
 def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
     """Return the result that names the first of the differing keys; pure."""
-    first = sorted(differing.items())[:NAMED]
+    first = sorted(differing.items())[:MAX_NAMED]
     return ComparisonResult(keys, len(differing), tuple(Difference(key, how) for key, how in first))
 
 
@@ -156,10 +155,10 @@ class Comparison:
         """
         found: DifferingKeys = {}
         keys = sorted(differing)
-        for at in range(0, len(keys), TOGETHER):
-            if len(found) > NAMED:
+        for at in range(0, len(keys), KEYS_PER_REQUEST):
+            if len(found) > MAX_NAMED:
                 return found | {key: differing[key] for key in keys[at:]}
-            some = keys[at : at + TOGETHER]
+            some = keys[at : at + KEYS_PER_REQUEST]
             found |= differing_keys(
                 self.digests_of(self.first, some), self.digests_of(self.second, some)
             )
@@ -186,8 +185,8 @@ def describe_refusal(compared: ComparisonResult, provider: str, live: str, candi
     named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
     return (
         f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
-        f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
-        f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
-        f"both recall. {candidate} goes on beside it until memorybus rebuild --drop {provider} "
-        f"--execute"
+        f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "
+        f"same command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows "
+        f"what both recall. {candidate} continues beside it until memorybus rebuild --drop "
+        f"{provider} --execute"
     )

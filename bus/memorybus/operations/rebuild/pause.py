@@ -28,7 +28,7 @@ from memorybus.registry.rebuild_lock import RebuildLock
 LOOK_EVERY = 0.05
 """Seconds between two reads of the lanes."""
 
-PATIENCE = 60.0
+STALL_SECONDS = 60.0
 """Seconds without progress after which a step is given up."""
 
 _NOTICED_WITHIN = 2
@@ -40,7 +40,7 @@ OBEYED_WITHIN = 0.4
 _UNOWNED_FOR = 5.0
 """Seconds without an owner after which an instance counts as not served."""
 
-_TRIES = 5
+_MAX_TRIES = 5
 """How often we try to bring both instances to one position."""
 
 
@@ -56,7 +56,7 @@ class LanePause:
         lock: the command's lock, which is kept alive while we wait.
         why: the pause that the command sets.
         clock: time.
-        patience: see `PATIENCE`.
+        patience: see `STALL_SECONDS`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class LanePause:
         lock: RebuildLock,
         why: InstancePause,
         clock: Clock,
-        patience: float = PATIENCE,
+        patience: float = STALL_SECONDS,
     ) -> None:
         """Pause nothing yet."""
         self._stores = stores
@@ -183,7 +183,7 @@ class LanePause:
             LanesStalled: they do not reach one position; the caller has to resume them.
         """
         self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
             self.begin(candidate)
             self.end(live)
@@ -197,9 +197,9 @@ class LanePause:
             if self.numbers(live) == self.numbers(candidate):
                 return
         raise LanesStalled(
-            f"{live} and {candidate} did not reach the same position in {_TRIES} tries, because "
-            f"workers took lanes in between; nothing was swapped. See memorybus status, then run "
-            f"the same command again"
+            f"{live} and {candidate} did not reach the same position in {_MAX_TRIES} tries, "
+            f"because workers took lanes in between; nothing was swapped. See memorybus status, "
+            f"then run the same command again"
         )
 
     def _notice_time(self) -> float:
@@ -208,7 +208,7 @@ class LanePause:
 
     def _stop_live(self, live: str) -> PartitionNumbers:
         """Pause the live instance when none of its events is half done; return its positions."""
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             self._since = self._clock.monotonic()
             self.begin(live)
             self._clock.sleep(OBEYED_WITHIN)
@@ -224,8 +224,8 @@ class LanePause:
                 mover=live,
             )
         raise LanesStalled(
-            f"{live} had an event half done in each of {_TRIES} tries; nothing was swapped. See "
-            f"memorybus status, then run the same command again"
+            f"{live} had an event half done in each of {_MAX_TRIES} tries; nothing was swapped. "
+            f"See memorybus status, then run the same command again"
         )
 
     def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:

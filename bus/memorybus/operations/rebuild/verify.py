@@ -17,7 +17,7 @@ from memorybus.operations.copies.freshness import describe_shared_state, find_fr
 from memorybus.operations.copies.generations import plan_up_to, plan_without_end
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import numbers_upto
-from memorybus.operations.rebuild.comparison import NAMED, ComparisonResult, summarize
+from memorybus.operations.rebuild.comparison import MAX_NAMED, ComparisonResult, summarize
 from memorybus.operations.rebuild.pause import LanePause, count_parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
@@ -223,7 +223,7 @@ def _verify_by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Veri
         ok=not lost,
         asked=there + waiting + len(missing),
         missing=len(lost),
-        named=tuple(lost[:NAMED]),
+        named=tuple(lost[:MAX_NAMED]),
         parked=waiting,
         discarded=len(missing) - len(lost),
     )

@@ -14,7 +14,7 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, settings_file
 from memorybus.surfaces.views.render import grid, settings_source
 from memorybus.surfaces.views.safe import visible
 
-SHORTEST = 16
+MIN_TOKEN_CHARS = 16
 """The fewest characters of a token that a person chose."""
 
 
@@ -77,10 +77,10 @@ def run_config_page_token(
     """
     hashed, new_secret = _load_token_functions()
     token = sys.stdin.readline().strip() if stdin else new_secret()
-    if len(token) < SHORTEST:
+    if len(token) < MIN_TOKEN_CHARS:
         raise ConfigError(
-            f"the token has {len(token)} characters, at least {SHORTEST} are needed; leave out "
-            f"--stdin to have one made"
+            f"the token has {len(token)} characters, at least {MIN_TOKEN_CHARS} are needed; leave "
+            f"out --stdin to have one made"
         )
     output = common.output()
     if output.json:

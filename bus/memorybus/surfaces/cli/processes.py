@@ -197,13 +197,13 @@ def _show_ready(output: Output, ready: "up.Ready") -> None:
     if output.json:
         output.json_line(ready)
         return
-    whose = "embedded" if ready.embedded else "configured: no server of ours was started"
+    origin = "embedded" if ready.embedded else "configured: no server of ours was started"
     who = "worker" if len(ready.workers) == 1 else "workers"
     listed = ", ".join(ready.workers)
-    output.show(f"memorybus is up. Redis: {ready.redis} ({whose}), {who} {listed}")
+    output.show(f"memorybus is up. Redis: {ready.redis} ({origin}), {who} {listed}")
     if ready.adopted:
         output.show(
-            f"The server ran already (pid {ready.server_pid}) and will go on when this stops."
+            f"The server ran already (pid {ready.server_pid}) and will continue when this stops."
         )
     if ready.metrics:
         output.show(f"Metrics: http://{ready.metrics}/metrics")

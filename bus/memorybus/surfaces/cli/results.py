@@ -39,8 +39,8 @@ from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
+from memorybus.operations.providers.operator_requests import LimitsChange, RetryNow
 from memorybus.operations.providers.removal import Removal
-from memorybus.operations.providers.steering import LimitsChange, RetryNow
 from memorybus.operations.rebuild.diff import RecallDifference
 from memorybus.operations.rebuild.drop import Drop
 from memorybus.operations.rebuild.plan import RebuildPlan

@@ -81,8 +81,8 @@ def scope_of(settings: Settings) -> Scope:
     return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
 
 
-def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> Scope:
-    """Return the scope of a session; `whose` chooses between sessions with the same id.
+def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settings) -> Scope:
+    """Return the scope of a session; `scope_options` chooses between sessions with the same id.
 
     Raises:
         UnknownSession: no session has this id, or those of several people do.
@@ -90,7 +90,11 @@ def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> S
     """
     from memorybus.operations import journal
 
-    named = {"agents": whose.agent, "users": whose.user, "workspaces": whose.workspace}
+    named = {
+        "agents": scope_options.agent,
+        "users": scope_options.user,
+        "workspaces": scope_options.workspace,
+    }
     words = {field: (word,) for field, word in named.items() if word is not None}
     query = msgspec.structs.replace(Query(sessions=(session,)), **words)
     events = journal.open_history(settings).scan(query)

@@ -16,8 +16,8 @@ from memorybus.msgspec_types import prepared
 
 _log = logging.getLogger("memorybus")
 
-_SHOWN = 300
-_BETWEEN = 1.0
+_MAX_CHARS = 300
+_MIN_WRITE_SECONDS = 1.0
 """The least number of seconds between two writes of the file."""
 
 
@@ -56,7 +56,7 @@ class Problems:
     def note(self, hook: str, error: Exception) -> None:
         """Count an error, and log it if it is the first of its kind."""
         kind = (hook, type(error).__name__)
-        shown = " ".join(visible(masked(f"{kind[1]}: {error}")).split())[:_SHOWN]
+        shown = " ".join(visible(masked(f"{kind[1]}: {error}")).split())[:_MAX_CHARS]
         with self._lock:
             before = self._problems.get(kind)
             count = before.count + 1 if before else 1
@@ -73,7 +73,7 @@ class Problems:
 
     def _write(self, *, first: bool) -> None:
         now = self._clock.monotonic()
-        if not first and now - self._written < _BETWEEN:
+        if not first and now - self._written < _MIN_WRITE_SECONDS:
             return
         self._written = now
         try:

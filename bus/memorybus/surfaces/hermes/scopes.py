@@ -29,7 +29,7 @@ from memorybus.events import Scope
 from memorybus.surfaces.hermes.home import WORKSPACE
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})
-_ALONE = frozenset({"", "dm"})
+_ONE_PERSON_CHATS = frozenset({"", "dm"})
 """Kinds of chats (``chat_type``) that have one person in them; a terminal names none."""
 
 
@@ -47,7 +47,7 @@ class Author(msgspec.Struct, frozen=True):
     is_bot: bool = False
 
 
-_ELSEWHERE = frozenset(
+_CARRIED_VALUES = frozenset(
     {
         *("session_id", "session_title", "platform", "user_id", "hermes_home"),
         *("agent_context", "agent_identity", "agent_workspace"),
@@ -55,7 +55,7 @@ _ELSEWHERE = frozenset(
 )
 """Values that the event, its scope or its session carries already, and the home's path."""
 
-PERSONAL = frozenset({"user_name", "user_id_alt"})
+PERSONAL_DETAILS = frozenset({"user_name", "user_id_alt"})
 """Details of the session's own person, which do not apply to other people who speak in it."""
 
 
@@ -94,7 +94,7 @@ def author_scope(scope: Scope, author: Author) -> Scope:
 
 def may_be_shared(arguments: Mapping[str, Any]) -> bool:
     """Say whether several people may speak in a session's chat."""
-    return _text(arguments, "chat_type") not in _ALONE
+    return _text(arguments, "chat_type") not in _ONE_PERSON_CHATS
 
 
 def details_of(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -102,7 +102,9 @@ def details_of(arguments: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: str(value).strip()
         for name, value in arguments.items()
-        if name not in _ELSEWHERE and isinstance(value, str | int) and not isinstance(value, bool)
+        if name not in _CARRIED_VALUES
+        and isinstance(value, str | int)
+        and not isinstance(value, bool)
     }
 
 

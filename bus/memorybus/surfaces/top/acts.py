@@ -20,7 +20,7 @@ from memorybus.operations.stores import Stores
 from memorybus.surfaces.views import dead_letters
 from memorybus.surfaces.views.dead_letters import count_text
 
-_WAIT: Final = 15.0
+_WAIT_SECONDS: Final = 15.0
 """Seconds to wait for the lanes' owners; they carry a request out even if that takes longer."""
 
 
@@ -80,11 +80,11 @@ class Acts:
         """
         match act:
             case PauseAct(name=name, paused=True):
-                plan = "Its lanes stop, recalls go on; no event is lost."
+                plan = "Its lanes stop, recalls continue; no event is lost."
                 return ActQuestion(act, f"Pause {name}?", plan)
             case PauseAct(name=name):
                 return ActQuestion(
-                    act, f"Resume {name}?", "Its lanes go on and catch up.", why=False
+                    act, f"Resume {name}?", "Its lanes continue and catch up.", why=False
                 )
             case LettersAct():
                 return self._letters_question(act)
@@ -130,7 +130,7 @@ class Acts:
             now = self._clock.now_ms()
             decision = OperatorDecision(act.action, reason, self._operator, now)
             acts = LetterActs(desk, self._settings, self._clock, new_id)
-            came = acts.carry_out(planned, decision, _WAIT)
+            came = acts.carry_out(planned, decision, _WAIT_SECONDS)
         if came.waited.left:
             raise MemoryBusError(dead_letters.describe_unfinished(came.waited))
         return dead_letters.describe_outcome(act.action, came.result, came.discarded)

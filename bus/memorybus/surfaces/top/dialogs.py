@@ -21,7 +21,7 @@ g          dead letters by key, or by error
 p          pause the provider under the cursor, or resume it
 r          retry the dead letters under the cursor
 d          discard them
-space      freeze the screen, or let it go on
+space      freeze the screen, or let it continue
 q          quit
 
 Actions ask first, and record your reason. They do the same as

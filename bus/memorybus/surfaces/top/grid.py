@@ -12,7 +12,7 @@ _WORDS: Final = ("provider", "state", "lane", "group", "type", "reason", "key")
 _EVENTS: Final = ("time", "session", "what")
 """The columns of text. All others hold numbers: heads and cells are right-aligned."""
 
-MOST: Final = 500
+MAX_ROWS: Final = 500
 """The most rows that are shown (G10); the filter finds others."""
 
 
@@ -43,12 +43,12 @@ class LiveTable(DataTable[Text]):
         return self._rows[self.cursor_row] if self.cursor_row < len(self._rows) else None
 
     def show(self, rows: Sequence[TableRow]) -> None:
-        """Replace the rows by these, or by the first `MOST` of them.
+        """Replace the rows by these, or by the first `MAX_ROWS` of them.
 
         All rows are created again, because a change of a single cell measures its whole column. The
         cursor stays on its row, if that still exists, and the scroll position stays.
         """
-        before, self._rows = self._rows, tuple(rows[:MOST])
+        before, self._rows = self._rows, tuple(rows[:MAX_ROWS])
         if self._rows == before:
             return
         stood = before[self.cursor_row].key if self.cursor_row < len(before) else None

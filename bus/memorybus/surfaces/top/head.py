@@ -10,7 +10,7 @@ from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import cell
 from memorybus.text.display import iso
 
-SILENT_AFTER: Final = 3.0
+SILENT_SECONDS: Final = 3.0
 """Seconds without a new snapshot after which the screen says so."""
 
 _STYLES: Final = {"OK": "bold green", "WARNING": "bold yellow", "CRITICAL": "bold red"}
@@ -26,12 +26,12 @@ def head_line(namespace: str, bus: BusState | None, silent: float, *, frozen: bo
         frozen: whether the operator froze the screen.
     """
     line = Text("memorybus ", no_wrap=True).append_text(cell(namespace, "bold")).append("  ")
-    if silent >= SILENT_AFTER:
+    if silent >= SILENT_SECONDS:
         line.append(f"no news for {duration(silent)}  ", "bold red")
     if bus is None or bus.status is None:
         return line
     state, at = bus.verdict.state, f"{(iso(bus.at_ms) or '')[11:19]} UTC"
-    if silent >= SILENT_AFTER:
+    if silent >= SILENT_SECONDS:
         return line.append(f"shown as of {at}", "dim")
     line.append(f"{state}  ", _STYLES.get(state, "bold"))
     if frozen:

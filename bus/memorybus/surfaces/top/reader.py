@@ -21,11 +21,11 @@ TopView = Literal["overview", "lanes", "letters", "tail"]
 READ_INTERVAL: Final = 1.0
 """Seconds between readings."""
 
-MOST_LETTERS: Final = 2_000
+MAX_LETTERS: Final = 2_000
 """If there are more dead letters, only the first of each lane are read."""
 
-_LETTERS_EACH: Final = 20
-_EVENTS: Final = 200
+_LETTERS_PER_LANE: Final = 20
+_MAX_EVENTS: Final = 200
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -106,12 +106,12 @@ class Reader:
         found = [*status.providers, *status.copies] if status else []
         names = [one.live or one.name for one in found if one.dead_letters]
         with closing(DeadLetters(self._settings)) as desk:
-            if sum(one.dead_letters for one in found) <= MOST_LETTERS:
+            if sum(one.dead_letters for one in found) <= MAX_LETTERS:
                 return desk.letters(names), False
             return [
-                dead for name in names for dead in desk.first_letters(name, _LETTERS_EACH)
+                dead for name in names for dead in desk.first_letters(name, _LETTERS_PER_LANE)
             ], True
 
     def _events(self) -> list[LoggedEvent]:
         with closing(journal.open_history(self._settings)) as history:
-            return journal.newest_events(history, journal.EventSelection(), _EVENTS, unread=[])
+            return journal.newest_events(history, journal.EventSelection(), _MAX_EVENTS, unread=[])

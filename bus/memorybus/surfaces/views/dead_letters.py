@@ -185,7 +185,7 @@ def _cell_whole(value: Any) -> str:
 
 def plan_table(action: OperatorAction, steps: Iterable[KeyPlan]) -> Table:
     """Return what an action would do, as a table with a line for each key."""
-    more = () if action == "retry" else ("then tried", "go on waiting")
+    more = () if action == "retry" else ("then tried", "still waiting")
     made = grid("provider", "key", _DONE[action], *more)
     for step in steps:
         numbers = (step.events, step.then, step.wait)[: 1 + len(more)]

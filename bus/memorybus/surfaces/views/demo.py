@@ -15,7 +15,7 @@ from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
 
-PAUSE = 0.06
+PAUSE_SECONDS = 0.06
 """Seconds between the demo's steps at a terminal."""
 
 _SIGNS = {"add": "+", "replace": "±", "remove": "−"}
@@ -47,7 +47,7 @@ class DemoView(Audience):
 
     def __init__(self, output: Output) -> None:
         """Prepare the bars."""
-        self.pause = PAUSE if output.is_live else 0.0
+        self.pause = PAUSE_SECONDS if output.is_live else 0.0
         self._output = output
         self._session = ""
         self._bars: dict[str, TaskID] = {}

@@ -55,7 +55,7 @@ def _facts(found: "RebuildPlan") -> dict[str, str]:
     from memorybus.operations.moments import moment_text
 
     one, counted = found.instance, found.counted
-    step = "serves already; its end is missing" if found.swapped else "goes on where it stopped"
+    step = "serves already; its end is missing" if found.swapped else "continues where it stopped"
     facts = {
         "generation": f"{one.name}, beside {found.live}",
         "begins": step if found.known else "from an empty state",

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def describe_start(plan: "ReplayPlan") -> str:
     """Return in words what begins now."""
-    goes_on = "goes on filling" if plan.known else "fills"
+    verb = "continues to fill" if plan.known else "fills"
     of = f"{plan.counted.events} events of {plan.instance.provider}"
-    return f"{goes_on} {plan.instance.name}: {of}"
+    return f"{verb} {plan.instance.name}: {of}"
 
 
 def describe_plan(plan: "ReplayPlan") -> Group:
@@ -31,7 +31,7 @@ def describe_plan(plan: "ReplayPlan") -> Group:
     what = f"{plan.instance.provider} ({plan.kind}, {plan.delivery})"
     facts = {
         "copy": f"{plan.instance.name} of {what}",
-        "begins": "goes on where it stopped" if plan.known else "from an empty state",
+        "begins": "continues where it stopped" if plan.known else "from an empty state",
         "home": "shared" if home is None else f"{home.path} on {home.host}",
     }
     facts |= _moments(plan)
@@ -68,4 +68,4 @@ def table(found: "Sequence[Copy]") -> Table:
 
 
 def _progress_text(one: "Copy") -> str:
-    return f"{one.done}/{one.total}" if one.total is not None else f"{one.done}, and goes on"
+    return f"{one.done}/{one.total}" if one.total is not None else f"{one.done}, and continues"

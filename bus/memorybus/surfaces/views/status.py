@@ -28,7 +28,7 @@ from memorybus.surfaces.views.render import (
 from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.times import parse_timestamp
 
-_QUOTED = 1_000
+_MAX_QUOTED_CHARS = 1_000
 """The most characters of a finding that are shown; the JSON form has all."""
 
 
@@ -60,7 +60,7 @@ def finding_line(finding: Finding) -> Text:
     """Return a finding as a coloured line, with its remedy below."""
     kind = "DATA LOSS" if finding.code == "data_loss" else finding.severity.upper()
     since = f" (since {finding.since})" if finding.since else ""
-    text = visible(f"{kind}: {one_line(finding.text, _QUOTED)}{since}")
+    text = visible(f"{kind}: {one_line(finding.text, _MAX_QUOTED_CHARS)}{since}")
     style = "bold red" if finding.severity == "critical" else "yellow"
     return Text.assemble((text, style), remedy(finding.remedy))
 
@@ -131,7 +131,7 @@ def _served_by_line(provider: ProviderStatus) -> Text:
 
 def _report_line(provider: ProviderStatus) -> Text:
     """Return what an instance reports about itself; the text may quote a service."""
-    return cell(one_line(f"{provider.name}: {provider.reports}", _QUOTED), "yellow")
+    return cell(one_line(f"{provider.name}: {provider.reports}", _MAX_QUOTED_CHARS), "yellow")
 
 
 def _limits_line(provider: ProviderStatus) -> Text:
@@ -169,7 +169,7 @@ def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
 
 def _recall_failure_line(one: JobsStatus) -> Text:
     said = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
-    return cell(one_line(said, _QUOTED), "red" if one.failing else "dim")
+    return cell(one_line(said, _MAX_QUOTED_CHARS), "red" if one.failing else "dim")
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:

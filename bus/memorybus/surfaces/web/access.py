@@ -24,10 +24,10 @@ _T = TypeVar("_T")
 SESSION_SECONDS: Final = 12 * 3_600.0
 """Seconds after which somebody has to sign in again."""
 
-_MOST_KEPT = 1_000
+_MAX_SESSIONS = 1_000
 """The most sessions at once; if there are more the oldest one is signed out."""
 
-_TRIES, _WITHIN = 5, 60.0
+_MAX_TRIES, _TRY_SECONDS = 5, 60.0
 """The most wrong tokens from one address that are checked, and in how many seconds."""
 
 _NAME_LENGTH = 100
@@ -123,7 +123,7 @@ class Access:
                 name[:_NAME_LENGTH],
                 self._clock.monotonic() + SESSION_SECONDS,
             )
-            _drop_oldest(self._signed_in, _MOST_KEPT)
+            _drop_oldest(self._signed_in, _MAX_SESSIONS)
         return session
 
     def sign_out(self, person: Operator) -> None:
@@ -135,7 +135,7 @@ class Access:
         """Keep a message that a person sees on their next page."""
         with self._lock:
             self._said[person.proof] = text
-            _drop_oldest(self._said, _MOST_KEPT)
+            _drop_oldest(self._said, _MAX_SESSIONS)
 
     def take_message(self, person: Operator | None) -> str:
         """Return the message that was kept for a person, and forget it; "" if there is none."""
@@ -175,8 +175,10 @@ class Access:
             return None
         return Operator("bearer", self._proof(token)) if right else None
 
-    def _proof(self, whose: str) -> str:
-        return hmac.new(self._key, whose.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+    def _proof(self, credential: str) -> str:
+        return hmac.new(
+            self._key, credential.encode("utf-8", "surrogatepass"), "sha256"
+        ).hexdigest()
 
     def _is_right(self, token: str, address: str) -> bool:
         """Compare a token with the hash; this is slow on purpose: right tokens are remembered."""
@@ -188,17 +190,17 @@ class Access:
             right = self.uses_token and _matches_hash(self._settings.page_token, token)
             if right:
                 self._bearers[known] = None
-                _drop_oldest(self._bearers, _MOST_KEPT)
+                _drop_oldest(self._bearers, _MAX_SESSIONS)
             else:
                 self._wrong.setdefault(address, deque()).append(self._clock.monotonic())
-                _drop_oldest(self._wrong, _MOST_KEPT)
+                _drop_oldest(self._wrong, _MAX_SESSIONS)
         return right
 
     def _check_tries(self, address: str) -> None:
         wrong = self._wrong.get(address, deque())
-        while wrong and wrong[0] < self._clock.monotonic() - _WITHIN:
+        while wrong and wrong[0] < self._clock.monotonic() - _TRY_SECONDS:
             wrong.popleft()
-        if len(wrong) >= _TRIES:
+        if len(wrong) >= _MAX_TRIES:
             raise TooManyTries
 
 

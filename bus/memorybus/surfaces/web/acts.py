@@ -11,7 +11,7 @@ from memorybus.surfaces.web.page import Act, ActResult, PageRequest
 from memorybus.surfaces.web.site import Site
 from memorybus.text.redact import masked
 
-_LONGEST = 1_000
+_MAX_FIELD_CHARS = 1_000
 """The most characters of a reason, or of another field, that the log records."""
 
 
@@ -42,7 +42,7 @@ def carry_out(act: Act, page_request: PageRequest, who: Operator) -> ActResult:
     try:
         done = act.do(page_request)
     except MemoryBusError as error:
-        failed = masked(str(error), page_request.settings.secrets)[:_LONGEST]
+        failed = masked(str(error), page_request.settings.secrets)[:_MAX_FIELD_CHARS]
         audit.record_act(page_request.settings, msgspec.structs.replace(record, failed=failed))
         raise
     finally:
@@ -57,6 +57,6 @@ def _recorded_act(act: Act, page_request: PageRequest, who: Operator) -> Operato
     return OperatorActed(
         act=act.what,
         operator=who.name,
-        reason=page_request.reason[:_LONGEST],
-        about={name: value[:_LONGEST] for name, value in about.items()},
+        reason=page_request.reason[:_MAX_FIELD_CHARS],
+        about={name: value[:_MAX_FIELD_CHARS] for name, value in about.items()},
     )

@@ -17,7 +17,7 @@ from memorybus.surfaces.web import acts, answers, forms, health, signing, update
 from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.guard import Guard
 from memorybus.surfaces.web.page import Act, Page, PageRequest, Part
-from memorybus.surfaces.web.past import EVERY
+from memorybus.surfaces.web.past import MOMENT_SECONDS
 from memorybus.surfaces.web.site import Site
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -83,7 +83,7 @@ class Endpoints:
     async def _record_states(self) -> None:
         while True:
             self._site.past.note(await run_in_threadpool(self._site.bus_state.read))
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(MOMENT_SECONDS)
 
     async def _asset(self, request: Request) -> Response:
         name = f"{request.path_params['folder']}/{request.path_params['name']}"

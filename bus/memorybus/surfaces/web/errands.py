@@ -17,7 +17,7 @@ from memorybus.text.redact import masked
 Tell = Callable[[str, int, int], None]
 """Receives the step, how many positions are done, and how many there are; 0 if unknown."""
 
-_KEPT = 20
+_MAX_ERRANDS = 20
 """How many errands are remembered."""
 
 _log = logging.getLogger("memorybus")
@@ -88,7 +88,7 @@ class Errands:
         with self._lock:
             if any(one.is_running and one.provider == provider for one in self._errands):
                 raise ConfigError(f"there is work on {provider} already; the history page shows it")
-            self._errands = [*self._errands, errand][-_KEPT:]
+            self._errands = [*self._errands, errand][-_MAX_ERRANDS:]
         place = (provider, errand.begun_at)
         threading.Thread(
             target=self._run, args=(place, work), name=f"{what} of {provider}", daemon=True

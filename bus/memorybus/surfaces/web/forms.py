@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 """The most bytes of a form that are read."""
 
 
@@ -13,7 +13,7 @@ async def read(request: Request) -> dict[str, str] | None:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > LARGEST:
+        if len(body) > MAX_BYTES:
             return None
     text = body.decode("utf-8", "replace")
     return dict(parse_qsl(text, keep_blank_values=True))

@@ -22,7 +22,7 @@ Guarded = Callable[
     [Callable[[PageRequest], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]
 ]
 
-CANARY_KEPT = 30.0
+CANARY_CACHE_SECONDS = 30.0
 """Seconds for which one canary answers all requests, because each is an event in the log."""
 
 
@@ -67,11 +67,11 @@ class Canary:
         self._check = Check(name="canary", ok=False, found="not sent yet")
 
     def check(self) -> Check:
-        """Return the check of a canary that is not older than `CANARY_KEPT`."""
+        """Return the check of a canary that is not older than `CANARY_CACHE_SECONDS`."""
         with self._lock:
             if self._clock.monotonic() >= self._until:
                 self._check = self._send()
-                self._until = self._clock.monotonic() + CANARY_KEPT
+                self._until = self._clock.monotonic() + CANARY_CACHE_SECONDS
             return self._check
 
     def _send(self) -> Check:

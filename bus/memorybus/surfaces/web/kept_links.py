@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.recall.model import RecallRequest
 
-OWNER: Final = ("user", "agent", "workspace")
+OWNER_FIELDS: Final = ("user", "agent", "workspace")
 """The fields that name the owner of memories. A missing or empty field stands for any owner; but
 a workspace that is given and empty stands for memories without a workspace."""
 
 
-_LONGEST = 15
+_MAX_TIME_DIGITS = 15
 """The most digits of a time in milliseconds."""
 
 
@@ -28,7 +28,7 @@ def want_of(fields: Mapping[str, str]) -> RecallRequest:
 
 def owner_fields(fields: Mapping[str, str]) -> dict[str, str]:
     """Return those fields that name the owner of memories."""
-    there = {name: fields[name] for name in OWNER if name in fields}
+    there = {name: fields[name] for name in OWNER_FIELDS if name in fields}
     return {name: value for name, value in there.items() if value or name == "workspace"}
 
 
@@ -48,9 +48,9 @@ def event_link(memory: KeptMemory) -> str:
 def memory_from(fields: Mapping[str, str]) -> KeptMemory:
     """Return the memory that the fields of an `event_link` describe; it has no text."""
     user, agent, workspace, event, session, at = (
-        fields.get(name, "") for name in (*OWNER, "event", "session", "at")
+        fields.get(name, "") for name in (*OWNER_FIELDS, "event", "session", "at")
     )
-    when = int(at) if at.isdecimal() and len(at) <= _LONGEST else 0
+    when = int(at) if at.isdecimal() and len(at) <= _MAX_TIME_DIGITS else 0
     return KeptMemory("", agent, user, workspace, session=session, at=when, event=event)
 
 

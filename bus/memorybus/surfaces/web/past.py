@@ -7,10 +7,10 @@ import msgspec
 
 from memorybus.health.bus_state import BusState
 
-EVERY = 5.0
+MOMENT_SECONDS = 5.0
 """Seconds between two recorded moments."""
 
-SPAN = 3_600.0
+KEPT_SECONDS = 3_600.0
 """How many seconds are kept."""
 
 
@@ -34,7 +34,7 @@ class Past:
     def __init__(self) -> None:
         """Start without moments."""
         self._lock = threading.Lock()
-        self._seen: deque[Moment] = deque(maxlen=round(SPAN / EVERY))
+        self._seen: deque[Moment] = deque(maxlen=round(KEPT_SECONDS / MOMENT_SECONDS))
 
     def note(self, bus: BusState) -> None:
         """Record the figures of one moment; if Redis was away, record a gap."""

@@ -23,7 +23,7 @@ from memorybus.surfaces.web.past import Past
 from memorybus.surfaces.web.site import Site
 from memorybus.text.redact import mask_record
 
-GRACE = 3
+GRACE_SECONDS = 3
 """Seconds that open requests may still take when the server stops."""
 
 
@@ -77,7 +77,7 @@ def build_server(site: Site) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=GRACE_SECONDS,
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").addFilter(mask_record)

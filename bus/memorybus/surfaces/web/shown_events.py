@@ -10,11 +10,11 @@ from memorybus.surfaces.views.events import summary
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import event_name, iso
 
-_LONGEST = 300
+_MAX_TEXT_CHARS = 300
 """The most characters of an event's text in a row."""
 
 
-_TYPE = 24
+_MAX_TYPE_CHARS = 24
 """The most characters of a type; only an unknown type is longer."""
 
 
@@ -31,8 +31,10 @@ def event_row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
         "place": place_of(event),
         "id": envelope.id,
         "at": iso(envelope.at),
-        "type": one_line(event_name(envelope.event), _TYPE),
+        "type": one_line(event_name(envelope.event), _MAX_TYPE_CHARS),
         "session": envelope.session.id,
         "user": envelope.scope.user,
-        "said": one_line(said, _LONGEST) if said else summary(envelope.event, _LONGEST),
+        "said": one_line(said, _MAX_TEXT_CHARS)
+        if said
+        else summary(envelope.event, _MAX_TEXT_CHARS),
     }

@@ -12,7 +12,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.page import Page, PageRequest
 
-EVERY = 2.0
+RENDER_SECONDS = 2.0
 """Seconds between two renderings."""
 
 
@@ -34,7 +34,7 @@ async def _events(page_request: PageRequest, page: Page) -> AsyncIterator[str]:
             yield server_sent_event(text) if text != last else ": as before\n\n"
             last = text
         with suppress(TimeoutError):
-            await asyncio.wait_for(page_request.site.ends.wait(), EVERY)
+            await asyncio.wait_for(page_request.site.ends.wait(), RENDER_SECONDS)
 
 
 def _may_look(page_request: PageRequest) -> bool:

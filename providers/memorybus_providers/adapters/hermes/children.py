@@ -71,19 +71,19 @@ class Children:
                 f"{_describe_owner(owner)} with an account of its own, or set apart = false to "
                 "let everybody share"
             )
-        placed = {"home": place_of, "profile": profile_of}.get(self._known.apart)
+        placed = {"home": place_of, "profile": profile_of}.get(self._known.separation)
         if placed is None or not self._options.apart:
             return self.own_place
         return placed(self.own_place, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
         """Say whether this instance may keep an owner's memories."""
-        shared = self._known.apart == "no" and self._options.apart
+        shared = self._known.separation == "no" and self._options.apart
         return not shared or owner == self._options.owner
 
     def user_id(self, owner: Owner) -> str:
         """Return the ``user_id`` that the plugin gets for an owner; "" for none."""
-        by_plugin = self._known.apart == "plugin" and self._options.apart
+        by_plugin = self._known.separation == "plugin" and self._options.apart
         return user_id_of(owner, self._options.owner) if by_plugin else plain_id(owner)
 
     def refusal(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -97,8 +97,8 @@ class Children:
             return f"{tool} reaches what all persons share, so it serves this instance's own only"
         return ""
 
-    def separation(self, owner: Owner) -> dict[str, Any]:
-        """Return what the child must know about an owner to keep it apart; see `child.apart`."""
+    def owner_for_child(self, owner: Owner) -> dict[str, Any]:
+        """Return what the child must know to keep an owner apart; see `child.separation`."""
         if not self._options.apart:
             return {}
         first = self._options.owner

@@ -17,7 +17,7 @@ _PROFILE = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 _NO_PROFILES = ("default", "custom")
 """Names that Hermes uses for a HERMES_HOME without a profile."""
 
-_MARK = 16
+_MARK_DIGITS = 16
 """How many hex digits a mark has: 64 bits do not collide by chance."""
 
 
@@ -59,7 +59,7 @@ def is_of_own_agent(owner: Owner, first: Owner) -> bool:
 
 def mark_of(owner: Owner) -> str:
     """Return a short name of an owner that no other owner has."""
-    return derived_id(*msgspec.structs.astuple(owner))[:_MARK]
+    return derived_id(*msgspec.structs.astuple(owner))[:_MARK_DIGITS]
 
 
 def _directory(own: PluginHome, owner: Owner) -> Path:

@@ -16,20 +16,20 @@ from memorybus.ids import text_digest
 from memorybus_providers.errors import Unavailable
 
 _SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
-_LONGEST_PATH: Final = 100
+_MAX_PATH_BYTES: Final = 100
 """The most bytes of a Unix socket's path that every system accepts."""
 
-_LONGEST_PID: Final = 10
+_MAX_PID_DIGITS: Final = 10
 """A number of this many digits is not a process id on any system."""
 
-_PASSED: Final = (
+_PASSED_VARIABLES: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
 
-_SEALED: Final = (
+_SEALING_VARIABLES: Final = (
     ("HERMES_DISABLE_LAZY_INSTALLS", "1"),
     ("PIP_NO_INDEX", "1"),  # hindsight upgrades its client without asking Hermes
     ("UV_OFFLINE", "1"),
@@ -80,7 +80,7 @@ def socket_path(place: Path) -> Path:
         Unavailable: the private directory belongs to somebody else, or is open to others.
     """
     path = place.absolute() / "hermes-host.sock"
-    if len(os.fsencode(path)) <= _LONGEST_PATH:
+    if len(os.fsencode(path)) <= _MAX_PATH_BYTES:
         return path
     short = Path(tempfile.gettempdir()) / f"memorybus-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
@@ -128,7 +128,7 @@ def read_pid(lock: Path) -> int:
     A crash may leave the file empty, and anyone who can write to the directory may write anything.
     """
     text = lock.read_text(errors="replace").strip()
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < _LONGEST_PID else 0
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < _MAX_PID_DIGITS else 0
 
 
 def kill_process_group(pid: int) -> None:
@@ -156,8 +156,8 @@ def _configuration(launch: Launch) -> dict[str, object]:
 
 
 def _environment(launch: Launch) -> dict[str, str]:
-    handed = {n: os.environ[n] for n in (*_PASSED, *launch.env) if n in os.environ}
-    return {**handed, **dict(_SEALED), "HERMES_HOME": str(launch.home)}
+    handed = {n: os.environ[n] for n in (*_PASSED_VARIABLES, *launch.env) if n in os.environ}
+    return {**handed, **dict(_SEALING_VARIABLES), "HERMES_HOME": str(launch.home)}
 
 
 def _start_failure(launch: Launch, error: Exception) -> str:

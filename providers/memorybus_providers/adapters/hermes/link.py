@@ -20,9 +20,9 @@ from memorybus_providers.adapters.hermes.launch import (
 )
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
-_TRIES = 3
-_POLL = 0.02
-_LOADING = 30.0
+_MAX_TRIES = 3
+_POLL_SECONDS = 0.02
+_LOADING_SECONDS = 30.0
 """Seconds that a slow machine may take to import Hermes; until then calls raise `Unavailable`."""
 
 
@@ -70,7 +70,7 @@ class HostLink:
         until = self._clock.monotonic() + seconds
         connection = self._connect_until(until)
         try:
-            connection.settimeout(max(_POLL, until - self._clock.monotonic()))
+            connection.settimeout(max(_POLL_SECONDS, until - self._clock.monotonic()))
             frames.send(connection, dict(request))
             answer = frames.receive(connection)
         except TimeoutError as error:
@@ -117,10 +117,10 @@ class HostLink:
         return self._connection
 
     def _connect_and_greet(self, until: float) -> socket.socket:
-        for _ in range(_TRIES):  # a child that is ending may still accept a connection
+        for _ in range(_MAX_TRIES):  # a child that is ending may still accept a connection
             connection = self._reach_child(until)
             try:
-                connection.settimeout(max(_POLL, until - self._clock.monotonic()))
+                connection.settimeout(max(_POLL_SECONDS, until - self._clock.monotonic()))
                 hello = frames.receive(connection)
             except TimeoutError as error:
                 connection.close()
@@ -136,7 +136,7 @@ class HostLink:
     def _give_up_starting(self) -> None:
         """Kill a child that does not greet, unless it may still be loading the plugin."""
         begun = self._launch.lock.stat().st_mtime
-        if self._clock.now_ms() / 1000 - begun > _LOADING:
+        if self._clock.now_ms() / 1000 - begun > _LOADING_SECONDS:
             kill_process_group(self.pid)
 
     def _check_hello(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
@@ -175,7 +175,7 @@ class HostLink:
             while not _lock(file.fileno()):
                 if self._clock.monotonic() >= until:
                     raise Unavailable(f"{self._name} is being started by another process")
-                self._clock.sleep(_POLL)
+                self._clock.sleep(_POLL_SECONDS)
             yield path
 
 

@@ -17,10 +17,10 @@ from memorybus.ids import derived_id
 
 from memorybus_providers.owners import Owner
 
-MOST = 4_096
+MAX_NOTES = 4_096
 """The most notes; if there are more, the least recently used ones are deleted (G10)."""
 
-_FREED = 256
+_NOTES_PER_DELETION = 256
 """How many notes are deleted at a time."""
 
 Facts = Mapping[str, str]
@@ -70,9 +70,9 @@ class SessionNotes:
 
     def _shrink(self) -> None:
         notes = list(self._directory.iterdir())
-        if len(notes) <= MOST:
+        if len(notes) <= MAX_NOTES:
             return
-        for path in sorted(notes, key=_used)[:_FREED]:
+        for path in sorted(notes, key=_used)[:_NOTES_PER_DELETION]:
             path.unlink(missing_ok=True)
 
 

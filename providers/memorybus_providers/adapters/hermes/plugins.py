@@ -6,14 +6,14 @@ from typing import Final, Literal
 
 import msgspec
 
-Apart = Literal["plugin", "profile", "home", "no"]
+Separation = Literal["plugin", "profile", "home", "no"]
 """How owners are kept apart.
 
 ``plugin``: the plugin does it, by ``user_id``. ``profile``: the plugin keeps persons apart by
 ``user_id``, and each agent and workspace has a HERMES_HOME, since the plugin uses the profile's
 name. ``home``: each agent, person and workspace has a HERMES_HOME with its memories.
-``no``: owners cannot be kept apart, since all share the account of a service. The child's `apart`
-makes sure that a plugin's own configuration does not undo this.
+``no``: owners cannot be kept apart, since all share the account of a service. The child's
+`separation` makes sure that a plugin's own configuration does not undo this.
 """
 
 
@@ -22,7 +22,7 @@ class KnownPlugin(msgspec.Struct, frozen=True):
 
     Attributes:
         settle: the adapter with which the child waits for the end of a write.
-        apart: see `Apart`.
+        separation: see `Separation`.
         reading_tools: its tools that only read; calls of other tools are applied as events.
         common_tools: its tools for what all persons share; only the instance's own person may use
             them.
@@ -31,7 +31,7 @@ class KnownPlugin(msgspec.Struct, frozen=True):
     """
 
     settle: str = "generic"
-    apart: Apart = "home"
+    separation: Separation = "home"
     reading_tools: frozenset[str] = frozenset()
     common_tools: frozenset[str] = frozenset()
     peers: frozenset[str] = frozenset()
@@ -68,15 +68,17 @@ PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
     }
 )
 
-SETTLES: Final = frozenset(
+SETTLING_ADAPTERS: Final = frozenset(
     ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
 )
 """The adapters that know when a write is over. ``generic`` only waits some time, and the plugin
 ``supermemory`` keeps a session's turns in memory until the session ends."""
 
 
-_UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"
-_UNSETTLED: Final = MappingProxyType(
+_UNKNOWN_ADAPTER_NOTE: Final = (
+    "its writes count after 2 s, done or not; each try of one may leave a copy"
+)
+_UNSETTLED_NOTES: Final = MappingProxyType(
     {"supermemory": "turns that count are in its memory until the session ends"}
 )
 
@@ -88,5 +90,9 @@ def known_plugin(name: str) -> KnownPlugin:
 
 def describe_plugin(name: str, settle: str) -> str:
     """Return the note that people see about a hosted plugin."""
-    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
-    return text if settle in SETTLES else f"{text} ({_UNSETTLED.get(settle, _UNKNOWN)})"
+    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLING_ADAPTERS else 'no'}"
+    return (
+        text
+        if settle in SETTLING_ADAPTERS
+        else f"{text} ({_UNSETTLED_NOTES.get(settle, _UNKNOWN_ADAPTER_NOTE)})"
+    )

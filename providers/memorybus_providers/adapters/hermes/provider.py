@@ -33,7 +33,7 @@ from memorybus.events import (
 )
 
 from memorybus_providers.adapters.hermes import requests
-from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
+from memorybus_providers.adapters.hermes.child.frames import CWD, OWNER_KEY
 from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome
 from memorybus_providers.adapters.hermes.link import OwnersMixed
@@ -55,17 +55,17 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import HOOKS
 from memorybus_providers.owners import Owner, Owners, owner_of
 
-_SHARE = 0.8
+_CHILD_SHARE = 0.8
 """The part of a call's deadline for the child: a child that hangs is killed before the deadline."""
 
-_STARTING = 20.0
-_PROMPTING = 4.0
+_START_SECONDS = 20.0
+_PROMPT_SECONDS = 4.0
 """Seconds for a plugin's block of a system prompt, including the start of its child."""
 
-_ASKED = 256
+_MAX_ASKED_OWNERS = 256
 """The most owners for which the session of the last recall is remembered (G10)."""
 _OURSELVES = "memorybus"
-_ASIDE = "memorybus-recall"
+_RECALL_SESSION = "memorybus-recall"
 """The session id of recalls that belong to no session."""
 
 
@@ -143,7 +143,7 @@ class HostedHermesProvider(MemoryProvider):
         """
         self._is_open = True
         private.directory(self.config.home)
-        self._children.ask(self._children.own_place, {"op": "ping"}, _STARTING)
+        self._children.ask(self._children.own_place, {"op": "ping"}, _START_SECONDS)
 
     def shutdown(self) -> None:
         """Disconnect from the children; each ends when nobody is connected to it."""
@@ -157,7 +157,7 @@ class HostedHermesProvider(MemoryProvider):
     @property
     def fresh_by_home(self) -> bool:
         """Whether the memories are in the HERMES_HOME, and not in the account of a service."""
-        return self.known.apart == "home"
+        return self.known.separation == "home"
 
     # -- write hooks ------------------------------------------------------------------------------
 
@@ -205,12 +205,12 @@ class HostedHermesProvider(MemoryProvider):
         In a recall for everyone, the plugin is asked for each owner for whom it has got events.
         """
         owners = [one for one in self._owners.owners_in(ctx.scope) if self._children.serves(one)]
-        name = ctx.session.id if ctx.session else _ASIDE
+        name = ctx.session.id if ctx.session else _RECALL_SESSION
         if ctx.session and len(owners) == 1:
             self._note_asked(owners[0], name)
         found: list[Recollection] = []
         for owner in owners:
-            seconds = ctx.deadline * _SHARE / len(owners)
+            seconds = ctx.deadline * _CHILD_SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
             with contextlib.suppress(OwnersMixed):  # a refused owner has no memories there
                 text = self._ask_beside_lane(request, owner, name, seconds)
@@ -229,15 +229,15 @@ class HostedHermesProvider(MemoryProvider):
         owner = Owner(*(own if one is None else one for one, own in named))
         if not self._children.serves(owner):
             return ""
-        session_id = self._asked.get(owner, _ASIDE)
+        session_id = self._asked.get(owner, _RECALL_SESSION)
         return self._ask_beside_lane(
-            {"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING
+            {"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPT_SECONDS
         )
 
     def _note_asked(self, owner: Owner, session_id: str) -> None:
         self._asked[owner] = session_id
         self._asked.move_to_end(owner)
-        if len(self._asked) > _ASKED:
+        if len(self._asked) > _MAX_ASKED_OWNERS:
             self._asked.popitem(last=False)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
@@ -248,7 +248,7 @@ class HostedHermesProvider(MemoryProvider):
         """
         try:
             found: list[Mapping[str, Any]] = self._children.ask(
-                self._children.own_place, {"op": "tools"}, _STARTING
+                self._children.own_place, {"op": "tools"}, _START_SECONDS
             )
         finally:
             if not self._is_open:
@@ -263,7 +263,7 @@ class HostedHermesProvider(MemoryProvider):
         if refused := self._children.refusal(owner_of(ctx.scope), tool, arguments):
             return {"error": refused}
         if tool in self.capabilities.reading_tools:
-            seconds = ctx.deadline * _SHARE
+            seconds = ctx.deadline * _CHILD_SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
             owner = owner_of(ctx.scope)
             return _as_object(self._ask_beside_lane(request, owner, ctx.session.id, seconds))
@@ -287,7 +287,7 @@ class HostedHermesProvider(MemoryProvider):
         self._owners.note(owner)
         session = self._session(ctx.scope, ctx.session.id, place)
         request = {**requests.hook_request(name, args, session), "event": ctx.event_id}
-        return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
+        return self._children.ask(place, request, ctx.deadline * _CHILD_SHARE, ends_hung=True)
 
     def _ask_beside_lane(
         self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
@@ -304,7 +304,10 @@ class HostedHermesProvider(MemoryProvider):
         known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)
         told = requests.session_args(scope, session_id, place.home, user_id, known)
-        return {**told, WHOSE: {**self._children.separation(owner), CWD: known.get(CWD, "")}}
+        return {
+            **told,
+            OWNER_KEY: {**self._children.owner_for_child(owner), CWD: known.get(CWD, "")},
+        }
 
 
 def _as_object(text: str) -> Mapping[str, Any]:

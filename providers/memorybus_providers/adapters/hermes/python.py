@@ -8,7 +8,7 @@ from typing import Final
 
 from memorybus_providers.errors import MissingProvider
 
-_MARK: Final = "hermes_constants"
+_HERMES_MODULE: Final = "hermes_constants"
 """A module that only Hermes has; it can be found without an import."""
 
 _ADVICE: Final = (
@@ -25,7 +25,7 @@ def find_python(given: str) -> Path:
     """
     if given:
         return _require_file(Path(given).expanduser())
-    if importlib.util.find_spec(_MARK) is not None:
+    if importlib.util.find_spec(_HERMES_MODULE) is not None:
         return Path(sys.executable)
     command = shutil.which("hermes")
     found = shebang(Path(command)) if command else None

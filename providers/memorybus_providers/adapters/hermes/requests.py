@@ -16,14 +16,14 @@ from memorybus.events import (
     TurnStarted,
 )
 
-from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
+from memorybus_providers.adapters.hermes.child.frames import CWD, OWNER_KEY
 from memorybus_providers.base import HookContext
 
 Args = dict[str, Any]
 
-_FIXED: Final = frozenset(
+_FIXED_NAMES: Final = frozenset(
     {
-        *("self", "cls", "session_id", "hermes_home", "user_id", "parent_session_id", WHOSE),
+        *("self", "cls", "session_id", "hermes_home", "user_id", "parent_session_id", OWNER_KEY),
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )
@@ -50,7 +50,7 @@ def session_facts(event: SessionStarted) -> dict[str, str]:
 
 
 def _is_allowed(name: str) -> bool:
-    return name.isidentifier() and name not in _FIXED
+    return name.isidentifier() and name not in _FIXED_NAMES
 
 
 def session_args(

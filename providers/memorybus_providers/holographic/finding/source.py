@@ -9,8 +9,8 @@ import msgspec
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import (
-    LATEST,
-    MOST,
+    LATEST_STORABLE,
+    MAX_FACTS,
     Extent,
     View,
     fact_of,
@@ -26,8 +26,8 @@ from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-_ANCHORS = 12
-_REACHING_BACK = 90 * DAY_MS
+_MAX_ANCHORS = 12
+_MAX_REACH_BACK_MS = 90 * DAY_MS
 """The most anchors that are read for a period in a scope, and how long before the period an anchor
 may be, milliseconds (G10)."""
 
@@ -78,8 +78,8 @@ with asked as materialized (
 select period, facts.at, facts.id
 from asked cross join scopes cross join facts anchor on anchor.id in (
     select id from facts as near where near.scope = scopes.id and near.seq % {ANCHOR_EVERY} = 0
-        and near.at < high and near.at >= low - {_REACHING_BACK}
-    order by near.at desc limit {_ANCHORS}
+        and near.at < high and near.at >= low - {_MAX_REACH_BACK_MS}
+    order by near.at desc limit {_MAX_ANCHORS}
 )
 cross join facts on facts.session = anchor.session
     and facts.seq between anchor.seq and anchor.seq + {ANCHOR_EVERY - 1}
@@ -132,23 +132,24 @@ select id from (
             and at <= :known_by order by seq desc limit 1
     ) as said_at
     from (
-        select id from sessions where scope in ({SCOPES}) order by id desc limit {source.RECENT}
+        select id from sessions where scope in ({SCOPES})
+        order by id desc limit {source.MAX_RECENT_SESSIONS}
     ) recent
-) where said_at is not null order by said_at desc, id desc limit {source.SESSIONS}
+) where said_at is not null order by said_at desc, id desc limit {source.MAX_SESSIONS}
 """  # noqa: S608  constants of our own
 _ESSENTIALS = f"""
 with last_session as materialized ({_LAST_SESSIONS})
 {FACT} where facts.id in (
     select id from (
         select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
-        order by at desc limit {source.KEPT}
+        order by at desc limit {source.MAX_KEPT}
     )
     union
     select id from (
         select said.id from last_session cross join facts said on said.id in (
             select id from facts where session = last_session.id and seq is not null
-                and kind = 'user' and at <= :known_by order by seq desc limit {source.SAID}
-        ) order by said.at desc, said.id desc limit {source.SAID}
+                and kind = 'user' and at <= :known_by order by seq desc limit {source.MAX_SAID}
+        ) order by said.at desc, said.id desc limit {source.MAX_SAID}
     )
 )
 """  # noqa: S608  constants of our own
@@ -166,16 +167,14 @@ class SqliteFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, whose: RecallScope) -> Extent:
+    def extent(self, scope: RecallScope) -> Extent:
         """Return how many facts there are, and the prefix of each scope's tokens."""
-        rows = self._db.execute(_SIZES, limits_of(whose)).fetchall()
-        return Extent(
-            sum(size for _, size in rows), [scope_prefix(scope) for scope, n in rows if n]
-        )
+        rows = self._db.execute(_SIZES, limits_of(scope)).fetchall()
+        return Extent(sum(size for _, size in rows), [scope_prefix(row) for row, n in rows if n])
 
-    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+    def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
-        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(whose)})
+        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(scope)})
         return frozenset(row[0] for row in rows)
 
     def tokens(
@@ -217,41 +216,41 @@ class SqliteFacts:
     def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
-        whose: RecallScope,
+        scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
-        scopes = self.extent(whose).scopes
+        scopes = self.extent(scope).scopes
         match = all_words_expression(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         if not match:
             return []
         # The highest rows are usually the newest, except after a replay. To sort all matching rows
         # by their time would take too long.
-        reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
-        return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
+        reach, known_by = (most, LATEST_STORABLE) if as_of is None else (-1, as_of)
+        return self._facts(_HOLDING, scope, match=match, reach=reach, most=most, at=known_by)
 
-    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
         """Return what was said by speakers with one of these folded words in their name."""
-        return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
+        return self._facts(_SAID_BY, scope, words=json.dumps(list(names)))
 
-    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep, only those of `category` if it is not empty."""
-        return self._facts(_KEPT, whose, category=clean(category))
+        return self._facts(_KEPT, scope, category=clean(category))
 
-    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+    def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
         """Return the facts that have one of these names, by name."""
         asked = json.dumps(list(names))
-        return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
+        return {fact.name: fact for fact in self._facts(_CALLED, scope, names=asked)}
 
-    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, scope: RecallScope) -> list[Fact]:
         """Return a fact with the `reach` utterances before and after it."""
         if fact.place is None:
             return []
         session, seq = fact.place
         place = {"session": session, "first": seq - reach, "last": seq + reach}
-        return self._facts(_AROUND, whose, **place)
+        return self._facts(_AROUND, scope, **place)
 
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
@@ -259,22 +258,22 @@ class SqliteFacts:
 
     # -- what changed -------------------------------------------------------------------------
 
-    def corrections(self, whose: RecallScope) -> list[Correction]:
+    def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
-        return corrections.known_corrections(self._db, whose)
+        return corrections.known_corrections(self._db, scope)
 
-    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
-        return former.former_entries(self._db, whose)
+        return former.former_entries(self._db, scope)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Say whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
-    def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:
-        rows = self._db.execute(query, {**limits_of(whose), "most": MOST, **given})
+    def _facts(self, query: str, scope: RecallScope, **given: str | int) -> list[Fact]:
+        rows = self._db.execute(query, {**limits_of(scope), "most": MAX_FACTS, **given})
         return [fact_of(*row) for row in rows]
 
 
 def _limits(view: View) -> dict[str, str | int | None]:
-    return {**limits_of(view.whose), "about": view.about, "known_by": view.known_by}
+    return {**limits_of(view.scope), "about": view.about, "known_by": view.known_by}

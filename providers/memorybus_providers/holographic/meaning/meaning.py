@@ -17,8 +17,8 @@ from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.finding.source import SqliteFacts
-from memorybus_providers.holographic.meaning.nearby import NearbyFacts
 from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
+from memorybus_providers.holographic.meaning.vector_search import SqliteVectorSearch
 
 LOCK: Final = "meaning.lock"
 
@@ -36,17 +36,19 @@ class SqliteMeaning(FilledMeaning):
         """Choose the embedder; see `FilledMeaning`."""
         super().__init__(lambda: _open_exclusively(path, config.clock), config, options)
         self._clock = config.clock
-        self._nearby: list[NearbyFacts] = []
+        self._vector_searches: list[SqliteVectorSearch] = []
 
     def make_search(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning in an open database."""
-        nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
-        self._nearby.append(nearby)
-        return FactSearch(SqliteFacts(db), nearby.begin_comparison)
+        vector_search = SqliteVectorSearch(
+            db, self._embedder, self._model, self._options, self._clock
+        )
+        self._vector_searches.append(vector_search)
+        return FactSearch(SqliteFacts(db), vector_search.begin_comparison)
 
     def _end_searches(self) -> None:
-        for nearby in self._nearby:
-            nearby.close()
+        for vector_search in self._vector_searches:
+            vector_search.close()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 Triggers keep the vectors in step with the facts: they queue a new fact, delete the vector of a
 removed one, and do both if a fact's text changes. SQLite may use a fact's row number again, but
-never a ticket of the queue; so a vector that was made for one fact cannot become another's.
+never a number of the queue; so a vector that was made for one fact cannot become another's.
 """
 
 import sqlite3
@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.vectors import Missing, Model
+from memorybus_providers.embedding.vectors import Model, UnembeddedFact
 
-STORED = np.float16
+STORED_TYPE = np.float16
 """How a number of a vector is stored; it is off by a thousandth at most."""
 
-_HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
+_TABLES_EXIST = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
@@ -79,16 +79,16 @@ class SqliteVectorTables:
 
     def prepare(self) -> None:
         """Make the tables if they are missing; all existing facts are queued."""
-        if self._db.execute(_HAVE).fetchone():
+        if self._db.execute(_TABLES_EXIST).fetchone():
             return
         with self._writing():
-            if not self._db.execute(_HAVE).fetchone():
+            if not self._db.execute(_TABLES_EXIST).fetchone():
                 for statement in _statements():
                     self._db.execute(statement)
 
     def model(self) -> Model | None:
         """Return the model of the vectors; None if there are none."""
-        if not self._db.execute(_HAVE).fetchone():
+        if not self._db.execute(_TABLES_EXIST).fetchone():
             return None
         row = self._db.execute(_MODEL).fetchone()
         return None if row is None else Model(*row)
@@ -101,26 +101,27 @@ class SqliteVectorTables:
                 (model.name, model.size, model.chance),
             )
 
-    def missing(self, most: int) -> list[Missing]:
+    def missing(self, most: int) -> list[UnembeddedFact]:
         """Return facts without a vector, the newest first."""
-        return [Missing(*row) for row in self._db.execute(_MISSING, (most,))]
+        return [UnembeddedFact(*row) for row in self._db.execute(_MISSING, (most,))]
 
-    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+    def keep(self, facts: Sequence[UnembeddedFact], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that were removed meanwhile are dropped.
 
         Args:
-            tickets: the facts.
+            facts: facts without a vector.
             vectors: one for each fact, of length one. A vector of size 0 means that the embedder
                 refuses the text.
         """
         rows = [
-            (vector.astype(STORED).tobytes(), one.ticket)
-            for one, vector in zip(tickets, vectors, strict=True)
+            (vector.astype(STORED_TYPE).tobytes(), one.queue_number)
+            for one, vector in zip(facts, vectors, strict=True)
         ]
         with self._writing():
             self._db.executemany(_KEEP, rows)
             self._db.executemany(
-                "delete from meaning_missing where ticket = ?", [(one.ticket,) for one in tickets]
+                "delete from meaning_missing where ticket = ?",
+                [(one.queue_number,) for one in facts],
             )
 
     def counts(self) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.truth.changes import Correction
 
-MOST = 1_000
+MAX_CORRECTIONS = 1_000
 """The most corrections of a scope that are read, the newest (G10)."""
 
 _ADD = "insert or ignore into corrections values (?, ?, ?, ?, ?, ?, ?)"
@@ -26,7 +26,7 @@ where session in (select id from sessions where scope = :scope and root = :root)
 """
 _KNOWN = f"""
 select fact, old, note, at from corrections where scope in ({SCOPES})
-order by at desc, event_id desc limit {MOST}
+order by at desc, event_id desc limit {MAX_CORRECTIONS}
 """  # noqa: S608  constants of our own
 
 
@@ -53,6 +53,6 @@ class SqliteCorrections:
         self._db.execute(_RETRACT, {"events": json.dumps(event_ids), **where})
 
 
-def known_corrections(db: sqlite3.Connection, whose: RecallScope) -> list[Correction]:
+def known_corrections(db: sqlite3.Connection, scope: RecallScope) -> list[Correction]:
     """Return the corrections within a scope, the newest first."""
-    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(whose))]
+    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(scope))]

@@ -6,10 +6,10 @@ from typing import Any, Final
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.ranking.ranking import Fact
-from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import FormerEntry
 
-MOST = 500
+MAX_FORMER = 500
 """The most former entries of a scope that are read, the newest (G10)."""
 
 _END = """
@@ -20,7 +20,7 @@ _FORMER: Final = f"""
 select former.id, until, successor, former.name, sessions.name, kind, at, content,
     lower(hex(event_id))
 from former join sessions on sessions.id = former.session
-where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MOST}
+where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MAX_FORMER}
 """  # noqa: S608  constants of our own
 
 
@@ -29,12 +29,12 @@ def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -
     db.execute(_END, (until, successor, fact))
 
 
-def former_entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:
+def former_entries(db: sqlite3.Connection, scope: RecallScope) -> list[FormerEntry]:
     """Return the former entries within a scope, those that ended last first."""
-    return [_entry(*row) for row in db.execute(_FORMER, limits_of(whose))]
+    return [_entry(*row) for row in db.execute(_FORMER, limits_of(scope))]
 
 
 def _entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
     name, session, kind, at, content, event = known
-    fact = Fact(-row, None, TRUST, name, session, kind, "", at, content, "", "", event)
+    fact = Fact(-row, None, INITIAL_TRUST, name, session, kind, "", at, content, "", "", event)
     return FormerEntry(fact, until, successor)

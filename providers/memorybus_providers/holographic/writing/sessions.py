@@ -8,7 +8,7 @@ from memorybus.events import Scope
 from memorybus_providers.base import HookContext
 from memorybus_providers.ranking.facts import clean, mark_of_session
 
-CACHED = 10_000
+MAX_CACHED = 10_000
 """The most sessions whose rows are kept in memory (G10)."""
 
 
@@ -38,7 +38,7 @@ class Sessions:
         place = self._known.get(key)
         if place is None:
             place = self._find_or_make(ctx)
-            if len(self._known) >= CACHED:
+            if len(self._known) >= MAX_CACHED:
                 self._known.clear()
             self._known[key] = place
         return place

@@ -9,7 +9,7 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.schema import MERGE_INDEX, count_facts, index_terms
-from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
+from memorybus_providers.holographic.writing.sessions import MAX_CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean
@@ -31,7 +31,7 @@ insert into facts_fts(rowid, terms) select ? + key, value from json_each(?)
 _MERGE_AFTER = 16
 """How many rows are written before the index is merged, since each merge has a fixed cost."""
 
-_PAGES = 2
+_MERGED_PAGES = 2
 """The most pages of the index that are merged for each row: more than are due in the long run.
 
 The parts of an index must be merged from time to time, or a search reads too many parts. FTS5 does
@@ -91,7 +91,7 @@ class SqliteUtterances:
     def _merge_index(self, rows: int) -> None:
         self._unmerged += rows
         if self._unmerged >= _MERGE_AFTER:
-            self._db.execute(MERGE_INDEX, (_PAGES * self._unmerged,))
+            self._db.execute(MERGE_INDEX, (_MERGED_PAGES * self._unmerged,))
             self._unmerged = 0
 
     def forget(self) -> None:
@@ -145,7 +145,7 @@ class SqliteUtterances:
             "insert or ignore into entities(scope, kind, word, name) values (?, 'speaker', ?, ?)",
             [(scope, word, written) for word in folded(written).split()],
         )
-        if len(self._speakers) >= CACHED:
+        if len(self._speakers) >= MAX_CACHED:
             self._speakers.clear()
         self._speakers.add((scope, name))
 

@@ -5,7 +5,13 @@ from typing import Any
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding import source
-from memorybus_providers.finding.source import LATEST, MOST, Extent, View, newest_of_each
+from memorybus_providers.finding.source import (
+    LATEST_STORABLE,
+    MAX_FACTS,
+    Extent,
+    View,
+    newest_of_each,
+)
 from memorybus_providers.language.query import phrase_tokens
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
@@ -15,11 +21,11 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing.places import scope_key
 from memorybus_providers.ranking.ranking import Fact
-from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
-MOST_CORRECTIONS = 1_000
-MOST_FORMER = 500
+MAX_CORRECTIONS = 1_000
+MAX_FORMER = 500
 """The most corrections and former entries of a scope that are read, the newest (G10)."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
@@ -169,22 +175,22 @@ class PostgresFacts:
         self._db = db
         self._scopes: dict[RecallScope, list[int]] = {}
 
-    def scopes(self, whose: RecallScope) -> list[int]:
+    def scopes(self, scope: RecallScope) -> list[int]:
         """Return the rows of the scopes that may be seen; they are looked up once."""
-        if whose not in self._scopes:
-            self._scopes[whose] = self._look_up_scopes(whose)
-        return self._scopes[whose]
+        if scope not in self._scopes:
+            self._scopes[scope] = self._look_up_scopes(scope)
+        return self._scopes[scope]
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, whose: RecallScope) -> Extent:
+    def extent(self, scope: RecallScope) -> Extent:
         """Return how many facts there are, and the numbers of the scopes that have any."""
-        rows = self._db.execute(_SIZES, (self.scopes(whose),)).fetchall()
-        return Extent(sum(int(n) for _, n in rows), [str(scope) for scope, n in rows if n])
+        rows = self._db.execute(_SIZES, (self.scopes(scope),)).fetchall()
+        return Extent(sum(int(n) for _, n in rows), [str(row) for row, n in rows if n])
 
-    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+    def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
-        given = (self.scopes(whose), [encode_text(word) for word in words])
+        given = (self.scopes(scope), [encode_text(word) for word in words])
         return frozenset(
             decode_text(row[0]) for row in self._db.execute(_SPEAKERS, given).fetchall()
         )
@@ -238,9 +244,9 @@ class PostgresFacts:
     def facts_holding(
         self,
         phrases: Iterable[Sequence[str]],
-        whose: RecallScope,
+        scope: RecallScope,
         *,
-        most: int = MOST,
+        most: int = MAX_FACTS,
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
@@ -253,47 +259,47 @@ class PostgresFacts:
             return []
         names = ("phrases", "words", "tokens", "sizes")
         columns = dict(zip(names, map(list, zip(*asked, strict=True)), strict=True))
-        reach, known_by = (most, LATEST) if as_of is None else (None, as_of)
+        reach, known_by = (most, LATEST_STORABLE) if as_of is None else (None, as_of)
         limits = {"known_by": known_by, "reach": reach, "most": most}
         marks = {"mark": MARK, "after": _AFTER_MARK}
-        return self._facts(_HOLDING, whose, **columns, **limits, **marks)
+        return self._facts(_HOLDING, scope, **columns, **limits, **marks)
 
-    def facts_said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
         """Return what was said by speakers whose names contain one of these folded words."""
-        return self._facts(_SAID_BY, whose, words=[encode_text(name) for name in names])
+        return self._facts(_SAID_BY, scope, words=[encode_text(name) for name in names])
 
-    def kept_facts(self, category: str, whose: RecallScope) -> list[Fact]:
+    def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep, only those of `category` if it is not empty."""
-        return self._facts(_KEPT, whose, category=encode_text(category))
+        return self._facts(_KEPT, scope, category=encode_text(category))
 
-    def facts_by_name(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+    def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
         """Return the facts that have one of these names, by name."""
-        found = self._facts(_CALLED, whose, names=[encode_text(name) for name in names])
+        found = self._facts(_CALLED, scope, names=[encode_text(name) for name in names])
         return {fact.name: fact for fact in found}
 
-    def utterances_around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+    def utterances_around(self, fact: Fact, reach: int, scope: RecallScope) -> list[Fact]:
         """Return a fact with the `reach` utterances before and after it."""
         if fact.place is None:
             return []
         session, seq = fact.place
-        return self._facts(_AROUND, whose, session=session, first=seq - reach, last=seq + reach)
+        return self._facts(_AROUND, scope, session=session, first=seq - reach, last=seq + reach)
 
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
-        most = {"kept": source.KEPT, "said": source.SAID, "sessions": source.SESSIONS}
-        limits = {"known_by": view.known_by, "recent": source.RECENT, **most}
-        return self._facts(_ESSENTIALS, view.whose, **limits)
+        most = {"kept": source.MAX_KEPT, "said": source.MAX_SAID, "sessions": source.MAX_SESSIONS}
+        limits = {"known_by": view.known_by, "recent": source.MAX_RECENT_SESSIONS, **most}
+        return self._facts(_ESSENTIALS, view.scope, **limits)
 
     # -- what changed -------------------------------------------------------------------------
 
-    def corrections(self, whose: RecallScope) -> list[Correction]:
+    def corrections(self, scope: RecallScope) -> list[Correction]:
         """Return corrections, the newest first."""
-        rows = self._db.execute(_CORRECTIONS, (self.scopes(whose), MOST_CORRECTIONS))
+        rows = self._db.execute(_CORRECTIONS, (self.scopes(scope), MAX_CORRECTIONS))
         return [Correction(fact, decode_text(old), note, at) for fact, old, note, at in rows]
 
-    def former_entries(self, whose: RecallScope) -> list[FormerEntry]:
+    def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
-        rows = self._db.execute(_FORMER, (self.scopes(whose), MOST_FORMER))
+        rows = self._db.execute(_FORMER, (self.scopes(scope), MAX_FORMER))
         return [_former_entry(*row) for row in rows]
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
@@ -302,20 +308,20 @@ class PostgresFacts:
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def _look_up_scopes(self, whose: RecallScope) -> list[int]:
-        if whose.agent is not None and whose.user is not None and whose.workspace is not None:
-            key = scope_key(whose.agent, whose.user, whose.workspace)
+    def _look_up_scopes(self, scope: RecallScope) -> list[int]:
+        if scope.agent is not None and scope.user is not None and scope.workspace is not None:
+            key = scope_key(scope.agent, scope.user, scope.workspace)
             return [row[0] for row in self._db.execute(_SCOPE, (key,))]
-        parts = {"agent": whose.agent, "person": whose.user, "workspace": whose.workspace}
+        parts = {"agent": scope.agent, "person": scope.user, "workspace": scope.workspace}
         given = {name: None if part is None else encode_text(part) for name, part in parts.items()}
         return [row[0] for row in self._db.execute(_SCOPES, given)]
 
     def _view_parameters(self, view: View) -> dict[str, Any]:
         about = encode_text(view.about)[:LONGEST_NAME]
-        return {"scopes": self.scopes(view.whose), "about": about, "known_by": view.known_by}
+        return {"scopes": self.scopes(view.scope), "about": about, "known_by": view.known_by}
 
-    def _facts(self, query: str, whose: RecallScope, **given: Any) -> list[Fact]:
-        limits = {"scopes": self.scopes(whose), "most": MOST}
+    def _facts(self, query: str, scope: RecallScope, **given: Any) -> list[Fact]:
+        limits = {"scopes": self.scopes(scope), "most": MAX_FACTS}
         return facts_of(self._db.execute(query, {**limits, **given}))
 
 
@@ -326,4 +332,4 @@ def _token(token: str) -> str:
 def _former_entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:
     name, session, kind, at, content, event = known
     said = (name, decode_text(session), kind, "", at, decode_text(content))
-    return FormerEntry(Fact(-row, None, TRUST, *said, "", "", event), until, successor)
+    return FormerEntry(Fact(-row, None, INITIAL_TRUST, *said, "", "", event), until, successor)

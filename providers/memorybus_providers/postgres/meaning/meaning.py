@@ -11,7 +11,7 @@ from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import Model
-from memorybus_providers.finding.compared import Compared, Uncompared
+from memorybus_providers.finding.meaning_comparison import MeaningComparison, NoComparison
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.link import Connection, Link
@@ -41,10 +41,10 @@ class PostgresMeaning(FilledMeaning):
     def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
 
-        def begin_comparison(text: str, scope: RecallScope) -> Callable[[], Compared]:
+        def begin_comparison(text: str, scope: RecallScope) -> Callable[[], MeaningComparison]:
             model = model_of(db)
             if model is None or model.name != self._model:
-                return Uncompared
+                return NoComparison
             asked = self._questions.ask(text)
             return lambda: self._compare(db, source.scopes(scope), asked, model)
 
@@ -52,10 +52,10 @@ class PostgresMeaning(FilledMeaning):
 
     def _compare(
         self, db: Connection, scopes: list[int], asked: PendingVector, model: Model
-    ) -> Compared:
+    ) -> MeaningComparison:
         vector = asked.wait(self._options.embedder_wait)
         if vector is None or vector.size != model.size:
-            return Uncompared()
+            return NoComparison()
         return PostgresComparison(db, scopes, vector, model)
 
     def _end_searches(self) -> None:

@@ -11,15 +11,15 @@ from memorybus.errors import Unavailable
 from psycopg import errors, sql
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.vectors import NEAREST, Missing, Model
-from memorybus_providers.postgres.link import SECONDS, Connection, Link
+from memorybus_providers.embedding.vectors import MAX_NEAREST, Model, UnembeddedFact
+from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
 
-LARGEST = 4_000
+MAX_GRAPH_SIZE = 4_000
 """The most numbers of a vector for pgvector's graph; larger vectors are compared exactly."""
 
-_HAVE = "select to_regclass('meaning_model') is not null"
+_TABLES_EXIST = "select to_regclass('meaning_model') is not null"
 _EXTENSION = "create extension if not exists vector with schema public"
 _TABLES = """
 create table meaning_model(
@@ -91,7 +91,7 @@ class PostgresVectorTables:
         Raises:
             Unavailable: the server has no pgvector.
         """
-        with self._link.transaction(SECONDS) as db:
+        with self._link.transaction(STATEMENT_SECONDS) as db:
             if _has_tables(db):
                 return
             db.execute("select pg_advisory_xact_lock(hashtext(current_schema() || ' meaning'))")
@@ -102,39 +102,39 @@ class PostgresVectorTables:
 
     def claim(self, who: str) -> bool:
         """Claim the filling for a minute from now on; return False if another filler has it."""
-        with self._link.transaction(SECONDS) as db:
+        with self._link.transaction(STATEMENT_SECONDS) as db:
             return db.execute(_CLAIM, {"who": who}).rowcount > 0
 
     def model(self) -> Model | None:
         """Return the model of the vectors; None if there are none."""
-        with self._link.transaction(SECONDS, reading=True) as db:
+        with self._link.transaction(STATEMENT_SECONDS, reading=True) as db:
             return model_of(db)
 
     def name_model(self, model: Model) -> None:
         """Record the model that makes all vectors from now on, and make a table for them."""
-        with self._link.transaction(SECONDS) as db:
+        with self._link.transaction(STATEMENT_SECONDS) as db:
             db.execute(_NAME, (model.name, model.size, model.chance))
             db.execute(_VECTORS.format(size=model.size))
-            if model.size <= LARGEST:
+            if model.size <= MAX_GRAPH_SIZE:
                 db.execute(_GRAPH)
             self._grant(db, "meaning_vectors")
 
-    def missing(self, most: int) -> list[Missing]:
+    def missing(self, most: int) -> list[UnembeddedFact]:
         """Return facts without a vector, the newest first."""
-        with self._link.transaction(SECONDS, reading=True) as db:
+        with self._link.transaction(STATEMENT_SECONDS, reading=True) as db:
             rows = db.execute(_MISSING, (most,)).fetchall()
-        return [Missing(fact, decode_text(content)) for fact, content in rows]
+        return [UnembeddedFact(fact, decode_text(content)) for fact, content in rows]
 
-    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+    def keep(self, facts: Sequence[UnembeddedFact], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that were removed meanwhile are dropped."""
-        facts = [one.ticket for one in tickets]
-        with self._link.transaction(SECONDS) as db:
-            db.execute(_KEEP, (facts, [_literal(vector) for vector in vectors]))
-            db.execute(_KEPT, (facts,))
+        numbers = [one.queue_number for one in facts]
+        with self._link.transaction(STATEMENT_SECONDS) as db:
+            db.execute(_KEEP, (numbers, [_literal(vector) for vector in vectors]))
+            db.execute(_KEPT, (numbers,))
 
     def counts(self) -> tuple[int, int]:
         """Return how many facts have no vector yet, and how many have one."""
-        with self._link.transaction(SECONDS, reading=True) as db:
+        with self._link.transaction(STATEMENT_SECONDS, reading=True) as db:
             missing = db.execute(_LACKING).fetchone() or (0,)
             kept = (model_of(db) and db.execute(_KEEPING).fetchone()) or (0,)
         return int(missing[0]), int(kept[0])
@@ -152,7 +152,7 @@ def model_of(db: Connection) -> Model | None:
 
 
 class PostgresComparison:
-    """Compares facts with a question, in the transaction that is open; see `Compared`.
+    """Compares facts with a question, in the transaction that is open; see `MeaningComparison`.
 
     Args:
         db: the connection.
@@ -168,10 +168,10 @@ class PostgresComparison:
         self._model = model
 
     def nearest(self) -> Sequence[int]:
-        """Return the rows of the `NEAREST` facts, nearest first."""
+        """Return the rows of the `MAX_NEAREST` facts, nearest first."""
         with self._db.pipeline():
             self._db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
-            found = self._db.execute(_NEAREST, {**self._asked, "most": NEAREST})
+            found = self._db.execute(_NEAREST, {**self._asked, "most": MAX_NEAREST})
         return [fact for (fact,) in found.fetchall()]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
@@ -181,7 +181,7 @@ class PostgresComparison:
 
 
 def _has_tables(db: Connection) -> bool:
-    row = db.execute(_HAVE).fetchone()
+    row = db.execute(_TABLES_EXIST).fetchone()
     return bool(row and row[0])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from memorybus_providers.language.held import held_tokens
+from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text
 
@@ -76,9 +76,9 @@ def _postings(
     facts: Iterable[tuple[int, int, str, str]],
 ) -> list[tuple[int, str, int]]:
     """Return the postings of these facts, in the order of their index."""
-    held = {
+    indexed = {
         (scope, token[:LONGEST_NAME], fact)
         for fact, scope, tags, content in facts
-        for token in held_tokens(decode_text(tags), decode_text(content))
+        for token in indexed_tokens(decode_text(tags), decode_text(content))
     }
-    return sorted(held)
+    return sorted(indexed)

@@ -14,7 +14,7 @@ insert into judgements as known values (%s, %s, %s, %s) on conflict(scope, fact)
 set helpful = known.helpful + excluded.helpful, unhelpful = known.unhelpful + excluded.unhelpful
 returning helpful, unhelpful
 """
-_THERE = "select 1 from facts where scope = %s and name = %s limit 1"
+_FACT_EXISTS = "select 1 from facts where scope = %s and name = %s limit 1"
 
 
 class PostgresJudgements:
@@ -32,5 +32,5 @@ class PostgresJudgements:
         """
         scope = self._places.get(self._db, ctx).scope
         counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()
-        there = self._db.execute(_THERE, (scope, fact)).fetchone()
+        there = self._db.execute(_FACT_EXISTS, (scope, fact)).fetchone()
         return trust_of(*counts) if counts and there else None

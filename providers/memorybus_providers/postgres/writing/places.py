@@ -15,7 +15,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import encode_text
 from memorybus_providers.ranking.facts import mark_of_session
 
-CACHED = 10_000
+MAX_CACHED = 10_000
 """The most sessions whose rows are kept in memory (G10)."""
 
 _NEW_SCOPES = """
@@ -96,7 +96,7 @@ class Places:
         asked = list(asked)
         missing = {one for one in asked if one not in self._known}
         if missing:
-            if len(self._known) + len(missing) > CACHED:
+            if len(self._known) + len(missing) > MAX_CACHED:
                 self._known.clear()
                 missing = set(asked)
             self._known |= _find_or_make(db, missing)

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Position
 from memorybus.health.metrics.collector import BusCollector
-from memorybus.log.entry import OMITTED, LoggedEvent
+from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent
 from memorybus.redis.keys import Keys
 from memorybus.registry.work import WorkCounter, read_work
 from memorybus_workers.membership.presence import Presence
@@ -189,7 +189,9 @@ def test_each_event_counts_in_one_part_of_the_latency(
     keys, work, now = Keys(make_settings().namespace), WorkCounter(), 1_700_000_000_000
     ages = (-7, 0, 10, 11, 1_000, 1_001, 90_000_000)
     events = [
-        LoggedEvent(Position(0, f"{now - age}-{n}", n), OMITTED["filtered"], resent=n == 1)
+        LoggedEvent(
+            Position(0, f"{now - age}-{n}", n), OMITTED_ENVELOPES["filtered"], resent=n == 1
+        )
         for n, age in enumerate(ages, start=1)
     ]
     work.settled(NAME, events, 0.001, now)

@@ -11,7 +11,7 @@ import pytest
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
 from memorybus.archive.format.manifest import LogPartition, Segment, render
-from memorybus.archive.format.parquet import META, SegmentRow, segment_rows
+from memorybus.archive.format.parquet import METADATA_KEY, SegmentRow, segment_rows
 from memorybus.archive.format.parquet import build_segment as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
@@ -74,18 +74,18 @@ def without_envelopes(table: Table) -> Table:
 
 def with_more_rows(table: Table) -> Table:
     """Say that there are more rows than there are."""
-    inside = msgspec.json.decode(table.schema.metadata[META])
+    inside = msgspec.json.decode(table.schema.metadata[METADATA_KEY])
     inside["groups"][0][2] = 2**60
-    return table.replace_schema_metadata({META: msgspec.json.encode(inside)})
+    return table.replace_schema_metadata({METADATA_KEY: msgspec.json.encode(inside)})
 
 
 def with_cut_at(entry: str) -> Changed:
     """Return what gives a group another beginning."""
 
     def changed(table: Table) -> Table:
-        inside = msgspec.json.decode(table.schema.metadata[META])
+        inside = msgspec.json.decode(table.schema.metadata[METADATA_KEY])
         inside["groups"][0][0] = entry
-        return table.replace_schema_metadata({META: msgspec.json.encode(inside)})
+        return table.replace_schema_metadata({METADATA_KEY: msgspec.json.encode(inside)})
 
     return changed
 

@@ -120,7 +120,7 @@ def test_a_provider_gets_each_event_once(
         wait_until(
             lambda: "archive repair" in read_health(log.settings).archive.error, "it is told"
         )
-        wait_until(lambda: len(applied(log)) == 55, "sealing alone stands still")
+        wait_until(lambda: len(applied(log)) == 55, "sealing alone is stopped")
         repair(capsys, "--execute")
         log.append(5)
         wait_until(lambda: log.sealed() == log.head() == 60, "all is sealed")

@@ -97,7 +97,7 @@ def test_an_interrupted_replay_goes_on(
         code = child.wait()
         if how is signal.SIGINT:
             assert code == 130
-            assert "the same command goes on" in child.output()
+            assert "the same command continues" in child.output()
         wait_leases_ended(redis_client, settings)
     child = command(spawn, settings)
     assert child.wait() == 0, child.output()

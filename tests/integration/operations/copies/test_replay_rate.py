@@ -7,26 +7,26 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.replaying import begun
-from helpers.stories.scenario import apart, home, recorded, thread_worker, worker
+from helpers.stories.scenario import home, recorded, spread_sessions, thread_worker, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.surfaces.cli.app import main
 
 RATE = 80.0
-LONG, SHORT = 140, 30
+LONG_TURNS, SHORT_TURNS = 140, 30
 
 
 def fill(settings: Settings) -> int:
     """Publish a long session and seven short ones, each in a lane of its own; count the events."""
     with MemoryBus.connect(settings) as bus:
-        names = apart(settings, 8)
+        names = spread_sessions(settings, 8)
         for name in names:
             session = bus.session(name, warm=False)
-            for number in range(LONG if name == names[0] else SHORT):
+            for number in range(LONG_TURNS if name == names[0] else SHORT_TURNS):
                 session.turn_completed(f"{name} {number}", "ok", ordinal=number)
         assert bus.flush("logged", 25)
-    return LONG + 7 * SHORT
+    return LONG_TURNS + 7 * SHORT_TURNS
 
 
 @pytest.mark.timeout(120)

@@ -28,7 +28,7 @@ from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)
 
-LONG = 60.0
+WAIT_SECONDS = 60.0
 SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 30.0}
 QUESTION = "Where does Ana live, and what does Ana collect?"
 ANA = RecallRequest(query="", agent=None, user="ana", workspace=None)
@@ -54,7 +54,7 @@ def _remembering(
         session.memory_written("add", "Ana collects stamps.", store="user")
         session.turn_completed("My secret word is wolpertinger.", "Noted.", ordinal=0)
         session.turn_completed("I saw Ana feed a parrot called Admiral.", "I see.", ordinal=1)
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
     yield settings
     assert child.terminate() == 0
 
@@ -68,12 +68,12 @@ def kept(settings: Settings, holding: str) -> list[KeptMemory]:
 
 def applied(client: redis.Redis, settings: Settings) -> None:
     """Wait until the provider has everything."""
-    wait_applied(client, settings, settings.providers[0], LONG)
+    wait_applied(client, settings, settings.providers[0], WAIT_SECONDS)
 
 
 def block(settings: Settings, question: str = QUESTION) -> str:
     """Return what Ana's next prompt would be given."""
-    found = preview_prompt(settings, question, Asker(user="ana"), timeout=LONG)
+    found = preview_prompt(settings, question, Asker(user="ana"), timeout=WAIT_SECONDS)
     assert [one.outcome for one in found.answers] == ["fresh"], found.answers
     return found.block
 
@@ -94,7 +94,7 @@ def amended(settings: Settings, action: Any, holding: str, content: str = "") ->
     assert again == memory
     plan = amending.plan_amendment(settings, action, memory, content)
     assert set(plan.effects) == {name}
-    done = amending.carry_out(settings, plan, wait=LONG)
+    done = amending.carry_out(settings, plan, wait=WAIT_SECONDS)
     assert (done.logged, done.behind) == (True, {})
     return [amending.find_event(settings, event) for event in done.events]
 
@@ -104,7 +104,7 @@ def test_an_entry_is_put_right_and_another_taken_back(
 ) -> None:
     """G8: an entry is replaced, another removed, by events; a rebuild recalls the very same."""
     applied(redis_client, remembering)
-    wait_until(lambda: "stamps" in block(remembering), "the entries are recalled", LONG)
+    wait_until(lambda: "stamps" in block(remembering), "the entries are recalled", WAIT_SECONDS)
     [event] = amended(remembering, "correct", "Berlin", "Ana lives in Paris.")
     assert isinstance(event.event, MemoryWritten)
     assert (event.event.action, event.scope.user) == ("replace", "ana")
@@ -117,7 +117,9 @@ def test_an_entry_is_put_right_and_another_taken_back(
     assert [one.text for one in kept(remembering, "Paris")] == ["Ana lives in Paris."]
     assert (kept(remembering, "Berlin"), kept(remembering, "stamps")) == ([], [])
     rebuilt(spawn, remembering, redis_client)
-    wait_until(lambda: block(remembering) == after, "the rebuilt state answers the same", LONG)
+    wait_until(
+        lambda: block(remembering) == after, "the rebuilt state answers the same", WAIT_SECONDS
+    )
     assert (kept(remembering, "Berlin"), kept(remembering, "stamps")) == ([], [])
 
 
@@ -137,7 +139,9 @@ def test_what_was_said_is_taken_back_and_put_right(
     after = block(remembering, question)
     assert 0 < after.find("Commodore") < after.find("until"), "what is right comes first"
     rebuilt(spawn, remembering, redis_client)
-    wait_until(lambda: block(remembering, question) == after, "the rebuilt state agrees", LONG)
+    wait_until(
+        lambda: block(remembering, question) == after, "the rebuilt state agrees", WAIT_SECONDS
+    )
     assert kept(remembering, "wolpertinger") == []
 
 
@@ -152,7 +156,7 @@ def test_the_event_of_a_memory_is_found_wherever_it_lies(settings: Settings) -> 
             session.turn_completed("long ago", "ok", at=1_600_000_000_000),
             branch.turn_completed("in a branch", "ok"),
         )
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
     for receipt in receipts:
         envelope = amending.find_event(settings, receipt.event_id)
         memory = KeptMemory(
@@ -174,7 +178,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
     applied(redis_client, remembering)
     where = ("--url", remembering.url, "--namespace", remembering.namespace)
     where += ("--data-dir", str(remembering.data_dir))
-    wait_until(lambda: len(kept(remembering, "Berlin")) == 1, "the entry is there", LONG)
+    wait_until(lambda: len(kept(remembering, "Berlin")) == 1, "the entry is there", WAIT_SECONDS)
     [memory] = kept(remembering, "Berlin")
 
     def run(*words: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def _applied(kept: Settings, redis_client: redis.Redis) -> Settings:
     return kept
 
 
-def whose(user: str) -> RecallRequest:
+def asked_of(user: str) -> RecallRequest:
     """Return a person's memories with every agent."""
     return RecallRequest(query="", agent=None, user=user, workspace=None)
 
@@ -72,19 +72,19 @@ def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
 def test_memories_come_by_pages_and_name_their_events(applied: Settings) -> None:
     """Each provider's memories of one person, none of another's, each with the id of its event."""
     for name, count in (("builtin", 1), ("holographic", 9)):
-        whole = browsing.list_memories(applied, name, whose("ana"))
+        whole = browsing.list_memories(applied, name, asked_of("ana"))
         assert (len(whole.memories), whole.more) == (count, False)
         assert all(one.user == "ana" and len(one.event) == 32 for one in whole.memories)
         pages = [
-            browsing.list_memories(applied, name, whose("ana"), skip=n, most=1)
+            browsing.list_memories(applied, name, asked_of("ana"), skip=n, most=1)
             for n in range(count)
         ]
         assert [page.memories[0] for page in pages] == list(whole.memories)
         assert [page.more for page in pages] == [True] * (count - 1) + [False]
-    found = browsing.list_memories(applied, "holographic", whose("ana"), holding="HERON 2")
+    found = browsing.list_memories(applied, "holographic", asked_of("ana"), holding="HERON 2")
     assert [one.text for one in found.memories] == ["ana saw heron 2"]
     with pytest.raises(ConfigError, match="there are: builtin, holographic"):
-        browsing.list_memories(applied, "mem0", whose("ana"))
+        browsing.list_memories(applied, "mem0", asked_of("ana"))
 
 
 def test_the_commands_list_people_and_memories(

@@ -85,7 +85,7 @@ def test_a_state_that_differs_is_not_swapped_unless_told(
     assert recalled(spawn, settings, "b remembers") == []
     refused = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
     assert "b (differs)" in refused
-    assert f"goes on beside it until memorybus rebuild --drop {NAME}" in refused
+    assert f"continues beside it until memorybus rebuild --drop {NAME}" in refused
     assert (live(redis_client, settings), paused_names(redis_client, settings)) == (NAME, set())
     beside = generation(redis_client, settings)
     shown = ran(spawn, settings, "diff", NAME, beside, "--query", "b", "--query", "c")

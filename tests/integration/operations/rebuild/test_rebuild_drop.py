@@ -205,7 +205,7 @@ def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     told = capsys.readouterr().err
-    assert "the same command goes on" in told
+    assert "the same command continues" in told
     assert (f"memorybus rebuild --drop {NAME} --execute" in told) != serving
 
 

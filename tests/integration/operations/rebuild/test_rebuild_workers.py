@@ -12,7 +12,7 @@ from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.rebuilding import command, fill, ran, result, settled, talking
-from helpers.stories.scenario import NAME, apart, environ, home, recorded, say, worker
+from helpers.stories.scenario import NAME, environ, home, recorded, say, spread_sessions, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
@@ -48,7 +48,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
     fill(settings, count=20)
     children = [worker(spawn, settings, jobs=1) for _ in range(2)]
     with ExitStack() as talks:
-        names = apart(settings, 3, "busy")
+        names = spread_sessions(settings, 3, "busy")
         said = [talks.enter_context(talking(settings, name, 0.05)) for name in names]
         done = both(spawn, settings, "rebuild")
         assert [(one["live"], one["compared"]["differing"]) for one in done] == [

@@ -106,9 +106,9 @@ def test_a_name_of_which_something_is_left_is_not_given(
     taken(home(settings, CHECKED))
     redis_client.hset(Keys(settings.namespace).lane(3, f"{NAME}@2"), "epoch", 1)
     with Stores(settings) as stores:
-        sight = stores.instances.read_view()
-        assert find_free_name(stores, NAME, sight) == f"{NAME}@3"
-        assert find_free_name(stores, NAME, sight, "verify") == f"{NAME}.verify@2"
+        view = stores.instances.read_view()
+        assert find_free_name(stores, NAME, view) == f"{NAME}@3"
+        assert find_free_name(stores, NAME, view, "verify") == f"{NAME}.verify@2"
 
 
 def taken(where: Path) -> None:

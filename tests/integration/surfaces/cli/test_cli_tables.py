@@ -7,7 +7,7 @@ import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.stories.everything import COPY, LONG, everything
+from helpers.stories.everything import COPY, LONG_NAME, everything
 from memorybus.surfaces.views.output import Output
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -37,7 +37,7 @@ def _too_wide(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def ids(text: str) -> set[str]:
     """Return the ids that stand in a text, whole."""
-    return set(_ID.findall(text)) | {name for name in (COPY, LONG) if name in text}
+    return set(_ID.findall(text)) | {name for name in (COPY, LONG_NAME) if name in text}
 
 
 @pytest.mark.timeout(300)

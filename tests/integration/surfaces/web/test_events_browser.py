@@ -77,7 +77,7 @@ def test_a_search_goes_on_by_itself(
     guarded: Settings, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search that takes more than one request is gone on with until all is looked at."""
-    monkeypatch.setattr(events, "SECONDS", 0.0)
+    monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus.operations.events.search.ASK_EVERY", 10)
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
@@ -91,7 +91,7 @@ def test_a_search_can_be_stopped(
     guarded: Settings, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The button ends it; what was found stays, and a link goes on from there."""
-    monkeypatch.setattr(events, "SECONDS", 0.0)
+    monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus.operations.events.search.ASK_EVERY", 1)
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)

@@ -63,7 +63,7 @@ def test_a_search_that_takes_long_is_gone_on_with(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request looks for a bounded time; the page asks for the rest, and stops if told to."""
-    monkeypatch.setattr(events, "SECONDS", 0.0)
+    monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus.operations.events.search.ASK_EVERY", 10)
     found = visitor.get("/events?q=nobody+said+this").text
     going = html.unescape(re.findall(r'<tbody class="going" hx-get="([^"]*)"', found)[0])

@@ -22,7 +22,7 @@ from memorybus.operations.preview.preview import preview_prompt
 
 pytestmark = pytest.mark.timeout(240)
 
-LONG = 60.0
+WAIT_SECONDS = 60.0
 BOTH = ("builtin", "holographic")
 SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 20.0}
 ENTRY, SAID = "Ana likes the heron.", "I saw a heron by the boathouse."
@@ -40,11 +40,13 @@ def remembering(settings: Settings, client: redis.Redis) -> None:
             hostile = bus.session(f"s {name}", user=f"eve {name}", warm=False)
             hostile.turn_completed(f"heron {text}", text, ordinal=0, user_name=text)
             hostile.memory_written("add", f"heron {text}", store="user")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
     for name in BOTH:
         wait_applied(client, settings, name)
     who = Asker(user="ana")
-    wait_until(lambda: preview_prompt(settings, QUESTION, who).block, "it is recalled", LONG)
+    wait_until(
+        lambda: preview_prompt(settings, QUESTION, who).block, "it is recalled", WAIT_SECONDS
+    )
 
 
 @pytest.fixture(name="guarded")

@@ -22,7 +22,7 @@ from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)
 
-LONG = 60.0
+WAIT_SECONDS = 60.0
 BOTH = ("builtin", "holographic")
 SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 20.0}
 ROOT = Path(__file__).resolve().parents[4]
@@ -49,7 +49,7 @@ def asked(tab: Watched, user: str, question: str) -> None:
     tab.page.fill("[name=user]", user)
     tab.page.fill("[name=q]", question)
     tab.page.get_by_role("button", name="Ask").click()
-    tab.page.get_by_role("heading", name="Answers").wait_for(timeout=LONG * 1000)
+    tab.page.get_by_role("heading", name="Answers").wait_for(timeout=WAIT_SECONDS * 1000)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -62,11 +62,13 @@ def test_hostile_memories_stay_text(
         for number, text in enumerate(HOSTILE):
             session.turn_completed(f"a heron {text}", text, ordinal=number)
             session.memory_written("add", f"heron {text}", store="user")
-        assert bus.flush("logged", LONG)
+        assert bus.flush("logged", WAIT_SECONDS)
     for name in BOTH:
         wait_applied(redis_client, bus_settings, name)
     who = Asker(user="eve")
-    wait_until(lambda: preview_prompt(bus_settings, "heron", who).block, "it is recalled", LONG)
+    wait_until(
+        lambda: preview_prompt(bus_settings, "heron", who).block, "it is recalled", WAIT_SECONDS
+    )
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
     wrong: list[Any] = []
@@ -110,7 +112,7 @@ def test_real_conversations_are_asked_and_browsed(
     where += ("--data-dir", str(bus_settings.data_dir))
     assert main(["ingest", str(TALKS[0]), "--user", "ana", *where]) == 0
     for name in BOTH:
-        wait_applied(redis_client, bus_settings, name, LONG)
+        wait_applied(redis_client, bus_settings, name, WAIT_SECONDS)
     with served(bus_settings) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
         asked(tab, "ana", "What did we talk about last summer?")

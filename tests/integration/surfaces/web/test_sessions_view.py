@@ -50,7 +50,7 @@ def test_sessions_stand_below_where_they_came_from(settings: Settings) -> None:
 
 def test_a_view_reads_a_bounded_part(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is older stands on the pages behind the first."""
-    monkeypatch.setattr(sessions, "MOST", 2)
+    monkeypatch.setattr(sessions, "MAX_EVENTS", 2)
     for number in range(3):
         talk(settings, f"s-{number}")
     found, path = set[str](), "/sessions"

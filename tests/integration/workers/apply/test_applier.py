@@ -13,11 +13,11 @@ from helpers.stories.scenario import (
     PATIENT,
     home,
     key_of,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
 )
 from memorybus.agent.client import MemoryBus
@@ -61,7 +61,7 @@ def test_poison_parks_only_its_key(
 ) -> None:
     """G6: a refused event is parked, later ones of its key behind it; other keys go on."""
     settings = make_settings(batch=5, **PATIENT, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, bad, "before")
         say(bus, good, "one")
@@ -93,7 +93,7 @@ def test_a_transient_failure_is_tried_again_then_parked(
 ) -> None:
     """G6: a transient failure is tried `attempts` times before the key is parked."""
     settings = make_settings(attempts=3, **PATIENT, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, "!transient always")
         say(bus, good, "fine")
@@ -177,11 +177,11 @@ def test_a_hanging_event_is_parked_after_its_tries(
     kind: str,
 ) -> None:
     """G6, G9: a call over `call_timeout` is abandoned; after `attempts` hangs its key is parked."""
-    monkeypatch.setattr(abandoned, "LONGEST", 3)
+    monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 3)
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=2, lease=20.0, call_timeout=1.0, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, bad, f"!hang={flag} for ever")
         say(bus, good, "fine")
@@ -244,7 +244,7 @@ def test_a_refusal_at_commit_parks_the_key(
 ) -> None:
     """G6: a store that refuses an event only at its commit parks that key like any other poison."""
     settings = make_settings(**recorded("Transactional", refuse_at_commit="bad"))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, "bad")
         say(bus, good, "fine")

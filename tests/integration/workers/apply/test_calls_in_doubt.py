@@ -17,11 +17,11 @@ from helpers.stories.scenario import (
     NAME,
     PATIENT,
     home,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
     worker,
 )
@@ -119,7 +119,7 @@ def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
     """G4, G6: nobody sends an event while its call may land; its lane stays, other keys go on."""
     timings = {"call_timeout": 1.0, "lease": 2.0, "partitions": 1}
     settings = make_settings(attempts=100, **timings, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     text = f"!hang={flag} a while"
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         say(bus, bad, text, "behind")
@@ -149,8 +149,8 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
     flag: Path,
     kind: str,
 ) -> None:
-    """G4, G10: after `LONGEST` call time-outs the backend is asked, and the event sent again."""
-    monkeypatch.setattr(abandoned, "LONGEST", 4)
+    """G4, G10: after `MAX_TIME_LIMITS` time-outs the backend is asked, and the event sent again."""
+    monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 4)
     settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
     text = f"!hang={flag} for ever"
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -158,7 +158,7 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
         say(bus, "s", text)
         wait_until(lambda: text in calls(home(settings)), "it is sent")
         wait_until(lambda: calls(home(settings)).count(text) == 2, "it is sent again")
-        assert SYSTEM.monotonic() - begun > (abandoned.LONGEST - 1) * settings.call_timeout
+        assert SYSTEM.monotonic() - begun > (abandoned.MAX_TIME_LIMITS - 1) * settings.call_timeout
         assert calls(home(settings))[-2] == "knows"
         flag.unlink()
         wait_applied(redis_client, settings)

@@ -16,11 +16,11 @@ from helpers.stories.scenario import (
     backlog,
     environ,
     home,
+    neighbour_sessions,
     partition,
     recorded,
     say,
     thread_worker,
-    together,
     wait_applied,
     worker,
 )
@@ -61,7 +61,7 @@ def test_keys_of_one_lane_run_side_by_side(
 ) -> None:
     """Two calls of one lane are under way at once: each waits for the other."""
     settings = make_settings(call_timeout=1.5, **recorded(kind))
-    one, other = together(settings, 2)
+    one, other = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, one, f"!meet={tmp_path / 'place'} one")
         say(bus, other, f"!meet={tmp_path / 'place'} other")
@@ -98,7 +98,7 @@ def test_a_failing_key_holds_up_nothing_but_itself(
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=1_000, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!transient={flag} first", "second")
         say(bus, good, *[f"fine {number}" for number in range(30)])
@@ -121,7 +121,7 @@ def test_a_busy_session_does_not_keep_others_waiting(
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=1_000, window=64, batch=50, **recorded(kind))
-    busy, other = together(settings, 2)
+    busy, other = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, busy, f"!transient={flag} first", *[f"more {n:03d}" for n in range(400)])
         say(bus, other, "fine")
@@ -147,7 +147,7 @@ def test_a_crash_repeats_only_what_was_not_done(
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=1_000, **PATIENT, **recorded(kind))
-    bad, good = together(settings, 2)
+    bad, good = neighbour_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, bad, f"!transient={flag} first")
         say(bus, good, *[f"fine {number}" for number in range(30)])
@@ -195,7 +195,7 @@ def test_a_hanging_call_is_replaced_alone(
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=2, call_timeout=1.5, **recorded("KeyedSide"))
-    bad, *good = together(settings, 6)
+    bad, *good = neighbour_sessions(settings, 6)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!hang={flag} for ever", "behind")
         wait_until(lambda: calls(home(settings)), "it hangs")
@@ -218,7 +218,7 @@ def test_an_instance_stays_open_until_its_last_call_has_returned(
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=1, call_timeout=0.5, **recorded("TellsClosing"))
-    (hanging,) = together(settings, 1)
+    (hanging,) = neighbour_sessions(settings, 1)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, hanging, f"!hang={flag} late")
         assert bus.flush(timeout=25)

@@ -21,7 +21,7 @@ from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
-from memorybus_workers.watch.watch import EVERY, LogWatch
+from memorybus_workers.watch.watch import POLL_SECONDS, LogWatch
 
 P = SealedLog.PARTITION
 
@@ -296,7 +296,7 @@ def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log: SealedLog
     run_once(log.settings)
     for _ in range(8):
         watch.poll(log.redis)
-        clock.advance(EVERY)
+        clock.advance(POLL_SECONDS)
     assert [a for a in watch.alarms if a.code == "data_loss"] == []
     log.append(50)
     log.redis.xtrim(log.key, maxlen=30, approximate=False)

@@ -10,10 +10,10 @@ from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
-    apart,
     home,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
     worker,
@@ -45,7 +45,7 @@ def test_calls_per_second_hold_over_all_workers(
 ) -> None:
     """Two workers together make no more calls than the rate and a second's worth at once allow."""
     settings = make_settings(partitions=4, **recorded(kind, calls_per_second=20))
-    spoken(settings, apart(settings, 4), 15)
+    spoken(settings, spread_sessions(settings, 4), 15)
     begun = SYSTEM.monotonic()
     for _ in range(2):
         worker(spawn, settings, wait=False)

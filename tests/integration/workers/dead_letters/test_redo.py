@@ -10,7 +10,7 @@ from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import GONE, published_event
+from memorybus.dead_letters.events import EVENT_GONE, published_event
 from memorybus.dead_letters.records import UNREADABLE, Amendment, LetterBox, StoredLetter
 from memorybus.dead_letters.requests import LetterRequest, LetterRequests
 from memorybus.errors import LeaseLost, Unavailable
@@ -25,7 +25,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
-from memorybus_workers.dead_letters.redo import DEADLY, SLICE, Redo
+from memorybus_workers.dead_letters.redo import DEADLY_REASON, SLICE_SECONDS, Redo
 from memorybus_workers.lanes.lane import LaneContext
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, ParkedKeys
 
@@ -384,7 +384,7 @@ def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
     scene.ask("retry", keys=(A,))
     scene.work()
     first = scene.letters()[0].letter
-    assert first.reason == GONE
+    assert first.reason == EVENT_GONE
     scene.ask("discard", entries=(first.entry,))
     scene.work()
     assert scene.backend.applied == ["a2"]
@@ -413,7 +413,7 @@ def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
     scene.owner()
     scene.work()
     if point == "redo.after_apply":
-        assert scene.letters()[0].letter.reason == DEADLY
+        assert scene.letters()[0].letter.reason == DEADLY_REASON
         scene.ask("retry", keys=(A,))
         scene.work()
     assert scene.backend.applied == ["a2", "better", "a4"]
@@ -443,7 +443,7 @@ def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
         scene.work()
         assert not scene.requests.waiting_fields()
         assert scene.texts() == ["a1", "a2"]
-        assert scene.letters()[0].letter.reason == DEADLY
+        assert scene.letters()[0].letter.reason == DEADLY_REASON
     assert scene.letters()[0].letter.attempts == 3 + 2
     scene.ask("retry", keys=(A,))
     scene.work()
@@ -482,7 +482,7 @@ def test_what_is_deadly_behind_a_discarded_one_is_refused(scene: Scene) -> None:
     scene.owner()
     scene.work()
     assert scene.texts() == ["a2", "a3"]
-    assert scene.letters()[0].letter.reason == DEADLY
+    assert scene.letters()[0].letter.reason == DEADLY_REASON
 
 
 def test_a_newer_request_of_the_key_lets_it_be_tried_again(scene: Scene) -> None:
@@ -645,7 +645,7 @@ def test_a_lane_that_comes_back_is_gone_through_anew(scene: Scene) -> None:
     scene.park("b", *(f"b{n}" for n in range(20)))
     scene.ask("retry", keys=(A, B))
     scene.backend.refuses = {"a1"}
-    scene.backend.on_call = lambda: scene.clock.advance(SLICE / 8)
+    scene.backend.on_call = lambda: scene.clock.advance(SLICE_SECONDS / 8)
     assert scene.redo.work({0: cast("Any", scene.lane)})
     scene.backend.refuses.clear()
     same_worker = scene.redo
@@ -699,7 +699,7 @@ def test_a_long_drain_lets_the_lane_go_on(scene: Scene) -> None:
     """G10: a drain works in slices, and takes in what its key puts aside meanwhile."""
     scene.park("a", *(f"a{n}" for n in range(40)))
     scene.ask("retry", keys=(A,))
-    scene.backend.on_call = lambda: scene.clock.advance(SLICE / 8)
+    scene.backend.on_call = lambda: scene.clock.advance(SLICE_SECONDS / 8)
     assert scene.redo.work({0: cast("Any", scene.lane)})
     assert len(scene.backend.applied) == 8
     scene.publish("a", "last")

@@ -73,7 +73,7 @@ def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(
     redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G8: who waits for a copy waits for no heartbeat: the worker says at once that it is ready."""
-    monkeypatch.setattr(balance, "DESERTED", 1_000.0)
+    monkeypatch.setattr(balance, "DESERTED_SECONDS", 1_000.0)
     settings = make_settings(**PATIENT, **recorded("Transactional"))
     publish(settings, "one")
     lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "rebuild", "ann")

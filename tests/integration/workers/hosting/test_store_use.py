@@ -15,7 +15,7 @@ from memorybus.errors import Unavailable
 from memorybus.health.monitor import read_status
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.breaker import Breaker
-from memorybus_workers.calls.troubles import Troubles
+from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.hosting.store_use import StoreUse
 
@@ -66,7 +66,7 @@ def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
     settings = make_settings(providers=(NAME,), provider={NAME: {"kind": kind}})
     log, clock, rng = settings.log_name, FakeClock(), random.Random(0)
     context = instance_context(settings, NAME, clock)
-    runner = Runner(context, Troubles(clock, rng, 1), Breaker(rng))
+    runner = Runner(context, FailingEvents(clock, rng, 1), Breaker(rng))
     with pytest.raises(AttributeError, match="db"):
         runner._serve()
     assert (home(settings) / f"used-by-{log}").exists(), "it was taken"

@@ -12,12 +12,12 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, effects, texts
 from helpers.stories.scenario import (
     NAME,
-    apart,
     begin_after_a_failure,
     home,
     partition,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
     worker,
@@ -135,7 +135,7 @@ def test_a_lane_lost_while_its_call_returns_costs_the_others_nothing(
 ) -> None:
     """G5: if one lane is another's by now, what came back for it is dropped, the rest goes on."""
     settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
-    lost, kept = apart(settings, 2)
+    lost, kept = spread_sessions(settings, 2)
     keys = Keys(settings.namespace)
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         lanes = runner_of(running)._lanes
@@ -157,7 +157,7 @@ def test_a_slow_serial_provider_ends_in_good_order(
     timings = {"call_timeout": 10.0, "lease": 30.0}
     settings = make_settings(partitions=4, batch=400, **timings, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
-        for name in apart(settings, 4):
+        for name in spread_sessions(settings, 4):
             say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
         assert bus.flush(timeout=25)
         child = worker(spawn, settings)
@@ -189,7 +189,7 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
 
     with MemoryBus.connect(settings) as bus:
         wait_until(lambda: len(owned(first.pid)) == len(owned(second.pid)) == 2, "shared")
-        for name in apart(settings, 4):
+        for name in spread_sessions(settings, 4):
             say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
         assert bus.flush(timeout=25)
         wait_until(lambda: len(calls(home(settings), second.pid)) > 20, "the second is busy")
@@ -202,7 +202,7 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
-def test_a_lane_given_up_takes_its_troubles_along(
+def test_a_lane_given_up_takes_its_failing_events_along(
     redis_client: redis.Redis,
     make_settings: MakeSettings,
     monkeypatch: pytest.MonkeyPatch,
@@ -214,12 +214,12 @@ def test_a_lane_given_up_takes_its_troubles_along(
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         runner = runner_of(running)
         say(bus, "a", f"!transient={flag} x")
-        wait_until(lambda: runner.troubles, "it has failed")
+        wait_until(lambda: runner.failing_events, "it has failed")
         with monkeypatch.context() as still:
             stop_looking(still)
             runner.assign_lanes(frozenset())
             wait_until(lambda: not owner(redis_client, settings, 0), "the lane is given up")
-            wait_until(lambda: not runner.troubles, "and forgotten")
+            wait_until(lambda: not runner.failing_events, "and forgotten")
         flag.unlink()
         runner.assign_lanes(frozenset({0}))
         wait_applied(redis_client, settings)
@@ -234,7 +234,7 @@ def test_a_probe_whose_lane_is_lost_is_followed_by_another(
     """G6, G10: a backend is asked again if the lane that asked was another's when it answered."""
     begin_after_a_failure(monkeypatch)
     settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
-    lost, kept = apart(settings, 2)
+    lost, kept = spread_sessions(settings, 2)
     lane = Keys(settings.namespace).lane(partition(settings, lost), NAME)
     with MemoryBus.connect(settings) as bus:
         say(bus, lost, f"!hang={flag} x")
@@ -255,7 +255,7 @@ def test_a_foreign_field_among_parked_keys_costs_one_lane(
 ) -> None:
     """G10: bytes that are no key stop the lane whose hash they are in, and that is said."""
     settings = make_settings(partitions=2, **recorded(kind))
-    foreign, sound = apart(settings, 2)
+    foreign, sound = spread_sessions(settings, 2)
     parked = Keys(settings.namespace).parked(partition(settings, foreign), NAME)
     redis_client.hset(parked, b"\xff\xfe", "theirs")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):

@@ -15,11 +15,11 @@ from helpers.providers.recording import texts
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
-    apart,
     home,
     partition,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -60,7 +60,7 @@ class Trap:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Begin unset; note when a provider instance is opened anew. Tries come soon."""
-        monkeypatch.setattr(halts_of_lanes, "FIRST", 0.05)
+        monkeypatch.setattr(halts_of_lanes, "FIRST_RETRY_SECONDS", 0.05)
         self.partition: int | None = None
         self.sprung = 0
         self.opened = 0
@@ -100,7 +100,7 @@ def test_a_lane_that_fails_stands_still_alone(
 ) -> None:
     """G3, G6: a lane that fails is told and tried again; others go on, and it does once mended."""
     settings = make_settings(partitions=4, **PATIENT, **recorded(kind))
-    names = apart(settings, 4)
+    names = spread_sessions(settings, 4)
     trap.lay(Lane, where)
     trap.partition = partition(settings, names[0])
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -111,14 +111,14 @@ def test_a_lane_that_fails_stands_still_alone(
         others = sorted(f"{name} {word}" for name in names[1:] for word in ("one", "two"))
         wait_until(lambda: sorted(texts(home(settings))) == others, "the other lanes go on")
         # One look: each try takes the reason away for a moment.
-        (alarm,) = wait_until(lambda: halts(settings), "status tells which lane stands still")
+        (alarm,) = wait_until(lambda: halts(settings), "status tells which lane is stopped")
         assert alarm.subject == f"{NAME}:{lane_name(trap.partition)}"
         assert BROKEN in alarm.text
         wait_until(lambda: trap.sprung >= 3, "it is tried again")
         assert trap.opened == 1, "the instance is sound"
         trap.partition = None
         wait_applied(redis_client, settings)
-        wait_until(lambda: not halts(settings), "status tells that nothing stands still")
+        wait_until(lambda: not halts(settings), "status tells that nothing is stopped")
     assert texts(home(settings)).count(f"{names[0]} one") == 1
     assert len(texts(home(settings))) == 8
 
@@ -128,13 +128,13 @@ def test_a_failure_of_what_came_back_halts_its_lane_alone(
 ) -> None:
     """G3, G6: where keys run side by side, what fails after a call is its lane's failure, too."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("KeyedSide"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     trap.lay(ParallelApplier, "_settle")
     trap.partition = partition(settings, bad)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, "one")
         say(bus, good, "two")
-        wait_until(lambda: halts(settings), "status tells that a lane stands still")
+        wait_until(lambda: halts(settings), "status tells that a lane is stopped")
         say(bus, good, "three")
         wait_until(lambda: "three" in texts(home(settings)), "the other lane goes on")
         assert trap.opened == 1
@@ -147,7 +147,7 @@ def test_dead_letters_that_fail_wait_alone(
 ) -> None:
     """G6: a retry that stumbles over one lane's letters stops neither that lane nor others."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     place, keys = partition(settings, bad), Keys(settings.namespace)
     trap.lay(Redo, "_handle_letter")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -193,13 +193,13 @@ def test_a_damaged_field_of_a_lane_halts_it_alone(
 ) -> None:
     """G6: a lane whose hash holds nonsense, over which a script trips, takes no other's turn."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
-    bad, good = apart(settings, 2)
+    bad, good = spread_sessions(settings, 2)
     keys = Keys(settings.namespace)
     redis_client.hset(keys.lane(partition(settings, bad), NAME), "sent", "nonsense")
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, good, "one")
         wait_until(lambda: texts(home(settings)) == ["one"], "the other lane goes on")
-        wait_until(lambda: halts(settings), "status tells which stands still")
+        wait_until(lambda: halts(settings), "status tells which is stopped")
 
 
 def test_a_partition_that_cannot_be_sealed_holds_up_no_other(
@@ -207,7 +207,7 @@ def test_a_partition_that_cannot_be_sealed_holds_up_no_other(
 ) -> None:
     """G7: whatever sealing one partition fails of, the others are sealed."""
     settings = make_settings(**QUICK)
-    first, second = apart(settings, 2)
+    first, second = spread_sessions(settings, 2)
     with MemoryBus.connect(settings) as bus:
         for name in (first, second):
             say(bus, name, "one")
@@ -285,7 +285,7 @@ def test_a_halted_lane_does_not_wake_its_runner(
 
     wait_until(delayed, "its event was tried, and waits for another try")
     monkeypatch.setattr(Lane, "read", away)
-    monkeypatch.setattr("memorybus_workers.lanes.halts.FIRST", 30.0)
+    monkeypatch.setattr("memorybus_workers.lanes.halts.FIRST_RETRY_SECONDS", 30.0)
     stage.clock.advance(3.0)
     wait_until(lambda: stage.lanes.step({place}) or place in stage.lanes._halts._halts, "it halts")
     stage.lanes.applier.dirty.add(stage.lanes._lanes[place])

@@ -14,7 +14,6 @@ from helpers.providers.recording import calls, texts
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
-    apart,
     begin_after_a_failure,
     environ,
     home,
@@ -22,6 +21,7 @@ from helpers.stories.scenario import (
     partition,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -131,7 +131,7 @@ def test_a_replay_outlives_an_outage(
     flag: Path,
 ) -> None:
     """G6: a replay waits for a backend that is down, also when its instance is opened anew."""
-    monkeypatch.setattr(lane_set, "REOPEN", 2)
+    monkeypatch.setattr(lane_set, "FAILURES_BEFORE_REOPEN", 2)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, ThreadPoolExecutor() as threads:
         say(bus, "s", f"!unavailable={flag} x", "y")
@@ -177,7 +177,7 @@ def test_what_goes_alone_is_alone_in_its_instance(
     """G6: of two lanes whose owners died, one event is under way: it alone may end the worker."""
     settings = make_settings(partitions=3, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     keys = Keys(settings.namespace)
-    first, second, sound = apart(settings, 3)
+    first, second, sound = spread_sessions(settings, 3)
     with MemoryBus.connect(settings) as bus:
         say(bus, first, f"!hang={flag} first")
         say(bus, second, f"!hang={flag} second")
@@ -290,7 +290,7 @@ def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
 ) -> None:
     """G2: a lane without news is not forgotten for one that has news all the time."""
     settings = make_settings(partitions=4, batch=50, **recorded("Keyed"))
-    quiet, busy = apart(settings, 2)
+    quiet, busy = spread_sessions(settings, 2)
     keys, place = Keys(settings.namespace), partition(settings, quiet)
 
     def drained() -> bool:
@@ -319,7 +319,8 @@ def test_a_batch_above_the_window_drains_at_full_speed(
     applied: int,
 ) -> None:
     """G10: the window bounds what is held, not how soon the lane reads on."""
-    monkeypatch.setattr(lane_set, "LOOK_AT_ALL", 10.0)  # a lane that waits for it is never done
+    # A lane that waits for it is never done.
+    monkeypatch.setattr(lane_set, "FULL_LOOK_SECONDS", 10.0)
     settings = make_settings(partitions=1, window=32, batch=33, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         for number in range(640):

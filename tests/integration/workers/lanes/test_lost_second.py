@@ -15,7 +15,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
 
-LONG: Any = {"partitions": 1, "lease": 60.0, "call_timeout": 40.0}
+LONG_LEASE: Any = {"partitions": 1, "lease": 60.0, "call_timeout": 40.0}
 """No test waits for a lease's end: an owner that is refused gives its lane back."""
 
 every_kind = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
@@ -29,7 +29,7 @@ def _server(make_redis: MakeServer) -> RedisServer:
 
 @pytest.fixture(name="settings")
 def _settings(server: RedisServer, make_settings: MakeSettings, kind: str) -> Settings:
-    return make_settings(url=server.url, **LONG, **recorded(kind))
+    return make_settings(url=server.url, **LONG_LEASE, **recorded(kind))
 
 
 @pytest.fixture(name="under_way")

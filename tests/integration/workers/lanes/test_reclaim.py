@@ -12,7 +12,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
-from helpers.stories.scenario import NAME, apart, environ, home, recorded, wait_applied
+from helpers.stories.scenario import NAME, environ, home, recorded, spread_sessions, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -24,7 +24,7 @@ from memorybus.registry.reclaim import freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
-LONG: Any = {"partitions": 4, "lease": LEASE, "call_timeout": 20.0}
+LONG_LEASE: Any = {"partitions": 4, "lease": LEASE, "call_timeout": 20.0}
 AT_ONCE = LEASE / 2
 """Far below a lease that was just renewed, and far above the second or two that it takes."""
 SURE = ("transactional", "keyed")
@@ -63,7 +63,7 @@ def kill(worker: str) -> None:
 
 def say_everywhere(bus: MemoryBus, settings: Settings, text: str) -> None:
     """Publish an event to each partition, and see it in the log."""
-    for name in apart(settings, settings.partitions):
+    for name in spread_sessions(settings, settings.partitions):
         bus.session(name, warm=False).turn_completed(text, "ok")
     assert bus.flush("logged", 15)
 
@@ -157,7 +157,7 @@ def test_a_sibling_takes_over_long_before_the_lease_ends(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path, kind: str
 ) -> None:
     """G3, G4, G9: kill -9 of a supervised worker costs its lanes a second or two, not a lease."""
-    settings = make_settings(**LONG, **recorded(kind))
+    settings = make_settings(**LONG_LEASE, **recorded(kind))
     child, both = supervised(spawn, settings)
     wait_until(lambda: len(set(owners(redis_client, settings))) == 2, "shared out", 20)
     with MemoryBus.connect(settings) as bus:
@@ -211,7 +211,7 @@ def test_up_buries_its_worker(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G9: the worker that `memorybus up` starts after a kill does not wait for the lease either."""
-    settings = make_settings(**LONG, **recorded("Transactional"))
+    settings = make_settings(**LONG_LEASE, **recorded("Transactional"))
     child, (victim,) = start(spawn, settings, "up", "--json")
     wait_until(lambda: owners(redis_client, settings) == [victim] * 4, "it owns all", 20)
     kill(victim)

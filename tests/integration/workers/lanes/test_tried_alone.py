@@ -7,7 +7,7 @@ import redis
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
-from helpers.stories.scenario import apart, home, partition, say, thread_worker
+from helpers.stories.scenario import home, partition, say, spread_sessions, thread_worker
 from memorybus.agent.client import MemoryBus
 from memorybus.redis.keys import Keys
 
@@ -32,7 +32,7 @@ def test_what_goes_alone_is_alone_in_its_worker(
     timings = {"partitions": 2, "call_timeout": 8.0, "lease": 10.0}
     settings = make_settings(**timings, providers=NAMES, provider=tables)
     keys, slow = Keys(settings.namespace), f"!hang={flag} slow"
-    careful, sound = apart(settings, 2)
+    careful, sound = spread_sessions(settings, 2)
 
     def has(*words: str) -> list[str]:
         return [name for name in NAMES if set(words) <= set(texts(home(settings, name)))]

@@ -12,7 +12,7 @@ from memorybus_workers.membership import home_claims
 from memorybus_workers.membership.home_claims import HomeClaims
 
 NAME = "notes"
-AWAY = Home("0" * 32, "another-host", "/data", "7")
+OTHER_HOME = Home("0" * 32, "another-host", "/data", "7")
 
 
 def claims_of(settings: Settings, client: redis.Redis) -> HomeClaims:
@@ -41,12 +41,12 @@ def test_a_home_that_was_lost_is_left_to_its_owner_for_a_while(
     """G4: who has the state claims it first; if nobody does, another worker serves it in time."""
     keys = Keys(settings.namespace)
     homes = Homes(redis_client, keys)
-    homes.claim(NAME, AWAY)
+    homes.claim(NAME, OTHER_HOME)
     claims = claims_of(settings, redis_client)
     claims.claim()
     assert claims.is_elsewhere(NAME)
     redis_client.delete(keys.homes)
-    for _ in range(home_claims._PATIENCE):
+    for _ in range(home_claims._LOOKS_BEFORE_CLAIM):
         claims.look()
         assert claims.is_elsewhere(NAME)
         assert homes.all() == {}

@@ -167,7 +167,7 @@ def test_a_worker_sends_what_dead_agents_left(
         child.wait_output("holding")
         child.kill()
     server.start()
-    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_EVERY", 0.3)
+    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_SECONDS", 0.3)
     with thread_worker(settings):
         wait_until(lambda: len(texts(home(settings))) == 40, "all are applied")
         wait_until(lambda: not list(settings.spool_dir.iterdir()), "the spools and locks are gone")
@@ -206,7 +206,7 @@ def test_a_read_that_waits_for_news_holds_up_no_end(
     redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that ends cuts off its blocking read, and waits less than that would."""
-    monkeypatch.setattr(tail_module, "_BLOCK", BLOCK)
+    monkeypatch.setattr(tail_module, "_BLOCK_SECONDS", BLOCK)
     EventLog(redis_client, settings).open()
     tail = Tail(settings, SYSTEM, new_rng(), lambda _: None)
     tail.start()
@@ -221,8 +221,8 @@ def test_an_end_that_no_read_tells_of_is_noticed(
     redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G9: entries behind an end that went back, as after a restart of Redis, wake the lanes too."""
-    monkeypatch.setattr(tail_module, "_BLOCK", 0.05)
-    monkeypatch.setattr(tail_module, "_AGAIN", 0.0)
+    monkeypatch.setattr(tail_module, "_BLOCK_SECONDS", 0.05)
+    monkeypatch.setattr(tail_module, "_RECHECK_SECONDS", 0.0)
     EventLog(redis_client, settings).open()
     log = Keys(settings.namespace).log(3)
     redis_client.xadd(log, {"n": 1, "e": "x"}, id="9-1")

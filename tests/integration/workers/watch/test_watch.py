@@ -14,7 +14,7 @@ from memorybus.log.losses import Loss
 from memorybus.operations.doctor.log import check_log
 from memorybus.testing import FakeClock
 from memorybus.text.display import iso
-from memorybus_workers.watch.watch import EVERY, REMIND, LogWatch
+from memorybus_workers.watch.watch import POLL_SECONDS, REMINDER_SECONDS, LogWatch
 
 P = Log.PARTITION
 
@@ -32,13 +32,13 @@ class Watched:
     def poll(self, times: int = 1) -> None:
         """Poll, each time when it is due."""
         for _ in range(times):
-            self.clock.advance(EVERY)
+            self.clock.advance(POLL_SECONDS)
             self.watch.poll(self.log.client)
 
     def settle(self) -> None:
         """Poll for so long that producers may have forgotten what is in the log."""
-        keep = self.log.settings.spool_keep + EVERY
-        self.poll(2 * round(keep / EVERY + 1))
+        keep = self.log.settings.spool_keep + POLL_SECONDS
+        self.poll(2 * round(keep / POLL_SECONDS + 1))
 
     @property
     def subjects(self) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_gap_that_grows_is_told_again_each_minute(
     for left in range(190, 100, -1):
         watched.log.client.xtrim(watched.log.key, maxlen=left, approximate=False)
         watched.poll()
-    looks_a_line = REMIND / EVERY
+    looks_a_line = REMINDER_SECONDS / POLL_SECONDS
     assert len(errors(said)) == math.ceil(90 / looks_a_line)
     assert f"events 1 to {200 - 190 + round(2 * looks_a_line)} are gone" in errors(said)[2]
 

@@ -48,8 +48,8 @@ def test_a_note_cut_short_is_none(tmp_path: Path) -> None:
 
 def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the notes of the least used sessions go (G10)."""
-    monkeypatch.setattr(notes, "MOST", 4)
-    monkeypatch.setattr(notes, "_FREED", 2)
+    monkeypatch.setattr(notes, "MAX_NOTES", 4)
+    monkeypatch.setattr(notes, "_NOTES_PER_DELETION", 2)
     kept = SessionNotes(tmp_path)
     for number in range(4):
         kept.keep(ANNA, f"s{number}", {"n": str(number)})

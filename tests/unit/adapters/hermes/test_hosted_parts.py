@@ -34,7 +34,7 @@ from memorybus_providers.adapters.hermes.child.resting import is_idle
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
-from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
+from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLING_ADAPTERS
 from memorybus_providers.owners import Owner
 
 Give = Callable[[Callable[[], Any]], Any]
@@ -123,7 +123,7 @@ def test_secrets_of_an_env_file_are_known(tmp_path: Path) -> None:
 
 def test_output_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin that prints without end fills two files and no disk (G10)."""
-    monkeypatch.setattr(output, "LARGEST", 100)
+    monkeypatch.setattr(output, "MAX_FILE_BYTES", 100)
     for _ in range(50):
         output._append(tmp_path / "host.log", "ten bytes\n")
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 250
@@ -162,7 +162,7 @@ def test_what_is_no_frame_is_refused(pair: Any, raw: bytes, said: str) -> None:
 
 def test_a_frame_is_bounded(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is too long is refused by the sender, before a byte is sent (G10)."""
-    monkeypatch.setattr(frames, "LONGEST", 10)
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 10)
     with pytest.raises(frames.FrameError, match="more than"):
         frames.send(pair[0], {"text": "longer than ten bytes"})
 
@@ -284,7 +284,7 @@ def adapter(name: str) -> Settling:
 def test_every_known_adapter_exists() -> None:
     """The parent's table names adapters that the child has."""
     assert {one.settle for one in PLUGINS.values()} <= set(ADAPTERS)
-    assert set(ADAPTERS) - SETTLES == {"generic", "supermemory"}
+    assert set(ADAPTERS) - SETTLING_ADAPTERS == {"generic", "supermemory"}
 
 
 def test_hindsight_is_over_when_its_queue_is_empty() -> None:

@@ -23,7 +23,7 @@ from memorybus.archive.format.parquet import (
 from memorybus.archive.format.reader import SegmentReader
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import MemoryWritten, TurnStarted
-from memorybus.log.entry import OMITTED
+from memorybus.log.entry import OMITTED_ENVELOPES
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
@@ -101,7 +101,7 @@ def test_volatile_events_keep_their_numbers_only(tmp_path: Path) -> None:
     segment = archive_in(tmp_path).publish(0, rows)
     found = list(pages(archive_in(tmp_path)))
     assert [one.position.n for one in found] == [1, 2, 3]
-    assert found[1].envelope is OMITTED["volatile"]
+    assert found[1].envelope is OMITTED_ENVELOPES["volatile"]
     assert (segment.count, segment.kept) == (3, 2)
     assert b"secret" not in (tmp_path / "p00" / segment.file).read_bytes()
 
@@ -166,7 +166,7 @@ def test_a_filter_never_denies_what_is_there(count: int) -> None:
     assert all(bloom.may_hold(text, [word]) for word in words[:500])
     wrong = sum(bloom.may_hold(text, [f"other-{n}"]) for n in range(1_000))
     assert wrong <= (30 if count <= 100 else 700)
-    assert len(text) <= -(-bloom.LARGEST * 4 // 3) + 4
+    assert len(text) <= -(-bloom.MAX_BYTES * 4 // 3) + 4
 
 
 def test_a_text_that_is_no_filter_denies_nothing() -> None:

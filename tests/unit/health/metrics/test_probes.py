@@ -6,7 +6,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from memorybus.health.metrics.probes import with_probes
 from memorybus.testing import FakeClock
-from memorybus_workers.processes.pulse import SILENT, Pulse
+from memorybus_workers.processes.pulse import STUCK_SECONDS, Pulse
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 
@@ -44,7 +44,7 @@ def test_it_is_ready_from_its_word_to_its_end(pulse: Pulse) -> None:
 
 def test_a_loop_that_stands_still_is_not_alive(pulse: Pulse, fake_clock: FakeClock) -> None:
     """G10: a supervisor that watches nothing any more is told to be started again."""
-    fake_clock.advance(SILENT)
+    fake_clock.advance(STUCK_SECONDS)
     assert asked(pulse, "/livez") == ("200 OK", "yes\n")
     fake_clock.advance(0.1)
     assert asked(pulse, "/livez") == ("503 Service Unavailable", "no\n")

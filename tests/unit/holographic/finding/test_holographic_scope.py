@@ -36,7 +36,7 @@ def covers(wanted: RecallScope, scope: Scope) -> bool:
     return all(want is None or want == have for want, have in pairs)
 
 
-def whose(scope: Scope) -> tuple[str, str, str]:
+def names_of(scope: Scope) -> tuple[str, str, str]:
     """Return what parts memories."""
     return scope.agent, scope.user, scope.workspace
 
@@ -71,7 +71,7 @@ def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> No
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
         feed(provider, [add("secret note"), turn("secret word")], scope=owner)
         ids = [fact["id"] for fact in shown(provider, "secret", owner)]
-        same = whose(owner) == whose(caller)
+        same = names_of(owner) == names_of(caller)
         assert bool(shown(provider, "secret", caller)) == same
 
         feed(provider, [add("secret note"), turn("secret word")], first=3, scope=caller)

@@ -15,8 +15,8 @@ from memorybus_providers.base import ProviderConfig, RecallContext
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import LATIN
 from memorybus_providers.language.query import parse_question
-from memorybus_providers.language.times import YEARS, Period, read_times
-from memorybus_providers.ranking.said_within import LEAST_PARTS, PARTS, in_turn, parts_of_time
+from memorybus_providers.language.times import YEARS_OF_A_MONTH, Period, read_times
+from memorybus_providers.ranking.said_within import MAX_PARTS, MIN_PARTS, in_turn, parts_of_time
 from unit.holographic.holographic_feeding import ME, MINE, add, context, feed, turn
 
 WEDNESDAY = "2026-06-17T15:30"
@@ -170,13 +170,13 @@ def test_a_month_without_a_year_is_that_of_any_year(question: str, month: int) -
     asked = parse_question(question, now=ms(WEDNESDAY))
 
     assert (asked.months, asked.years) == ({month}, frozenset())
-    assert len(asked.periods) == YEARS
+    assert len(asked.periods) == YEARS_OF_A_MONTH
     assert asked.periods[1].holds(ms(f"2025-{month:02}-10"))
 
 
 def test_a_day_without_a_year_is_that_of_any_year() -> None:
     """A leap day is looked for where there is one."""
-    assert len(parse_question("on May 8th", now=ms(WEDNESDAY)).periods) == YEARS
+    assert len(parse_question("on May 8th", now=ms(WEDNESDAY)).periods) == YEARS_OF_A_MONTH
     leap = parse_question("29 February", now=ms(WEDNESDAY)).periods
     assert [one.start for one in leap] == [ms("2024-02-29"), ms("2020-02-29")]
 
@@ -233,7 +233,7 @@ def test_the_parts_of_a_time_cover_it(spans: list[tuple[int, int]]) -> None:
     periods = [Period(start, start + length) for start, length in spans]
     parts = parts_of_time(periods)
 
-    assert len(parts) <= max(PARTS, LEAST_PARTS * len(periods))
+    assert len(parts) <= max(MAX_PARTS, MIN_PARTS * len(periods))
     assert sum(one.end - one.start for one in parts) == sum(length for _, length in spans)
 
 

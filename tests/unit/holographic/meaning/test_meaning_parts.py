@@ -18,10 +18,10 @@ from memorybus_providers.embedding import questions
 from memorybus_providers.embedding.chance import UNRELATED, chance_of
 from memorybus_providers.embedding.embedder import at_length_one
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
-from memorybus_providers.embedding.vectors import HIGHEST, NEAREST, Model
-from memorybus_providers.holographic.meaning import nearest
-from memorybus_providers.holographic.meaning.nearest import Nearest
-from memorybus_providers.holographic.meaning.tables import STORED, SqliteVectorTables
+from memorybus_providers.embedding.vectors import MAX_CHANCE, MAX_NEAREST, Model
+from memorybus_providers.holographic.meaning import vector_index
+from memorybus_providers.holographic.meaning.tables import STORED_TYPE, SqliteVectorTables
+from memorybus_providers.holographic.meaning.vector_index import VectorIndex
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
@@ -41,15 +41,15 @@ def db() -> Iterator[sqlite3.Connection]:
 def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> None:
     """Store a fact with a vector."""
     db.execute("insert into facts values (?, ?, '')", (fact, scope))
-    stored = vector.astype(STORED).tobytes()
+    stored = vector.astype(STORED_TYPE).tobytes()
     db.execute(
         "insert into meaning_vectors(fact, scope, vector) values (?, ?, ?)", (fact, scope, stored)
     )
 
 
-def found(nearest: Nearest, *scopes: int) -> list[int]:
+def found(index: VectorIndex, *scopes: int) -> list[int]:
     """Return the facts of some scopes, those nearest to the east first."""
-    return list(nearest.compare(scopes, EAST, SOME).nearest())
+    return list(index.compare(scopes, EAST, SOME).nearest())
 
 
 def test_sentences_about_nothing_in_common_share_no_word() -> None:
@@ -77,67 +77,67 @@ def test_nearness_goes_from_chance_to_the_same(chance: float, cosines: list[floa
     assert near == sorted(near)
     assert all(0 <= one <= 1 for one in near)
     assert model.nearness(1.0) == pytest.approx(1.0)
-    assert model.nearness(min(chance, HIGHEST)) == 0
+    assert model.nearness(min(chance, MAX_CHANCE)) == 0
 
 
 def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
     """A vector of another scope is not found, and not even read."""
     put(db, 1, 1, EAST)
     put(db, 2, 2, EAST)
-    near = Nearest(db)
+    index = VectorIndex(db)
 
-    assert found(near, 1) == [1]
-    assert found(near, 1, 2) == [2, 1]
-    assert found(near) == []
+    assert found(index, 1) == [1]
+    assert found(index, 1, 2) == [2, 1]
+    assert found(index) == []
 
 
 def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connection) -> None:
     """The matrix in memory is that of the tables, also when a row number is given again."""
-    near = Nearest(db)
+    index = VectorIndex(db)
     put(db, 1, 1, EAST)
     put(db, 2, 1, BETWEEN)
-    assert found(near, 1) == [1, 2]
+    assert found(index, 1) == [1, 2]
     put(db, 3, 1, NORTH)
-    assert found(near, 1) == [1, 2, 3]
+    assert found(index, 1) == [1, 2, 3]
     db.execute("delete from facts where id = 1")
-    assert found(near, 1) == [2, 3]
+    assert found(index, 1) == [2, 3]
     put(db, 1, 2, EAST)
-    assert found(near, 1) == [2, 3]
-    for fact in range(10, 10 + 3 * nearest._BLOCKS):
+    assert found(index, 1) == [2, 3]
+    for fact in range(10, 10 + 3 * vector_index._MAX_BLOCKS):
         put(db, fact, 1, EAST)
-        assert near.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
+        assert index.compare([1], EAST, SOME).nearness([fact]) == {fact: 1.0}
 
 
 def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scopes that were asked longest ago are forgotten, and read again (G10)."""
-    monkeypatch.setattr(nearest, "KEPT_BYTES", 2 * EAST.nbytes)
-    near = Nearest(db)
+    monkeypatch.setattr(vector_index, "MAX_KEPT_BYTES", 2 * EAST.nbytes)
+    index = VectorIndex(db)
     for scope in range(1, 6):
         put(db, scope, scope, EAST)
-        assert found(near, scope) == [scope]
+        assert found(index, scope) == [scope]
 
-    assert len(near._scopes) == 2
-    assert found(near, 1) == [1]
+    assert len(index._scopes) == 2
+    assert found(index, 1) == [1]
 
 
 def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) -> None:
     """The best come first, and no more than are looked at (G10)."""
-    for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * NEAREST), start=1):
+    for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * MAX_NEAREST), start=1):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
 
-    assert found(Nearest(db), 1) == list(range(1, NEAREST + 1))
+    assert found(VectorIndex(db), 1) == list(range(1, MAX_NEAREST + 1))
 
 
 def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) -> None:
     """What words found is compared as well, however far it is."""
     for fact, vector in enumerate((EAST, BETWEEN, NORTH), start=1):
         put(db, fact, 1, vector)
-    compared = Nearest(db).compare([1], EAST, SOME)
+    comparison = VectorIndex(db).compare([1], EAST, SOME)
 
-    near = compared.nearness([3, 2, 99])
+    near = comparison.nearness([3, 2, 99])
 
     assert near == {2: pytest.approx((0.6 - 0.1) / 0.9, abs=0.001), 3: 0.0}
-    assert compared.nearness([]) == {}
+    assert comparison.nearness([]) == {}
 
 
 def test_pauses_grow_to_a_bound() -> None:
@@ -157,7 +157,7 @@ def test_questions_do_not_pile_up() -> None:
     vectors = questions.QuestionVectors(embed_slowly, FakeClock())
     asked = [vectors.ask(f"{n}?") for n in range(20)]
     without = [one for one in asked if one._settled.is_set()]
-    assert 20 - questions.WAITING - 1 <= len(without) < 20
+    assert 20 - questions.MAX_WAITING - 1 <= len(without) < 20
     gate.set()
     waited = [one for one in asked if one not in without]
     assert all(one.wait(30) is not None for one in waited)

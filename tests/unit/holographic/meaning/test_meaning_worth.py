@@ -15,7 +15,7 @@ def test_meaning_is_believed_as_far_as_it_finds_what_shares_no_word(near: list[f
 
     assert 0 <= believed <= 1
     assert believed == nearness.belief([max(near, default=0.0)])
-    assert (believed == 0) == (max(near, default=0.0) <= nearness.DOUBTED)
+    assert (believed == 0) == (max(near, default=0.0) <= nearness.DOUBTED_NEARNESS)
 
 
 def test_meaning_is_worth_a_share_of_what_is_asked() -> None:
@@ -23,7 +23,10 @@ def test_meaning_is_worth_a_share_of_what_is_asked() -> None:
     near = {1: 1.0, 2: 0.5, 3: 0.0}
 
     whole = nearness.meaning_amounts(near, [2.0, 3.0], 1.0)
-    assert whole == {1: pytest.approx(nearness.WORTH * 5), 2: pytest.approx(nearness.WORTH * 2.5)}
+    assert whole == {
+        1: pytest.approx(nearness.MAX_GAIN * 5),
+        2: pytest.approx(nearness.MAX_GAIN * 2.5),
+    }
     assert nearness.meaning_amounts(near, [2.0, 3.0], 0.0) == {}
 
 

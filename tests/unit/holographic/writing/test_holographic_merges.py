@@ -12,7 +12,7 @@ AT_ONCE = 500
 BEFORE, SINGLE = 8_000, 130
 """Turns in bulk; turns one by one, twice as many as FTS5 would merge at once."""
 
-MOST = 16
+MAX_WRITE_FACTOR = 16
 """Times as much as the median turn that the largest may write: 11 measured (SQLite 3.40), and a
 margin of half. With FTS5's own merging it is 32."""
 
@@ -40,4 +40,4 @@ def test_no_turn_pays_for_the_merges_of_many(tmp_path: Path) -> None:
                 before = log.stat().st_size
                 feed(provider, [spoken(rng)], first=number + 1)
                 grown.append(log.stat().st_size - before)
-    assert max(grown) < MOST * sorted(grown)[SINGLE // 2]
+    assert max(grown) < MAX_WRITE_FACTOR * sorted(grown)[SINGLE // 2]

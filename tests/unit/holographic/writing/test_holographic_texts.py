@@ -7,8 +7,8 @@ from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import stems_of
 from memorybus_providers.language.words import tokens
 from memorybus_providers.ranking.facts import (
+    MAX_PASSAGE_CHARS,
     NAMES_PER_FACT,
-    PASSAGE,
     clean,
     names_in,
     passages,
@@ -77,13 +77,13 @@ def test_passages_lose_only_blanks_at_their_edges(text: str) -> None:
     """Every piece is a verbatim part, in order, within the bound; nothing else is dropped."""
     pieces = passages(text)
 
-    assert all(len(piece) <= PASSAGE and piece in text for piece in pieces)
+    assert all(len(piece) <= MAX_PASSAGE_CHARS and piece in text for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
 def test_a_passage_ends_where_a_reader_would_pause() -> None:
     """A cut falls on a paragraph before a line, a sentence, a word."""
-    half = "w" * (PASSAGE // 2 + 100)
+    half = "w" * (MAX_PASSAGE_CHARS // 2 + 100)
 
     assert passages(f"{half}\n\nmore. {half}") == [half, f"more. {half}"]
     assert passages(f"{half}. more {half}") == [f"{half}.", f"more {half}"]
@@ -91,7 +91,7 @@ def test_a_passage_ends_where_a_reader_would_pause() -> None:
 
 def test_a_short_text_is_never_cut() -> None:
     """Up to the bound a text is one passage, blanks included."""
-    text = " a\n\n" * (PASSAGE // 4)
+    text = " a\n\n" * (MAX_PASSAGE_CHARS // 4)
 
     assert passages(text) == [text]
 

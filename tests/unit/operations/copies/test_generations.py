@@ -27,8 +27,8 @@ from memorybus.operations.copies.generations import (
     unfinished_swap,
 )
 from memorybus.operations.rebuild.comparison import (
-    NAMED,
-    TOGETHER,
+    KEYS_PER_REQUEST,
+    MAX_NAMED,
     Comparison,
     Difference,
     compare_pairs,
@@ -154,7 +154,7 @@ def test_another_plan_does_not_go_on_with_it() -> None:
             check_same_request(begun, other, "drop it")
     with pytest.raises(ConfigError, match="drop it"):
         check_same_request(copy("p@1"), copy("p@2"), "drop it")
-    with pytest.raises(ConfigError, match="p@1 serves now: it cannot go on; drop it"):
+    with pytest.raises(ConfigError, match="p@1 serves now: it cannot continue; drop it"):
         check_same_request(begun, copy("p@2", asked=others[-1]), "drop it")
 
 
@@ -332,10 +332,10 @@ def test_what_differs_is_read_again_and_nothing_else() -> None:
 
 def test_a_pause_is_not_drawn_out_by_a_state_that_is_wrong() -> None:
     """G8: as soon as more keys differ than are named the rest is counted without being read."""
-    state = {f"{number:04}": "1" for number in range(4 * TOGETHER)}
+    state = {f"{number:04}": "1" for number in range(4 * KEYS_PER_REQUEST)}
     states: Any = States(state, dict.fromkeys(state, "2"))
     one = Comparison(states, "p", "p", "p@1")
     _, differing = one.compare_all()
     assert one.compare_again(differing) == differing
     assert len(states.asked) == 4, "a page of each is enough"
-    assert len(differing) > NAMED
+    assert len(differing) > MAX_NAMED

@@ -8,7 +8,7 @@ from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import build_archive_status
 from memorybus.health.log_health import Continuity, LogHealth
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
-from memorybus.health.services import START
+from memorybus.health.services import START_REMEDY
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
 from memorybus.operations.doctor import canary, doctor, host, serving
@@ -80,7 +80,7 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert serving.check_worker(status(workers=[])).fix == START
+    assert serving.check_worker(status(workers=[])).fix == START_REMEDY
     assert serving.check_worker(status()).ok
 
 

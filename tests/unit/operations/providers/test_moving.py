@@ -13,7 +13,7 @@ from memorybus.operations.providers.move import (
 )
 from memorybus.registry.homes import Home
 
-THERE = Home("a" * 32, "kitchen", "/var/mb", "7")
+OTHER_HOME = Home("a" * 32, "kitchen", "/var/mb", "7")
 HERE = Home("b" * 32, "garden", "/srv/mb", "8")
 
 
@@ -22,7 +22,7 @@ def move(**changes: Any) -> Move:
     plain = Move(
         provider="notes",
         delivery="transactional",
-        origin=THERE,
+        origin=OTHER_HOME,
         target=HERE,
         needed=True,
         state="/srv/mb/providers/notes",
@@ -40,7 +40,7 @@ def instance(**changes: Any) -> ListedProvider:
         kind="builtin",
         delivery="transactional",
         placement="local",
-        home=THERE,
+        home=OTHER_HOME,
         here=False,
         lanes=16,
         lanes_owned=16,

@@ -35,7 +35,7 @@ def settings() -> Settings:
     return load(environ={})
 
 
-def wish(name: str = "work", kind: str = "honcho", **options: object) -> SetupAnswers:
+def setup_answers_for(name: str = "work", kind: str = "honcho", **options: object) -> SetupAnswers:
     """Return what was answered."""
     return SetupAnswers(Target(name, kind), options, {"WORK_API_KEY": KEY})
 
@@ -43,19 +43,21 @@ def wish(name: str = "work", kind: str = "honcho", **options: object) -> SetupAn
 def test_comments_and_order_stay(place: Path) -> None:
     """Only the options that were answered differ; a secret stands in none of them."""
     what = setup.draft_setup(
-        settings(), wish(base_url="http://far:8000", api_key_env="WORK_API_KEY")
+        settings(), setup_answers_for(base_url="http://far:8000", api_key_env="WORK_API_KEY")
     )
 
     changed = MINE.replace("localhost", "far") + 'api_key_env = "WORK_API_KEY"\n'
     assert what.edit.after == changed
     assert not what.is_new
-    assert KEY not in what.edit.after + what.edit.diff + repr(what) + repr(wish())
+    assert KEY not in what.edit.after + what.edit.diff + repr(what) + repr(setup_answers_for())
     assert (place / FILE_NAME).read_text() == MINE
 
 
 def test_a_new_instance_is_the_last(place: Path) -> None:
     """It gets a table of its own, and a place in the list."""
-    what = setup.draft_setup(settings(), wish("notes", "holographic", embedder_batch=3))
+    what = setup.draft_setup(
+        settings(), setup_answers_for("notes", "holographic", embedder_batch=3)
+    )
 
     assert what.is_new
     assert 'providers = ["builtin", "work", "notes"]  # in this order' in what.edit.after
@@ -66,7 +68,7 @@ def test_a_table_that_was_not_named_is(place: Path) -> None:
     """Who wrote a table and forgot the list meant it."""
     (place / FILE_NAME).write_text(MINE.replace(', "work"', ""))
 
-    what = setup.draft_setup(settings(), wish("work", "honcho"))
+    what = setup.draft_setup(settings(), setup_answers_for("work", "honcho"))
 
     assert what.edit.after == MINE
 
@@ -74,7 +76,7 @@ def test_a_table_that_was_not_named_is(place: Path) -> None:
 def test_another_kind_needs_another_name(place: Path) -> None:
     """The options of one kind are none of another's."""
     with pytest.raises(ConfigError, match="choose another name"):
-        setup.draft_setup(settings(), wish("work", "mem0"))
+        setup.draft_setup(settings(), setup_answers_for("work", "mem0"))
 
 
 @pytest.mark.usefixtures("place")
@@ -134,7 +136,7 @@ def test_a_write_that_is_interrupted_leaves_nothing(
 @pytest.mark.usefixtures("place")
 def test_a_rehearsal_has_the_secrets_and_leaves_none() -> None:
     """The settings as they would be name a private copy, which is gone afterwards."""
-    what = setup.draft_setup(settings(), wish(base_url="http://far:8000"))
+    what = setup.draft_setup(settings(), setup_answers_for(base_url="http://far:8000"))
 
     with setup.trial_settings(what, {}) as then:
         copy = Path(then.secrets_file)

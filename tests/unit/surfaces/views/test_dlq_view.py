@@ -1,7 +1,7 @@
 """Dead letters for operators: selection, what would follow, requests, tables."""
 
 import pytest
-from memorybus.dead_letters.events import GONE, LetterEvent
+from memorybus.dead_letters.events import EVENT_GONE, LetterEvent
 from memorybus.dead_letters.queue import LocatedLetter
 from memorybus.dead_letters.records import Amendment, DeadLetter, StoredLetter
 from memorybus.dead_letters.requests import MAX_ITEMS
@@ -149,8 +149,8 @@ def test_a_plan_counts_what_its_action_does():
     }
     assert heads == {
         "retry": ["retried"],
-        "discard": ["discarded", "then tried", "go on waiting"],
-        "edit": ["edited", "then tried", "go on waiting"],
+        "discard": ["discarded", "then tried", "still waiting"],
+        "edit": ["edited", "then tried", "still waiting"],
     }
 
 
@@ -178,10 +178,10 @@ def test_hostile_records_are_shown_harmlessly():
         dead_letters.table("key", dead_letters.group_rows("key", [one])),
         dead_letters.table("error", dead_letters.group_rows("error", [one])),
         dead_letters.letter_text(
-            dead_letters.letter_json(one, LetterEvent(None, evil + GONE), None), 1, evil
+            dead_letters.letter_json(one, LetterEvent(None, evil + EVENT_GONE), None), 1, evil
         ),
         dead_letters.letter_text(
-            dead_letters.letter_json(behind, LetterEvent(None, GONE), None), 1, evil
+            dead_letters.letter_json(behind, LetterEvent(None, EVENT_GONE), None), 1, evil
         ),
         dead_letters.plan_table("discard", selection.plan_keys("discard", [one], [one])),
     ]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_workers.archiving.compactor import (
-    FAN,
+    CLASS_SIZE_FACTOR,
     SegmentSize,
     choose_run,
     enough_events,
@@ -47,7 +47,7 @@ def test_small_segments_become_few(events: list[int]) -> None:
     settle(sizes, [0] * len(sizes))
     large = sum(not is_small(size, SEGMENT) for size in sizes)
     assert large <= sum(events) / enough_events(SEGMENT)
-    assert len(sizes) - large <= FAN * (size_class_of(enough_events(SEGMENT)) + 1)
+    assert len(sizes) - large <= CLASS_SIZE_FACTOR * (size_class_of(enough_events(SEGMENT)) + 1)
 
 
 @given(

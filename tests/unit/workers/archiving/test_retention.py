@@ -49,11 +49,11 @@ def test_why_a_row_is_omitted() -> None:
 def rewritten(first: int, last: int, age: float, *, days: int) -> list[int]:
     """Return at which days a segment is rewritten, if it is looked at each hour."""
     policy = Policy({"default": age})
-    judged_at, found = last, []
+    decided_at, found = last, []
     for hour in range(24 * days):
         now = last + hour * 3_600_000
-        if policy.concerns(SegmentAges(first, last, judged_at, kept=1), now):
-            judged_at = now
+        if policy.concerns(SegmentAges(first, last, decided_at, kept=1), now):
+            decided_at = now
             found.append(hour // 24)
     return found
 

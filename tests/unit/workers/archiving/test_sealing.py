@@ -9,9 +9,9 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
 from memorybus.log.continuity import Gap, PartitionView, find_lost_archive
 from memorybus.log.entry import Place, number_of
-from memorybus.log.inspection import PartitionSight
+from memorybus.log.inspection import PartitionState
 from memorybus_workers.archiving import due
-from memorybus_workers.archiving.archiver import EVERY, look_interval
+from memorybus_workers.archiving.archiver import MAX_POLL_SECONDS, look_interval
 from memorybus_workers.archiving.due import NumbersGivenTwice
 
 NOW = 1_700_000_000_000
@@ -23,9 +23,9 @@ def place(n: int, age: float) -> Place:
     return Place(f"{NOW - round(age * 1000)}-0", n)
 
 
-def sight(
+def state(
     *, n: int, sealed: int, first: Place | None, unsealed: Place | None, young: int | None = None
-) -> PartitionSight:
+) -> PartitionState:
     """Return a partition at `NOW`."""
     length = n - first.n + 1 if first else 0
     view = PartitionView(
@@ -36,33 +36,33 @@ def sight(
         last=place(n, 0) if first else None,
         unsealed=unsealed,
     )
-    return PartitionSight(view, 0, 0, 0, NOW, (young,))
+    return PartitionState(view, 0, 0, 0, NOW, (young,))
 
 
 @pytest.mark.parametrize(
     ("seen", "force", "expected"),
     [
-        (sight(n=0, sealed=0, first=None, unsealed=None), True, (False, False)),
-        (sight(n=9, sealed=0, first=place(1, 59), unsealed=place(1, 59)), True, (False, False)),
-        (sight(n=9, sealed=0, first=place(1, 61), unsealed=place(1, 61)), True, (True, False)),
-        (sight(n=9, sealed=0, first=place(1, 599), unsealed=place(1, 599)), False, (False, False)),
-        (sight(n=9, sealed=0, first=place(1, 600), unsealed=place(1, 600)), False, (True, False)),
-        (sight(n=100, sealed=0, first=place(1, 61), unsealed=place(1, 61)), False, (True, False)),
+        (state(n=0, sealed=0, first=None, unsealed=None), True, (False, False)),
+        (state(n=9, sealed=0, first=place(1, 59), unsealed=place(1, 59)), True, (False, False)),
+        (state(n=9, sealed=0, first=place(1, 61), unsealed=place(1, 61)), True, (True, False)),
+        (state(n=9, sealed=0, first=place(1, 599), unsealed=place(1, 599)), False, (False, False)),
+        (state(n=9, sealed=0, first=place(1, 600), unsealed=place(1, 600)), False, (True, False)),
+        (state(n=100, sealed=0, first=place(1, 61), unsealed=place(1, 61)), False, (True, False)),
         (
-            sight(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=100),
+            state(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=100),
             False,
             (False, False),
         ),
         (
-            sight(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=101),
+            state(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=101),
             False,
             (True, False),
         ),
-        (sight(n=9, sealed=9, first=place(1, 3659), unsealed=None), False, (False, False)),
-        (sight(n=9, sealed=9, first=place(1, 3660), unsealed=None), False, (False, True)),
-        (sight(n=9, sealed=9, first=place(9, 9999), unsealed=None), False, (False, False)),
-        (sight(n=9, sealed=3, first=place(4, 9999), unsealed=place(4, 10)), False, (False, False)),
-        (sight(n=9, sealed=3, first=place(9, 9999), unsealed=None), False, (True, False)),
+        (state(n=9, sealed=9, first=place(1, 3659), unsealed=None), False, (False, False)),
+        (state(n=9, sealed=9, first=place(1, 3660), unsealed=None), False, (False, True)),
+        (state(n=9, sealed=9, first=place(9, 9999), unsealed=None), False, (False, False)),
+        (state(n=9, sealed=3, first=place(4, 9999), unsealed=place(4, 10)), False, (False, False)),
+        (state(n=9, sealed=3, first=place(9, 9999), unsealed=None), False, (True, False)),
     ],
     ids=[
         "nothing there",
@@ -80,7 +80,7 @@ def sight(
         "what is not sealed cannot be seen from its beginning",
     ],
 )
-def test_what_is_due(seen: PartitionSight, *, force: bool, expected: tuple[bool, bool]) -> None:
+def test_what_is_due(seen: PartitionState, *, force: bool, expected: tuple[bool, bool]) -> None:
     """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
     found = due.find_due(seen, SETTINGS, force=force)
     assert (found.seal, found.trim) == expected
@@ -180,4 +180,4 @@ def test_what_an_archive_lacks(
 @given(after=st.floats(0, 1e5), age=st.floats(0, 1e5))
 def test_looks_are_neither_rare_nor_mad(after: float, age: float) -> None:
     """G10: an archiver looks each few seconds, ten times a second at most."""
-    assert 0.1 <= look_interval(Settings(seal_after=after, segment_age=age)) <= EVERY
+    assert 0.1 <= look_interval(Settings(seal_after=after, segment_age=age)) <= MAX_POLL_SECONDS

@@ -3,7 +3,7 @@
 import pytest
 from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
+from memorybus_workers.calls.abandoned import MAX_TIME_LIMITS, POLL_SECONDS, AbandonedCalls
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
 
@@ -15,7 +15,7 @@ def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE)
     abandoned_calls.note(activity)
-    assert abandoned_calls.retry_at(LANE, "e") == RetryAt(fake_clock.monotonic() + AGAIN)
+    assert abandoned_calls.retry_at(LANE, "e") == RetryAt(fake_clock.monotonic() + POLL_SECONDS)
     assert abandoned_calls.has_pending(LANE)
     assert not abandoned_calls.has_pending("another")
     assert abandoned_calls.retry_at(LANE, "another") is None
@@ -37,11 +37,11 @@ def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
 
 
 def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
-    """G10: `LONGEST` call time-outs after it began it is waited for no more."""
+    """G10: `MAX_TIME_LIMITS` call time-outs after it began it is waited for no more."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE)
     abandoned_calls.note(activity)
-    fake_clock.advance(LONGEST * 2.0 - 0.1)
+    fake_clock.advance(MAX_TIME_LIMITS * 2.0 - 0.1)
     abandoned_calls.note(activity)  # again makes it no younger
     assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
@@ -53,7 +53,7 @@ def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: Fake
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE, 30.0)
     abandoned_calls.note(activity)
-    fake_clock.advance(LONGEST * 30.0 - 0.1)
+    fake_clock.advance(MAX_TIME_LIMITS * 30.0 - 0.1)
     assert abandoned_calls.has_pending(LANE)
     fake_clock.advance(0.2)
     assert not abandoned_calls.has_pending(LANE)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.limited_warning import AGAIN, RateLimitedWarning
+from memorybus_workers.calls.limited_warning import REPEAT_SECONDS, RateLimitedWarning
 
 
 def test_each_reason_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -16,6 +16,6 @@ def test_each_reason_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> 
             warning.warn(OSError(reason))
             clock.advance(1.0)
         assert caplog.messages == ["it waits: refused", "it waits: no password"]
-        clock.advance(AGAIN)
+        clock.advance(REPEAT_SECONDS)
         warning.warn("refused")
     assert caplog.messages[2:] == ["it waits: refused"]

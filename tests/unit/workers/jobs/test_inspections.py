@@ -46,7 +46,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_workers.jobs.inspect import MOST, InspectionAnswer, InspectionRunner
+from memorybus_workers.jobs.inspect import MAX_PAGE_ITEMS, InspectionAnswer, InspectionRunner
 
 
 class Keeping(MemoryProvider):
@@ -54,7 +54,7 @@ class Keeping(MemoryProvider):
 
     kind = "keeping"
     capabilities = Capabilities(exports=True)
-    count, length = 2 * MOST + 1, 1
+    count, length = 2 * MAX_PAGE_ITEMS + 1, 1
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield all of them."""
@@ -145,7 +145,9 @@ def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
     return found
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [(Keeping, [MOST, MOST, 1]), (Long, [2, 2, 1])])
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [(Keeping, [MAX_PAGE_ITEMS, MAX_PAGE_ITEMS, 1]), (Long, [2, 2, 1])]
+)
 def test_pages_are_bounded_and_join(kind: type[Keeping], sizes: list[int], tmp_path: Path) -> None:
     """G10: a page ends at a number of memories or of bytes; together they are the whole."""
     config = ProviderConfig(name="p", home=tmp_path)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.recall.health import pause_after
-from memorybus_workers.jobs.lost import LOOKS, SILENCE, Silence
+from memorybus_workers.jobs.lost import MIN_LOOKS, SILENCE_SECONDS, Silence
 
 SIGN = ("started", "job:run")
 
@@ -46,7 +46,7 @@ def test_a_sign_is_lost_exactly_after_its_silence(steps: list[tuple[float, bool]
         if beats:
             score, since, same = score + 1, now, 1
         (lost,) = looks(silence, score, now)
-        assert lost == (now - since >= SILENCE and same >= LOOKS)
+        assert lost == (now - since >= SILENCE_SECONDS and same >= MIN_LOOKS)
 
 
 def test_pauses_are_bounded() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
-from memorybus.log.entry import OMITTED, LoggedEvent
+from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent
 from memorybus.testing import FakeClock
 from memorybus_workers.lanes.pace import Pace
 
@@ -17,7 +17,7 @@ def turns(count: int, *, left_out: bool = False) -> list[LoggedEvent]:
         at=0,
         event=TurnCompleted(),
     )
-    what = OMITTED["filtered"] if left_out else turn
+    what = OMITTED_ENVELOPES["filtered"] if left_out else turn
     return [LoggedEvent(Position(0, f"{n}-0", n), what) for n in range(1, count + 1)]
 
 

@@ -10,7 +10,7 @@ from memorybus.events import Envelope, Position, Scope, SessionRef, TurnComplete
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent, Place
 from memorybus.registry.done_set import decode_done_above
-from memorybus_workers.lanes.window import SPAN, LaneWindow, StartPoint
+from memorybus_workers.lanes.window import READ_AHEAD_WINDOWS, LaneWindow, StartPoint
 
 SIZE = 64
 
@@ -120,7 +120,7 @@ def test_a_full_window_has_no_room() -> None:
     for event in list(window.take(3)):
         window.finish(event)
     assert window.room() == 3
-    window.take_in(turns("x" * (4 * SPAN - 1), first=5))
+    window.take_in(turns("x" * (4 * READ_AHEAD_WINDOWS - 1), first=5))
     assert window.room() == 0
 
 

@@ -51,19 +51,19 @@ def test_every_lane_has_one_live_worker(weights: dict[str, float], owners: Any) 
     total = sum(weights.values())
     for worker, weight in weights.items():
         exact = LANES * weight / total
-        held = sum(one == worker for one in assigned.values())
-        assert exact - 1 <= held <= exact + 1
+        owned = sum(one == worker for one in assigned.values())
+        assert exact - 1 <= owned <= exact + 1
 
 
 @given(WORKERS, OWNERS)
 def test_no_more_moves_than_the_shares_ask(weights: dict[str, float], owners: Any) -> None:
     """A lane moves only if its owner has gone or holds more than its share."""
-    held = Counter(owner for owner in owners.values() if owner in weights)
-    shares = quotas(LANES, weights, held, "")
+    owned = Counter(owner for owner in owners.values() if owner in weights)
+    shares = quotas(LANES, weights, owned, "")
     assigned = assign(owners, weights)
     for worker in weights:
         kept = sum(assigned[p] == worker for p, owner in owners.items() if owner == worker)
-        assert kept == min(held[worker], shares[worker])
+        assert kept == min(owned[worker], shares[worker])
 
 
 @pytest.mark.parametrize("count", range(1, 12))
@@ -93,8 +93,8 @@ def test_a_local_store_has_one_writer(weights: dict[str, float], owners: Any) ->
     """All lanes of a store that takes one writer go to the worker that holds most of them."""
     assigned = assign_to_one(owners, weights)
     (worker,) = set(assigned.values())
-    held = Counter(owner for owner in owners.values() if owner in weights)
-    assert held[worker] == max(held.values(), default=0)
+    owned = Counter(owner for owner in owners.values() if owner in weights)
+    assert owned[worker] == max(owned.values(), default=0)
     assert assign_to_one(dict(assigned), weights) == assigned
 
 

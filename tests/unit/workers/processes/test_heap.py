@@ -3,7 +3,12 @@
 import platform
 
 from memorybus.testing import FakeClock
-from memorybus_workers.processes.heap import EVERY, Heap, find_trimmer, share_one_heap
+from memorybus_workers.processes.heap import (
+    TRIM_INTERVAL_SECONDS,
+    Heap,
+    find_trimmer,
+    share_one_heap,
+)
 
 
 def test_memory_goes_back_now_and_then() -> None:
@@ -12,10 +17,14 @@ def test_memory_goes_back_now_and_then() -> None:
     times: list[float] = []
     heap = Heap(clock, lambda: times.append(clock.monotonic()))
     begin = clock.monotonic()
-    for _ in range(int(EVERY) * 3):
+    for _ in range(int(TRIM_INTERVAL_SECONDS) * 3):
         clock.advance(1.0)
         heap.trim_if_due()
-    assert [round(at - begin) for at in times] == [EVERY, EVERY * 2, EVERY * 3]
+    assert [round(at - begin) for at in times] == [
+        TRIM_INTERVAL_SECONDS,
+        TRIM_INTERVAL_SECONDS * 2,
+        TRIM_INTERVAL_SECONDS * 3,
+    ]
 
 
 def test_asking_the_c_library_is_safe() -> None:

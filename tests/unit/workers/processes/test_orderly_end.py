@@ -9,7 +9,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
 from memorybus_workers.processes.orderly_end import OrderlyEnd
 
-NEVER = 60.0
+FAR_SECONDS = 60.0
 
 
 class Told:
@@ -35,7 +35,7 @@ class Told:
 
 def test_the_first_word_asks_for_an_orderly_end() -> None:
     """Told once, a process is asked to stop, once, and left to it."""
-    told = Told(NEVER)
+    told = Told(FAR_SECONDS)
     told.ending.request()
     assert told.stopped.wait(10)
     with pytest.raises(queue.Empty):
@@ -45,7 +45,7 @@ def test_the_first_word_asks_for_an_orderly_end() -> None:
 
 def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """Told twice, a process ends with 1 however busy it is, and says what becomes of its leases."""
-    told = Told(NEVER)
+    told = Told(FAR_SECONDS)
     told.ending.request()
     assert told.stopped.wait(10)
     told.ending.request()
@@ -56,7 +56,7 @@ def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said at the end is out before all is ended: the main thread may leave right then."""
-    told = Told(NEVER)
+    told = Told(FAR_SECONDS)
     monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: told.did.append("said"))
     told.ending.request()
     told.ending.request()
@@ -66,7 +66,7 @@ def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_orphan_is_not_told_twice() -> None:
     """A starter that says end and then goes has not said it twice."""
-    told = Told(NEVER)
+    told = Told(FAR_SECONDS)
     told.ending.request()
     told.ending.request_as_orphan()
     told.ending.request_as_orphan()
@@ -88,7 +88,7 @@ def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> N
 def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """G10: the end comes in time although the last words find no reader."""
     hangs = threading.Event()
-    monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: hangs.wait(NEVER))
+    monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: hangs.wait(FAR_SECONDS))
     told = Told(0.05)
     told.ending.request()
     assert told.left.get(timeout=10) == 1

@@ -22,7 +22,7 @@ from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
 from memorybus_workers.processes.json_line import print_json_line
 from memorybus_workers.processes.supervisor import Supervisor
-from memorybus_workers.processes.worker_plans import plan_workers, set_apart, spread_jobs
+from memorybus_workers.processes.worker_plans import plan_workers, separate_providers, spread_jobs
 
 READY = """
 import json, os, signal, sys, threading
@@ -229,16 +229,18 @@ _SOME = st.frozensets(st.sampled_from((*NAMES, "unknown")))
 
 @given(st.lists(_SOME), st.integers(1, 5), st.integers(0, 4))
 def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, jobs: int) -> None:
-    """G9: whoever is set apart, each provider is served: with others, or in its own place."""
-    apart: frozenset[str] = frozenset()
+    """G9: whoever is separated, each provider is served: with others, or in its own place."""
+    separated: frozenset[str] = frozenset()
     for found in shown:
-        before, apart = apart, set_apart(NAMES, apart, found)
-        assert before <= apart < set(NAMES)
-        assert apart - before <= found
-    there = plan_workers(NAMES, apart, count, jobs)
-    together = tuple(name for name in NAMES if name not in apart)
-    assert [post.serves for post in there[:count]] == [together] * count
-    assert [post.serves for post in there[count:]] == [(name,) for name in NAMES if name in apart]
+        before, separated = separated, separate_providers(NAMES, separated, found)
+        assert before <= separated < set(NAMES)
+        assert separated - before <= found
+    there = plan_workers(NAMES, separated, count, jobs)
+    shared = tuple(name for name in NAMES if name not in separated)
+    assert [post.serves for post in there[:count]] == [shared] * count
+    assert [post.serves for post in there[count:]] == [
+        (name,) for name in NAMES if name in separated
+    ]
     assert sum(post.jobs for post in there[:count]) == jobs
     assert len({post.name for post in there}) == len(there)
 
@@ -252,8 +254,8 @@ def test_who_is_replaced_works_until_the_next_is_ready(tmp_path: Path) -> None:
     gate.touch()
     wait = f"import os, time\nwhile os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
 
-    def commands(apart: frozenset[str]) -> dict[str, list[str]]:
-        if not apart:
+    def commands(separated: frozenset[str]) -> dict[str, list[str]]:
+        if not separated:
             return {"one": command(GIVES_UP)}
         return {"one": command(wait + OBEDIENT), "a": command(OBEDIENT)}
 

@@ -20,7 +20,7 @@ from memorybus.text.cleaning import check_id
 AGENTS = frozenset(("assistant", "agent", "ai"))
 """Names of speakers that count as agents in sources without roles."""
 
-_APART = "\n\n"
+_MESSAGE_SEPARATOR = "\n\n"
 """Separates the messages of one side of a turn."""
 
 
@@ -139,8 +139,8 @@ class _EnvelopeMaker:
             key, at = session_key(scope, ref.root), self._time(messages)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
-                whose = (scope.agent, scope.user)
-                yield self._envelope(began, key, scope, ref, at, "session", session, *whose)
+                owner = (scope.agent, scope.user)
+                yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
             own = [one.id for one in messages]
             yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
@@ -215,4 +215,4 @@ def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
 
 
 def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:
-    return _APART.join(one.text for one in messages if one.speaker == speaker)
+    return _MESSAGE_SEPARATOR.join(one.text for one in messages if one.speaker == speaker)

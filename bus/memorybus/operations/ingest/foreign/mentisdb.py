@@ -22,7 +22,7 @@ from memorybus.operations.ingest.foreign.model import (
 from memorybus.operations.ingest.foreign.reading import read_records
 
 LISTS = ("thoughts",)
-_REPLACING = frozenset(("supersedes", "corrects", "invalidates"))
+_REPLACING_RELATIONS = frozenset(("supersedes", "corrects", "invalidates"))
 
 
 def parse(data: bytes, name: str) -> ParsedExport:
@@ -70,7 +70,7 @@ def _replaced_ids(relations: object) -> Sequence[str]:
     return [
         str(one.get("target_id"))
         for one in given
-        if isinstance(one, dict) and str(one.get("kind")).lower() in _REPLACING
+        if isinstance(one, dict) and str(one.get("kind")).lower() in _REPLACING_RELATIONS
     ]
 
 

@@ -17,7 +17,7 @@ LARGEST_ANSWER = 64 << 20
 """The most bytes of an answer (G10)."""
 
 _SCHEMES = ("http", "https")
-_BROKEN = (OSError, http.client.HTTPException, ValueError, RecursionError)
+_CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError, RecursionError)
 
 
 class Fetch(Protocol):
@@ -83,7 +83,7 @@ class ForeignService:
         except urllib.error.HTTPError as error:
             with error:
                 raise ForeignError(f"it answered {error.code} {error.reason}", where) from error
-        except _BROKEN as error:
+        except _CONNECTION_ERRORS as error:
             raise ForeignError(f"it cannot be read: {error}", where) from error
         if not isinstance(value, dict):
             raise ForeignError("it answered no object", where)

@@ -13,11 +13,11 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption,
 from memorybus.surfaces.views.events import event_json
 from memorybus.surfaces.views.safe import visible
 
-WAIT = 60.0
-SHOWN = 50
+WAIT_SECONDS = 60.0
+MAX_SHOWN = 50
 
 
-_NEXT = (
+_NEXT_STEPS = (
     "memorybus dlq show EVENT says why; retry, edit and discard change nothing without --execute"
 )
 
@@ -62,7 +62,9 @@ def run_dlq_ls(
     group: Annotated[
         Literal["error", "key", "provider"], Parameter(help="One line for each of these.")
     ] = "key",
-    limit: Annotated[int, Parameter(help="At most this many lines.", validator=positive)] = SHOWN,
+    limit: Annotated[
+        int, Parameter(help="At most this many lines.", validator=positive)
+    ] = MAX_SHOWN,
     common: Common = DEFAULT,
 ) -> int:
     """List the events that providers refused for good, and how many wait behind them.
@@ -82,7 +84,7 @@ def run_dlq_ls(
         output.result(found[:limit])
     elif found:
         output.show(dead_letters.table(group, found[:limit]))
-        output.note(_NEXT)
+        output.note(_NEXT_STEPS)
     else:
         output.show(visible(f"no dead letters of {provider}" if provider else "no dead letters"))
     if len(found) > limit:
@@ -137,7 +139,7 @@ def run_dlq_retry(
     provider: LetterProviderOption = None,
     reason: Annotated[str | None, Parameter(help="Why.", validator=check_text)] = None,
     execute: ExecuteOption = False,
-    wait: LaneWaitOption = WAIT,
+    wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
 ) -> int:
     """Apply dead letters again, one key at a time and in order, until one is refused again.
@@ -167,7 +169,7 @@ def run_dlq_discard(
     everything: AllLettersOption = False,
     provider: LetterProviderOption = None,
     execute: ExecuteOption = False,
-    wait: LaneWaitOption = WAIT,
+    wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
 ) -> int:
     """Give up events for a provider; the events that wait behind them are applied.
@@ -194,7 +196,7 @@ def run_dlq_edit(
     reason: LetterReasonOption,
     provider: LetterProviderOption = None,
     execute: ExecuteOption = False,
-    wait: LaneWaitOption = WAIT,
+    wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
 ) -> int:
     """Replace an event for the provider that refused it, and retry its key.

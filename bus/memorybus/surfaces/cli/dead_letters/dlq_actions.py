@@ -32,7 +32,7 @@ from memorybus.surfaces.views.dead_letters import count_text
 from memorybus.surfaces.views.output import NOTHING_DONE
 from memorybus.surfaces.views.safe import one_line
 
-SHOWN = 50
+MAX_SHOWN = 50
 """The most keys, or refused events, that people see; JSON has them all."""
 
 
@@ -89,9 +89,9 @@ class DeadLetterAct:
             return 0
         events = count_text(planned.events, "event")
         self._output.show(f"would {action} {events} of {count_text(len(steps), 'key')}")
-        self._output.show(dead_letters.plan_table(action, steps[:SHOWN]))
-        if len(steps) > SHOWN:
-            self._output.note(f"{count_text(len(steps) - SHOWN, 'more key')}, not shown")
+        self._output.show(dead_letters.plan_table(action, steps[:MAX_SHOWN]))
+        if len(steps) > MAX_SHOWN:
+            self._output.note(f"{count_text(len(steps) - MAX_SHOWN, 'more key')}, not shown")
         if warning := dead_letters.untried_warning(action, planned.chosen):
             self._output.note(warning, "yellow")
         self._output.note(NOTHING_DONE)
@@ -126,7 +126,7 @@ class DeadLetterAct:
         return 1 if result.refused or waited.left else 0
 
     def _note_failures(self, came: ActOutcome) -> None:
-        for dead in came.result.refused[:SHOWN]:
+        for dead in came.result.refused[:MAX_SHOWN]:
             letter = dead.stored.letter
             why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
             self._output.note(why, "red")

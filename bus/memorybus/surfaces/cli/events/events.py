@@ -218,7 +218,7 @@ def run_events_search(
     Several words in quotes are a phrase. The search reads backwards until a page is full. The
     newest events, a session, or the last hours cost the same however long the history is; words
     that no event has make it read the whole history. Ctrl-C stops it, shows what it found, and how
-    to go on. Exit code 1 if a part of the past cannot be read.
+    to continue. Exit code 1 if a part of the past cannot be read.
 
     For example:
 

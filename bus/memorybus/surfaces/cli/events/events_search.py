@@ -77,7 +77,7 @@ class SearchCommand:
         looked = f"looked at {search.looked:,} events"
         back = iso(search.reached)
         if search.mark is not None:
-            more = f"to go on, add: --before {format_mark(search.mark)}"
+            more = f"to continue, add: --before {format_mark(search.mark)}"
             self._output.note(f"{looked}, back to {back}; {more}")
         elif not search.found:
             self._output.note(f"no such events: {looked}")

@@ -31,10 +31,10 @@ SealedWorkspacesOption = Annotated[
     list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
 ]
 
-_LEAST_RAW_BYTES = 100_000
+_MIN_RAW_BYTES = 100_000
 """Bytes of envelopes below which the overhead of the file hides the rate of compression."""
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 """How many refused events are shown."""
 
 
@@ -102,7 +102,7 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     found = listed.segments
     table = grid("segment", "events", "numbers", "size", "of raw", "from", "to")
     for one in found:
-        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _LEAST_RAW_BYTES else "-"
+        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _MIN_RAW_BYTES else "-"
         table.add_row(
             *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", format_size(one.bytes)),
             *(share, iso(one.since), iso(one.until)),
@@ -206,9 +206,9 @@ def run_archive_import(
     else:
         did = f"{done.published} published" if execute else NOTHING_DONE
         output.show(f"{done.events} events, {done.new} new to this log; {did}")
-        for known, why in list(done.refused.items())[:_SHOWN]:
+        for known, why in list(done.refused.items())[:_MAX_SHOWN]:
             output.note(f"refused: {known} ({one_line(why)})", "red")
-        if done.refused_events > _SHOWN:
+        if done.refused_events > _MAX_SHOWN:
             output.note(f"{done.refused_events} refused in all; --json names more", "red")
         if not done.logged:
             output.note("Redis has not taken all of them yet; `memorybus up` sends the rest")

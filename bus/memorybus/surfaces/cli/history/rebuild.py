@@ -143,10 +143,10 @@ def run_rebuild(
     """Build a provider's state again from history, beside the live one; compare; swap in one step.
 
     The live generation serves recalls and tools until the swap. For the swap the provider's lanes
-    pause for a moment; agents go on. The same command resumes a rebuild that was interrupted. The
-    previous generation is kept, but receives no more events: --rollback brings it up to date and
-    swaps back, --drop removes it. What is left out stays out in later rebuilds, too (--whole brings
-    it back), and options stay as they are (--set changes them).
+    pause for a moment; agents continue. The same command resumes a rebuild that was interrupted.
+    The previous generation is kept, but receives no more events: --rollback brings it up to date
+    and swaps back, --drop removes it. What is left out stays out in later rebuilds, too (--whole
+    brings it back), and options stay as they are (--set changes them).
 
     For example:
 
@@ -228,7 +228,7 @@ def _locked_rebuilder(
     """Yield a rebuilder that holds the provider's lock and shows its progress."""
     from memorybus.operations.rebuild.rebuild import open_rebuilder
 
-    said = "interrupted: agents are still served; the same command goes on where this one stopped"
+    said = "interrupted: agents are still served; the same command continues where this one stopped"
     with (
         show_bar(output, what, "places of the history", said) as tell,
         open_rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
@@ -262,9 +262,9 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        sight = stores.instances.read_view()
-    providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
-    every = [generations(provider, sight) for provider in providers]
+        view = stores.instances.read_view()
+    providers = sorted({one.provider for one in view.all.values()} | set(view.live))
+    every = [generations(provider, view) for provider in providers]
     found = [
         one for group in every if len(group) > 1 for one in group if not _is_dropped_first(one)
     ]

@@ -252,7 +252,9 @@ def _describe_unserved(plan: "ReplayPlan") -> str:
 def _describe_interrupted(stores: "Stores", plan: "ReplayPlan") -> str:
     name = plan.instance.name
     others = plan.instance.provider in stores.roster.served_providers()
-    said = "running workers go on filling it" if others else "the same command goes on filling it"
+    said = (
+        "running workers continue to fill it" if others else "the same command continues to fill it"
+    )
     return (
         f"interrupted: what the copy {name} has so far is complete; {said}; to drop it: "
         f"memorybus replay --cancel {name} --execute"

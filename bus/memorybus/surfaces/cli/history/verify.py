@@ -68,8 +68,8 @@ def run_verify(
     """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
     A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
-    for a moment, so that both are compared at the same position; recalls go on. A provider without
-    a digest is asked for events by their ids, if it supports that.
+    for a moment, so that both are compared at the same position; recalls continue. A provider
+    without a digest is asked for events by their ids, if it supports that.
 
     For example:
 
@@ -126,7 +126,7 @@ def run_diff(
         Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
     ] = None,
     queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
-    whose: ScopeOptions = NO_SCOPE_OPTIONS,
+    scope_options: ScopeOptions = NO_SCOPE_OPTIONS,
     budget: Annotated[
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
@@ -147,9 +147,9 @@ def run_diff(
     output, settings = common.output(), common.settings()
     asked = _questions(query, queries)
     with checked_stores(settings) as stores:
-        sight = stores.instances.read_view()
-        one, two = ((provider_of(n, sight, settings.providers), n) for n in (first, second))
-    scope = msgspec.structs.asdict(whose.filter_for(scope_of(settings)))
+        view = stores.instances.read_view()
+        one, two = ((provider_of(n, view, settings.providers), n) for n in (first, second))
+    scope = msgspec.structs.asdict(scope_options.filter_for(scope_of(settings)))
     wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), wants)
     _show_recalls(output, found)

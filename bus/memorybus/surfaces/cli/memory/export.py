@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memorybus.config.settings import Settings
     from memorybus.operations.export import ExportRequest, ExportResult
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 """How many of the events that were left out are shown."""
 
 _INTERRUPTED = "interrupted: nothing was written"
@@ -123,9 +123,9 @@ def _export(settings: "Settings", output: Output, asked: "ExportRequest") -> "Ex
 def _show(output: Output, done: "ExportResult") -> None:
     for why in done.unread:
         output.note(f"a part of the past is left out: {why}", "yellow")
-    for known, why in list(done.left_out.items())[:_SHOWN]:
+    for known, why in list(done.left_out.items())[:_MAX_SHOWN]:
         output.note(f"left out: {known} ({why})", "red")
-    if done.left_out_events > _SHOWN:
+    if done.left_out_events > _MAX_SHOWN:
         output.note(f"{done.left_out_events} left out in all; --json names more", "red")
     if output.json:
         output.result(done)

@@ -89,7 +89,7 @@ def run_people(
 
 def run_list(
     *,
-    whose: ScopeOptions = NO_SCOPE_OPTIONS,
+    scope_options: ScopeOptions = NO_SCOPE_OPTIONS,
     provider: Annotated[
         str | None,
         Parameter(help="What this provider keeps; by default the first that can list memories."),
@@ -113,7 +113,7 @@ def run_list(
     from memorybus.surfaces.views.kept import kept_table
 
     output, settings = common.output(), common.settings()
-    asked = whose.filter_for(scope_of(settings))
+    asked = scope_options.filter_for(scope_of(settings))
     name = provider or browsing.first_browsable(settings)
     want = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
     found = browsing.list_memories(settings, name, want, skip=skip, holding=holding, most=limit)

@@ -104,7 +104,7 @@ def register(app: App) -> None:
 def run_recall(
     question: Annotated[str | None, Parameter(validator=check_question)] = None,
     *,
-    whose: ScopeOptions = NO_SCOPE_OPTIONS,
+    options: ScopeOptions = NO_SCOPE_OPTIONS,
     session: AskingSessionOption = None,
     provider: AskedProvidersOption = None,
     budget: BlockBudgetOption = None,
@@ -135,18 +135,18 @@ def run_recall(
     if (question is None) is (evaluate is None):
         output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
         return 2
-    own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
+    own = scope_of(settings) if session is None else scope_of_session(session, options, settings)
     given = settings.recall_budget if budget is None else budget
     if prompt:
         if question is None or provider or as_of:
             output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
             return 2
         return _show_prompt(
-            output, settings, question, whose.filter_for(own), session, given, timeout
+            output, settings, question, options.filter_for(own), session, given, timeout
         )
     known_by = None if as_of is None else parse_timestamp(as_of)
     named = split_names(provider) or None
-    ask = _Question(question or "", whose.filter_for(own), session, named, timeout, known_by)
+    ask = _Question(question or "", options.filter_for(own), session, named, timeout, known_by)
     if evaluate is not None:
         return _evaluate(output, settings, evaluate, ask, given)
     found = _recall(settings, ask, given)
@@ -188,7 +188,7 @@ class _Question(msgspec.Struct, frozen=True):
     """A question with its scope; the budget is given when it is asked."""
 
     question: str
-    whose: ScopeFilter
+    scope: ScopeFilter
     session: str | None
     providers: tuple[str, ...] | None
     timeout: float
@@ -204,7 +204,7 @@ def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
             settings,
             SYSTEM,
             ask.question,
-            **msgspec.structs.asdict(ask.whose),
+            **msgspec.structs.asdict(ask.scope),
             session=ask.session,
             providers=ask.providers,
             budget=budget,
@@ -227,8 +227,8 @@ def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, bu
     def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
         given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
         named = {name: value for name, value in given.items() if value is not None}
-        whose = msgspec.structs.replace(ask.whose, **named)
-        asked = msgspec.structs.replace(ask, question=one.question, whose=whose)
+        scope = msgspec.structs.replace(ask.scope, **named)
+        asked = msgspec.structs.replace(ask, question=one.question, scope=scope)
         return _recall(settings, asked, budget)
 
     with output.progress("questions") as bar:
@@ -256,7 +256,7 @@ def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", 
     if not found.results and budget < AMPLE_BUDGET:
         found = _recall(settings, ask, AMPLE_BUDGET)
     if not found.results:
-        return f"nothing is remembered about that for {ask.whose}; ask wider with {WIDER_OPTIONS}"
+        return f"nothing is remembered about that for {ask.scope}; ask wider with {WIDER_OPTIONS}"
     return (
         f"something is remembered about that, but a budget of {budget} characters is too small "
         f"for a block; give a larger --budget"

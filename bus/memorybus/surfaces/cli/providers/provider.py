@@ -13,8 +13,8 @@ from memorybus.surfaces.cli.providers.provider_life import (
     run_remove,
     run_resume,
 )
+from memorybus.surfaces.cli.providers.provider_requests import run_retry_now, run_set
 from memorybus.surfaces.cli.providers.provider_setup import run_setup
-from memorybus.surfaces.cli.providers.provider_steering import run_retry_now, run_set
 from memorybus.surfaces.cli.providers.provider_trial import run_test
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible

@@ -139,7 +139,7 @@ class Setup:
         settings = self._common.settings()
         wanted = setup.parse_targets(settings, words or self._choose(settings))
         offers = setup.find_offers(settings, wanted)
-        given = setup_answers.wishes_from_flags(
+        given = setup_answers.answers_from_flags(
             wanted, offers, changes, secrets, lines or sys.stdin
         )
         done = []
@@ -172,23 +172,23 @@ class Setup:
         now = settings.provider.get(target.name, {})
         return setup_answers.ask_options(dialogue, settings, offer.options or (), now, said)
 
-    def _set_up(self, wish: "SetupAnswers") -> dict[str, Any]:
+    def _set_up(self, answers: "SetupAnswers") -> dict[str, Any]:
         from memorybus.operations.providers import setup
         from memorybus.surfaces.cli.options import operator
 
         settings, given = self._common.settings(), self._common.overrides()
-        what = setup.draft_setup(settings, wish)
+        what = setup.draft_setup(settings, answers)
         steps = self._try_out(what)
         written = what.changes and self._is_confirmed(what, steps)
         if written:
             setup.write_draft(settings, what, operator(), given)
-        self._show_result(what, wish, written=written)
+        self._show_result(what, answers, written=written)
         return {
-            "name": wish.target.name,
-            "kind": wish.target.kind,
+            "name": answers.target.name,
+            "kind": answers.target.kind,
             "file": what.edit.path,
-            "secrets_file": what.secrets.path if wish.secrets else "",
-            "variables": sorted(wish.secrets),
+            "secrets_file": what.secrets.path if answers.secrets else "",
+            "variables": sorted(answers.secrets),
             "steps": steps,
             "written": written,
         }
@@ -223,17 +223,16 @@ class Setup:
         question = "It does not work yet. Write it anyway?" if failed else "Write it?"
         return self._dialogue.confirm(question, default=not failed)
 
-    def _show_result(self, what: "SetupDraft", wish: "SetupAnswers", *, written: bool) -> None:
+    def _show_result(self, what: "SetupDraft", answers: "SetupAnswers", *, written: bool) -> None:
         if self._output.json:
             return
         if not written:
             self._output.show(visible(f"{what.target.name}: nothing to write, nothing written"))
             return
         kept = ""
-        if wish.secrets:
-            kept = (
-                f"; {', '.join(wish.secrets)} into {what.secrets.path}, which is for no repository"
-            )
+        if answers.secrets:
+            names = ", ".join(answers.secrets)
+            kept = f"; {names} into {what.secrets.path}, which is for no repository"
         self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
 
 

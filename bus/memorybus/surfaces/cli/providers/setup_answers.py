@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memorybus.operations.providers.setup import SetupAnswers, Target
 
 
-def wishes_from_flags(
+def answers_from_flags(
     wanted: Sequence["Target"],
     offers: Mapping[str, KindOffer],
     changes: Sequence[str],
@@ -37,34 +37,33 @@ def wishes_from_flags(
     from memorybus.operations.providers.answers import default_variable
     from memorybus.operations.providers.setup import SetupAnswers
 
-    wishes = {target.name: SetupAnswers(target, {}, {}) for target in wanted}
+    answers_by_name = {target.name: SetupAnswers(target, {}, {}) for target in wanted}
     for word in changes:
-        name, key, text = _split(word, wishes)
-        wish = wishes[name]
-        wish.options[key] = _value(offers[wish.target.kind], key, text)
+        name, key, text = _split(word, answers_by_name)
+        answers = answers_by_name[name]
+        answers.options[key] = _value(offers[answers.target.kind], key, text)
     for word in secrets:
-        name, key, _ = _split(f"{word}=", wishes)
-        wish = wishes[name]
-        field = _field(offers[wish.target.kind], key)
+        name, key, _ = _split(f"{word}=", answers_by_name)
+        answers = answers_by_name[name]
+        field = _field(offers[answers.target.kind], key)
         if field is None or not field.secret:
-            raise ConfigError(f"--secret {word}: {wish.target.kind} has no such secret")
-        variable = str(wish.options.get(key) or default_variable(name, field))
-        wish.options[key] = variable
-        wish.secrets[variable] = _read_secret(lines, word)
-    return wishes
+            raise ConfigError(f"--secret {word}: {answers.target.kind} has no such secret")
+        variable = str(answers.options.get(key) or default_variable(name, field))
+        answers.options[key] = variable
+        answers.secrets[variable] = _read_secret(lines, word)
+    return answers_by_name
 
 
-def _split(word: str, wishes: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
+def _split(word: str, answers_by_name: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
     """Return the instance, the option and the value of a word."""
     left, text = split_word(word)
-    if len(wishes) == 1:
-        (name,) = wishes
+    if len(answers_by_name) == 1:
+        (name,) = answers_by_name
         return name, left.removeprefix(f"{name}."), text
-    name = next((one for one in wishes if left.startswith(f"{one}.")), "")
+    name = next((one for one in answers_by_name if left.startswith(f"{one}.")), "")
     if not name:
-        raise ConfigError(
-            f"--set {left}: name the instance: {', '.join(f'{one}.{left}' for one in wishes)}"
-        )
+        known = ", ".join(f"{one}.{left}" for one in answers_by_name)
+        raise ConfigError(f"--set {left}: name the instance: {known}")
     return name, left.removeprefix(f"{name}."), text
 
 

@@ -24,7 +24,7 @@ from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
 
 FILES = ("__init__.py", "plugin.yaml", "cli.py")
 _STAMP = "@VERSION@"
-_OFFERED = ("url", "data_dir", "namespace", "user")
+_OFFERED_SETTINGS = ("url", "data_dir", "namespace", "user")
 """Settings that `hermes memory setup` and Hermes's dashboard ask for."""
 
 _PRINT_VERSION = (
@@ -246,7 +246,7 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
         ConfigError: a setting is unknown or wrong; then nothing is written.
         OSError: the file cannot be written.
     """
-    answers = {name: str(values[name]) for name in _OFFERED if values.get(name)}
+    answers = {name: str(values[name]) for name in _OFFERED_SETTINGS if values.get(name)}
     unknown = sorted(set(values) - set(Settings.__struct_fields__))
     if unknown:
         raise ConfigError(f"unknown settings: {', '.join(unknown)}")

@@ -17,8 +17,8 @@ from memorybus.surfaces.hermes.problems import Problem
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import iso
 
-_SHOWN = 200
-_PATIENCE = 0.7
+_MAX_CHARS = 200
+_REDIS_TIMEOUT = 0.7
 """Seconds that Redis may take for one answer."""
 
 
@@ -136,7 +136,7 @@ def _look_or_spool(settings: Settings) -> tuple[HermesLook, str]:
     try:
         return read_bus(settings), ""
     except LogError as error:
-        return without_redis(settings), f"away: {one_line(str(error), _SHOWN)}"
+        return without_redis(settings), f"away: {one_line(str(error), _MAX_CHARS)}"
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def describe_lag(one: Lag) -> str:
     """Return in words how far behind a provider is."""
     parts = [f"{one.backlog} events behind", f"last applied {one.last_applied_at or 'never'}"]
     parts += [f"{one.parked} parked keys"] if one.parked else []
-    parts += [f"fails: {one_line(one.failing, _SHOWN)}"] if one.failing else []
+    parts += [f"fails: {one_line(one.failing, _MAX_CHARS)}"] if one.failing else []
     return ", ".join(parts)
 
 
@@ -229,7 +229,7 @@ def without_redis(settings: Settings) -> HermesLook:
     return HermesLook(spool_status(settings))
 
 
-def read_bus(settings: Settings, timeout: float = _PATIENCE) -> HermesLook:
+def read_bus(settings: Settings, timeout: float = _REDIS_TIMEOUT) -> HermesLook:
     """Read spool, backlogs and workers once.
 
     Args:

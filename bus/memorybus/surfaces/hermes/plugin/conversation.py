@@ -34,10 +34,10 @@ from memorybus.surfaces.hermes.plugin.usage import (
 from memorybus.surfaces.hermes.scopes import Author, author_scope
 from memorybus.surfaces.hermes.transcripts import scaffolding, turns
 
-_REMEMBERED = 256
+_MAX_REMEMBERED = 256
 """The most memory tool calls whose writes are counted, and sessions that await a switch (G10)."""
 
-_OVERHEAD = 4_096
+_OVERHEAD_BYTES = 4_096
 """Bytes of an event that are neither texts nor messages."""
 
 
@@ -133,7 +133,7 @@ class HermesConversation:
             turn = turns.find_turn(transcript, user)
             receipt = self._publish_turn(session, said, assistant, turn, spent, author)
             self._answers[session.slot] = assistant
-            drop_oldest(self._answers, _REMEMBERED)
+            drop_oldest(self._answers, _MAX_REMEMBERED)
             self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.note_window(self._slot(session_id), transcript)
@@ -148,7 +148,7 @@ class HermesConversation:
         spent: TurnUsage,
         author: Author,
     ) -> Receipt:
-        room = self._settings.event_max_bytes - _OVERHEAD
+        room = self._settings.event_max_bytes - _OVERHEAD_BYTES
         left = (
             room - len(user.encode("utf-8", "replace")) - len(assistant.encode("utf-8", "replace"))
         )
@@ -243,7 +243,7 @@ class HermesConversation:
         with self._lock:
             index = self._writes.pop((session_id, call), 0)
             self._writes[(session_id, call)] = index + 1
-            drop_oldest(self._writes, _REMEMBERED)
+            drop_oldest(self._writes, _MAX_REMEMBERED)
         return index
 
     def _check_files(self, session_id: str) -> None:
@@ -266,7 +266,7 @@ class HermesConversation:
         self, task: str, result: str, child: str, told: Mapping[str, Any]
     ) -> None:
         """Publish the result of a sub-agent, and its usage."""
-        room = (self._settings.event_max_bytes - _OVERHEAD) // 2
+        room = (self._settings.event_max_bytes - _OVERHEAD_BYTES) // 2
         session = self._turn_session()
         spent = self._meter.delegation(child, delegation_usage(told))
         receipt = session.delegated(
@@ -286,7 +286,7 @@ class HermesConversation:
             self._compressing = threading.get_ident()
             session = self._turn_session(self._tracker.now)
             messages = self._speakers.own(session.id, session.scope, messages)
-        room = self._settings.event_max_bytes - _OVERHEAD
+        room = self._settings.event_max_bytes - _OVERHEAD_BYTES
         return session.contributions(
             [
                 kept
@@ -363,11 +363,11 @@ class HermesConversation:
         undone: Mapping[Scope, tuple[str, ...]],
     ) -> None:
         """Apply a step to the sessions of all people in the chat; each person has one."""
-        others = self._speakers.others(left) if step in switches.TOGETHER else []
+        others = self._speakers.others(left) if step in switches.SHARED_STEPS else []
         for scope in dict.fromkeys((self.scope, *others, *undone)):
             session = self._session(left, scope)
             switches.publish_step(step, self._shared, session, new_id, undone.get(scope, ()))
-        if step in switches.TOGETHER:
+        if step in switches.SHARED_STEPS:
             self._speakers.moved(left, new_id)
 
     def _find_undone(
@@ -428,7 +428,7 @@ class HermesConversation:
         with self._lock:
             if not self._shared.knows(scope, session_id):
                 self._early[recall_slot(scope, session_id)] = None
-                drop_oldest(self._early, _REMEMBERED)
+                drop_oldest(self._early, _MAX_REMEMBERED)
             return self._shared.session(scope, session_id, self._details_of(scope))
 
     def _turn_session(self, session_id: str = "") -> Session:
@@ -439,7 +439,11 @@ class HermesConversation:
         """Return the details of the sessions; for another author without the personal ones."""
         if scope == self.scope:
             return self._details
-        return {name: told for name, told in self._details.items() if name not in scopes.PERSONAL}
+        return {
+            name: told
+            for name, told in self._details.items()
+            if name not in scopes.PERSONAL_DETAILS
+        }
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)

@@ -21,13 +21,13 @@ from memorybus.surfaces.hermes.entries import FileEntries, FileWrite, apply_writ
 
 _log = logging.getLogger("memorybus")
 
-_LONGEST = 1 << 20
+_MAX_JOURNAL_BYTES = 1 << 20
 """How many bytes the journal may have before it is emptied (G10)."""
 
 Signature: TypeAlias = tuple[int, int, int]
 """Time of change (ns), size and inode of a file; zeros if it is missing."""
 
-MISSING: Signature = (0, 0, 0)
+NO_FILE: Signature = (0, 0, 0)
 
 
 class SeenFiles(msgspec.Struct, omit_defaults=True):
@@ -121,7 +121,7 @@ class FileNotes:
         noted.heard += len(whole)
 
     def _write(self, noted: SeenFiles) -> None:
-        begin_anew = noted.heard > _LONGEST
+        begin_anew = noted.heard > _MAX_JOURNAL_BYTES
         if begin_anew:
             noted.heard = 0
         new = self._path.with_suffix(".new")

@@ -20,14 +20,14 @@ from memorybus.ids import text_digest
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.text.fence import CLOSE, OPEN, Sections, build_lines, line
 
-SESSIONS, ITEMS = 1_024, 2_048
+MAX_SESSIONS, MAX_ITEMS = 1_024, 2_048
 """The most sessions, and items of each (G10): beyond them an item may be injected twice."""
 
 _ITEM = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
 _ABOUT = re.compile(r"- \[[^\]\n]*\] ")
 """The beginning of an item with its date and speaker; items that differ only there are equal."""
 
-_SPOKEN = frozenset(("user", "assistant"))
+_SPOKEN_ROLES = frozenset(("user", "assistant"))
 
 
 class ContextWindow:
@@ -116,7 +116,7 @@ class InjectedRecall:
     def _window_of(self, session: str) -> ContextWindow:
         window = self._windows.setdefault(session, ContextWindow())
         self._windows.move_to_end(session)
-        drop_oldest(self._windows, SESSIONS)
+        drop_oldest(self._windows, MAX_SESSIONS)
         return window
 
 
@@ -130,7 +130,7 @@ def _new_sections(sections: Sections, window: ContextWindow) -> Iterator[tuple[s
 
 
 def _drop_oldest(marks: dict[str, None]) -> None:
-    for mark in list(marks)[: max(0, len(marks) - ITEMS)]:
+    for mark in list(marks)[: max(0, len(marks) - MAX_ITEMS)]:
         del marks[mark]
 
 
@@ -147,7 +147,7 @@ def _fingerprint(message: Mapping[str, Any]) -> str:
 def _window_items(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the items of a message in the window: its own words, and the items of its fence."""
     words = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(words, str) and message.get("role") in _SPOKEN:
+    if isinstance(words, str) and message.get("role") in _SPOKEN_ROLES:
         yield line(clean_text(words))
     yield from fenced_items(message)
 

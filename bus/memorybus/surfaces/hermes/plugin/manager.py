@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_LOGGED = 10.0
+_FLUSH_SECONDS = 10.0
 """Seconds that `flush_pending` waits by default."""
 
-_CHECKPOINTS = 2
+_CHECKPOINT_VERSION = 2
 """The newest known version of Hermes's checkpoints, which save messages before a compression."""
 
 
@@ -115,7 +115,7 @@ class MemoryManager:
         """
         if not self._bus.unsent:
             return True
-        return self._bus.flush("logged", _LOGGED if timeout is None else timeout)
+        return self._bus.flush("logged", _FLUSH_SECONDS if timeout is None else timeout)
 
     def shutdown_all(self) -> None:
         """Close the session, and send what Redis takes at once; everything is spooled."""
@@ -214,9 +214,9 @@ class MemoryManager:
             new_session_id, parent_session_id=parent_session_id, reset=True, reason=reason
         )
 
-    def supports_pre_compress_checkpoint(self, api_version: int = _CHECKPOINTS) -> bool:
+    def supports_pre_compress_checkpoint(self, api_version: int = _CHECKPOINT_VERSION) -> bool:
         """Say whether `on_pre_compress` saves messages durably, in a version that is known."""
-        return api_version <= _CHECKPOINTS
+        return api_version <= _CHECKPOINT_VERSION
 
     def on_pre_compress(
         self,
@@ -224,7 +224,7 @@ class MemoryManager:
         *,
         evidence_messages: Sequence[Mapping[str, Any]] | None = None,
         require_checkpoint: bool = False,
-        checkpoint_api_version: int = _CHECKPOINTS,
+        checkpoint_api_version: int = _CHECKPOINT_VERSION,
     ) -> str:
         """Save the messages durably, then return what providers want kept in the summary.
 
@@ -240,8 +240,8 @@ class MemoryManager:
         """
         if require_checkpoint and not self.supports_pre_compress_checkpoint(checkpoint_api_version):
             raise SpoolError(
-                f"checkpoints of version {checkpoint_api_version} are required, and {_CHECKPOINTS} "
-                "is the newest that is known; upgrade memorybus"
+                f"checkpoints of version {checkpoint_api_version} are required, and "
+                f"{_CHECKPOINT_VERSION} is the newest that is known; upgrade memorybus"
             )
         return self._memory.on_pre_compress(messages, require_checkpoint=require_checkpoint)
 

@@ -35,7 +35,7 @@ from memorybus.surfaces.hermes.entries import (
     is_same_write,
     parse_entries,
 )
-from memorybus.surfaces.hermes.plugin.file_notes import MISSING, FileNotes, SeenFiles, Signature
+from memorybus.surfaces.hermes.plugin.file_notes import NO_FILE, FileNotes, SeenFiles, Signature
 
 if TYPE_CHECKING:
     from memorybus import MemoryBus
@@ -47,16 +47,16 @@ FROM_FILE = {"origin": "file"}
 
 FILES: tuple[tuple[StoreName, str], ...] = (("memory", "MEMORY.md"), ("user", "USER.md"))
 
-_AT_REST = 1.0
+_AT_REST_SECONDS = 1.0
 """Seconds after which a version of a file counts as completely written."""
 
-_GONE_FOR = 10.0
+_GONE_SECONDS = 10.0
 """Seconds for which most of a file must be missing before that is believed."""
 
-_HOOK_DELAY = 5.0
+_HOOK_DELAY_SECONDS = 5.0
 """Seconds in which a hook may report a change after it was found in the file."""
 
-_LARGEST = 1 << 20
+_MAX_FILE_BYTES = 1 << 20
 """The most bytes of a memory file that are read; Hermes's own have a few thousand (G10)."""
 
 
@@ -112,7 +112,7 @@ class MemoryFiles:
         texts = [_HEADINGS]
         for _, name in FILES:
             with contextlib.suppress(OSError), (self._directory / name).open("rb") as file:
-                texts.append(file.read(_LARGEST).decode("utf-8", "replace"))
+                texts.append(file.read(_MAX_FILE_BYTES).decode("utf-8", "replace"))
         return "\n".join(texts)
 
     @contextmanager
@@ -133,13 +133,13 @@ class MemoryFiles:
             if session.scope.user not in noted.users:
                 noted.users = (*noted.users, session.scope.user)[:2]
             for store, name in FILES:
-                if found[store] != noted.signatures.get(store, MISSING):
+                if found[store] != noted.signatures.get(store, NO_FILE):
                     self._compare_one(session, noted, store, name, found[store])
             self._users.add(session.scope.user)
             self._handled = {
                 store: signature
                 for store, signature in found.items()
-                if noted.signatures.get(store, MISSING) == signature
+                if noted.signatures.get(store, NO_FILE) == signature
             }
 
     def _compare_one(
@@ -157,9 +157,9 @@ class MemoryFiles:
 
     def _entries(self, path: Path, signature: Signature) -> FileEntries | None:
         """Return a file's entries, or None if it cannot be read or has changed meanwhile."""
-        if signature == MISSING:
+        if signature == NO_FILE:
             return ()
-        if signature[1] > _LARGEST:
+        if signature[1] > _MAX_FILE_BYTES:
             _log.warning("memorybus: %s is too large to be watched", path)
             return None
         try:
@@ -178,9 +178,9 @@ class MemoryFiles:
             self._first[store], since = (signature, moment), moment
         gone = len(set(before) - set(now))
         if gone * 2 > len(before) > 0 and len(now) < len(before):
-            return moment - since >= _GONE_FOR
+            return moment - since >= _GONE_SECONDS
         age = self._clock.now_ms() / 1000 - signature[0] / 1e9
-        return age >= _AT_REST or moment - since >= _AT_REST
+        return age >= _AT_REST_SECONDS or moment - since >= _AT_REST_SECONDS
 
     # -- publishing -------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class MemoryFiles:
             session=session.ref,
             event_id=import_id(key, write.content) if first else derived_id("file", key, *found),
         )
-        self._told.append((write, self._clock.monotonic() + _HOOK_DELAY))
+        self._told.append((write, self._clock.monotonic() + _HOOK_DELAY_SECONDS))
 
     def _owner(self, scope: Scope, noted: SeenFiles, store: StoreName) -> Scope:
         """Return the scope of a change; if several people use one home, its author is unknown."""
@@ -228,5 +228,5 @@ def _signature(path: Path) -> Signature:
     try:
         found = path.stat()
     except OSError:
-        return MISSING
+        return NO_FILE
     return (found.st_mtime_ns, found.st_size, found.st_ino)

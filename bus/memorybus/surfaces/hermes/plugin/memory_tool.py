@@ -11,7 +11,9 @@ from memorybus.events import StoreName, WriteAction
 from memorybus.surfaces.hermes.entries import FileWrite
 
 _ACTIONS = get_args(WriteAction)
-_OLD: Mapping[str, str] = MappingProxyType({"replace": "replaced", "remove": "removed"})
+_OLD_ENTRY_PREFIXES: Mapping[str, str] = MappingProxyType(
+    {"replace": "replaced", "remove": "removed"}
+)
 """How a result names the entry that an action took away: ``replaced_entry``, ``removed_entry``."""
 
 _NO_PROVENANCE = frozenset(("old_text", "previous_content", "session_id", "parent_session_id"))
@@ -83,7 +85,7 @@ def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: i
         operation: one of its operations.
         number: its place in a batch, from 1; 0 if it is the whole call.
     """
-    taken = _OLD.get(str(operation.get("action")), "")
+    taken = _OLD_ENTRY_PREFIXES.get(str(operation.get("action")), "")
     found = result.get(f"{taken}_entries" if number else f"{taken}_entry")
     if number:
         found = found.get(str(number)) if isinstance(found, Mapping) else ""

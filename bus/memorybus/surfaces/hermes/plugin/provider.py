@@ -25,7 +25,12 @@ from memorybus.surfaces.hermes.config import checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find_home
 from memorybus.surfaces.hermes.plugin import host
 from memorybus.surfaces.hermes.plugin.conversation import HermesConversation
-from memorybus.surfaces.hermes.plugin.shared import LEAVING, HermesProcess, SharedBus, this_process
+from memorybus.surfaces.hermes.plugin.shared import (
+    EXIT_SECONDS,
+    HermesProcess,
+    SharedBus,
+    this_process,
+)
 
 _log = logging.getLogger("memorybus")
 
@@ -41,7 +46,7 @@ SYSTEM_PROMPT = (
 )
 """The note in every session's system prompt; the providers' additions stand below it."""
 
-_AGAIN = 5.0
+_RETRY_SECONDS = 5.0
 """Seconds between attempts to start a conversation after a failure."""
 
 
@@ -146,7 +151,7 @@ class HermesMemory:
         Hermes runs no exit function where it ends by ``os._exit``, as a gateway and ``hermes -z``
         do. The bus belongs to the process and stays open.
         """
-        self._close_conversation(LEAVING)
+        self._close_conversation(EXIT_SECONDS)
 
     def _close_conversation(self, hurry: float = 0.0) -> None:
         if self._conversation is not None:
@@ -371,7 +376,7 @@ class HermesMemory:
             return self._conversation
         with self._starting:
             now = self._clock.monotonic()
-            if self._conversation is None and now - self._tried >= _AGAIN:
+            if self._conversation is None and now - self._tried >= _RETRY_SECONDS:
                 self._tried = now
                 self._conversation = self._start_conversation(*self._told)
             return self._conversation

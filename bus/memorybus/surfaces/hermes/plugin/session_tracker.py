@@ -11,7 +11,7 @@ at once. So an instance has two sessions:
 
 from collections import deque
 
-_REMEMBERED = 256
+_MAX_REMEMBERED = 256
 
 
 class SessionTracker:
@@ -26,7 +26,7 @@ class SessionTracker:
         """Begin in the session that `initialize` named."""
         self.now = self.settled = session_id
         # Switches (from, to) that were delivered inline, before an earlier one still in the queue.
-        self._ahead: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
+        self._ahead: deque[tuple[str, str]] = deque(maxlen=_MAX_REMEMBERED)
         self._met = {session_id: None}
 
     def enter(self, hint: str) -> str:
@@ -74,5 +74,5 @@ class SessionTracker:
 
     def _remember(self, session_id: str) -> None:
         self._met[session_id] = None
-        while len(self._met) > _REMEMBERED:  # G10
+        while len(self._met) > _MAX_REMEMBERED:  # G10
             del self._met[next(iter(self._met))]

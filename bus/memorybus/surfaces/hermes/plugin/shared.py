@@ -22,10 +22,10 @@ from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.plugin.undone import UndoableTurns
 from memorybus.surfaces.hermes.problems import Problems, problems_path
 
-_SESSIONS = 1_024
+_MAX_SESSIONS = 1_024
 """The most sessions kept in memory; older ones are read from the host's notes again (G10)."""
 
-LEAVING = 0.5
+EXIT_SECONDS = 0.5
 """Seconds that Hermes may wait for Redis at its end; unsent events are sent by a later process."""
 
 
@@ -107,7 +107,7 @@ class SharedBus:
         with self._lock:
             self._sessions[slot] = session
             self._sessions.move_to_end(slot)
-            drop_oldest(self._sessions, _SESSIONS)
+            drop_oldest(self._sessions, _MAX_SESSIONS)
         return session
 
     def is_first(self, slot: str) -> bool:
@@ -115,7 +115,7 @@ class SharedBus:
         with self._lock:
             first = slot not in self._begun
             self._begun[slot] = None
-            drop_oldest(self._begun, _SESSIONS)
+            drop_oldest(self._begun, _MAX_SESSIONS)
         return first
 
     def files(self, home: Path) -> MemoryFiles:
@@ -130,7 +130,7 @@ def connect(settings: Settings) -> MemoryBus:
     """Open a bus that lets Hermes end soon, even while Redis hangs (G9)."""
     bus = MemoryBus.connect(settings)
     atexit.unregister(bus.leave)
-    atexit.register(bus.leave, LEAVING)
+    atexit.register(bus.leave, EXIT_SECONDS)
     return bus
 
 

@@ -16,7 +16,7 @@ from memorybus.ids import text_digest
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
-_REMEMBERED = 256
+_MAX_REMEMBERED = 256
 """The most sessions, and the most people and words of each; the oldest are forgotten (G10)."""
 
 
@@ -38,8 +38,8 @@ class SessionSpeakers:
         mark = _mark(text)
         self.scopes[scope] = None
         self.said[mark] = scope if self.said.get(mark, scope) == scope else None
-        drop_oldest(self.scopes, _REMEMBERED)
-        drop_oldest(self.said, _REMEMBERED)
+        drop_oldest(self.scopes, _MAX_REMEMBERED)
+        drop_oldest(self.said, _MAX_REMEMBERED)
 
     def copy(self) -> "SessionSpeakers":
         """Return a copy for a session that continues with this one's window."""
@@ -84,7 +84,7 @@ class Speakers:
         """Note that a session continues under another id."""
         if new_id not in self._heard:
             self._heard[new_id] = self._speakers_of(left).copy()
-            drop_oldest(self._heard, _REMEMBERED)
+            drop_oldest(self._heard, _MAX_REMEMBERED)
 
     def own(
         self, session_id: str, scope: Scope, window: Sequence[Mapping[str, Any]]
@@ -109,7 +109,7 @@ class Speakers:
     def _speakers_of(self, session_id: str) -> SessionSpeakers:
         heard = self._heard.setdefault(session_id, SessionSpeakers())
         self._heard.move_to_end(session_id)
-        drop_oldest(self._heard, _REMEMBERED)
+        drop_oldest(self._heard, _MAX_REMEMBERED)
         return heard
 
 

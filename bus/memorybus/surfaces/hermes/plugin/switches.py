@@ -8,7 +8,7 @@ from memorybus.surfaces.hermes.plugin.shared import SharedBus
 
 SwitchStep = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
-TOGETHER: frozenset[SwitchStep] = frozenset(("rewind", "compress", "branch"))
+SHARED_STEPS: frozenset[SwitchStep] = frozenset(("rewind", "compress", "branch"))
 """Steps that apply to all people in a shared chat, because its window continues."""
 
 

@@ -24,16 +24,16 @@ from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
 from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
 
-_TURNS, _SESSIONS = 64, 1_024
+_MAX_TURNS, _MAX_SESSIONS = 64, 1_024
 """The most turns of a session, and the most sessions; `reconcile` finds older ones (G10)."""
 
-_EVENTS = 256
+_MAX_EVENTS = 256
 """The most events of one turn that are remembered, the newest (G10)."""
 
-_SOON = 5_000
+_MAX_DELAY_MS = 5_000
 """The most milliseconds between the beginning of a turn and the time of its stored message."""
 
-_LOOKED_AT = 64
+_MAX_MESSAGES = 64
 """The most messages that are read, the newest: no more turns of a session are remembered (G10)."""
 
 
@@ -123,7 +123,7 @@ class UndoableTurns:
             of = turn or (turns[-1] if turns else None)
             if of is not None:
                 of.ids.append(event_id)
-                del of.ids[:-_EVENTS]
+                del of.ids[:-_MAX_EVENTS]
             if turn is not None:
                 self._save(slot)
 
@@ -163,7 +163,7 @@ class UndoableTurns:
     def _begin(self, slot: str, scope: Scope, said: str) -> BegunTurn:
         turns = self._turns_of(slot)
         turns.append(BegunTurn(mark_of(said), self._clock.now_ms(), scope))
-        del turns[:-_TURNS]
+        del turns[:-_MAX_TURNS]
         return turns[-1]
 
     def _turns_of(self, slot: str) -> list[BegunTurn]:
@@ -171,7 +171,7 @@ class UndoableTurns:
         if turns is None:
             turns = self._turns[slot] = self._read_notes(slot)
         self._turns.move_to_end(slot)
-        drop_oldest(self._turns, _SESSIONS)
+        drop_oldest(self._turns, _MAX_SESSIONS)
         return turns
 
     def _read_notes(self, slot: str) -> list[BegunTurn]:
@@ -185,7 +185,7 @@ class UndoableTurns:
 
     def _save(self, slot: str) -> None:
         body = msgspec.msgpack.encode(self._turns[slot])
-        self._notes.keep_turns(slot, body, self._clock.now_ms(), _SESSIONS)
+        self._notes.keep_turns(slot, body, self._clock.now_ms(), _MAX_SESSIONS)
 
 
 def find_undone(
@@ -199,9 +199,9 @@ def find_undone(
     live = [turn for turn in turns if not turn.undone]
     found: list[BegunTurn] = []
     for one in reversed(_unmatched(turns, taken)):
-        left = [t for t in reversed(live) if t not in found and one.at >= t.at - _SOON]
+        left = [t for t in reversed(live) if t not in found and one.at >= t.at - _MAX_DELAY_MS]
         same = [t for t in left if t.mark == one.mark]
-        near = [t for t in left if told and one.at <= t.at + _SOON]
+        near = [t for t in left if told and one.at <= t.at + _MAX_DELAY_MS]
         found += (same or near)[:1]
     if told and not taken:
         return live[-1:]
@@ -231,7 +231,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
     """
     try:
         with StateDb(home / "state.db", wait=0) as db:
-            rows = db.newest(session_id, "user", taken_back=True, most=_LOOKED_AT)
+            rows = db.newest(session_id, "user", taken_back=True, most=_MAX_MESSAGES)
     except StateDbError:
         return None
     return [
@@ -244,8 +244,8 @@ def answer_stands(home: Path, session_id: str, answer: str) -> bool:
     """Say whether an answer is stored and not only as undone; in doubt, return True."""
     try:
         with StateDb(home / "state.db", wait=0) as db:
-            gone = db.newest(session_id, "assistant", taken_back=True, most=_LOOKED_AT)
-            there = db.newest(session_id, "assistant", taken_back=False, most=_LOOKED_AT)
+            gone = db.newest(session_id, "assistant", taken_back=True, most=_MAX_MESSAGES)
+            there = db.newest(session_id, "assistant", taken_back=False, most=_MAX_MESSAGES)
     except StateDbError:
         return True
     return _has_answer(there, answer) or not _has_answer(gone, answer)

@@ -18,10 +18,10 @@ import msgspec
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, read_usage
 
-_REMEMBERED = 64
+_MAX_REMEMBERED = 64
 """The most turns that wait for their end; older ones are published without tokens (G10)."""
 
-_LONGEST = 200
+_MAX_NAME_CHARS = 200
 """The most characters of a model's or a platform's name."""
 
 
@@ -61,7 +61,7 @@ class UsageMeter:
         """Read nothing yet."""
         self._path = path
         self._lock = threading.Lock()
-        self._starts: deque[TurnStart] = deque(maxlen=_REMEMBERED)
+        self._starts: deque[TurnStart] = deque(maxlen=_MAX_REMEMBERED)
 
     def begins(self, session: str, message: str, model: str) -> None:
         """Note the totals of a session when one of its turns starts."""
@@ -167,7 +167,7 @@ def delegation_usage(told: Mapping[str, Any]) -> TurnUsage:
 
 
 def _name(value: object) -> str:
-    return value[:_LONGEST] if isinstance(value, str) else ""
+    return value[:_MAX_NAME_CHARS] if isinstance(value, str) else ""
 
 
 def _count(value: object) -> int:

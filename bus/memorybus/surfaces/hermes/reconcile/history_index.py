@@ -22,7 +22,7 @@ from memorybus.events import (
 from memorybus.history.history import History
 from memorybus.ids import digest
 
-SOON, LATE = 5_000, 60_000
+MAX_EARLY_MS, MAX_LATE_MS = 5_000, 60_000
 """How many ms before and after its answer was stored a turn may have been published."""
 
 _PAGE = 200
@@ -156,7 +156,7 @@ class HistoryIndex:
             user: what the user said.
             at: when the answer was stored, milliseconds since the Unix epoch.
         """
-        where = (_hash(session_id), _words_digest(user), at - SOON, at + LATE)
+        where = (_hash(session_id), _words_digest(user), at - MAX_EARLY_MS, at + MAX_LATE_MS)
         return self._claim(_BY_USER, *where) is not None
 
     def has_left(self, session_id: str) -> bool:
@@ -180,7 +180,7 @@ class HistoryIndex:
             for user, assistant, _ in turns
         ]
         for number, (user, _, at) in enumerate(turns):
-            where = (session, _words_digest(user), at - SOON, at + LATE)
+            where = (session, _words_digest(user), at - MAX_EARLY_MS, at + MAX_LATE_MS)
             found[number] = found[number] or self._claim(_BY_USER, *where)
         return [event_id for event_id, retracted in filter(None, found) if not retracted]
 

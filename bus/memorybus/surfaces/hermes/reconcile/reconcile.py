@@ -26,7 +26,7 @@ from memorybus.surfaces.hermes.reconcile.survey import SessionGap, Survey, TurnR
 from memorybus.surfaces.hermes.scopes import scope_of
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 
-SETTLE = 30.0
+SETTLE_SECONDS = 30.0
 """Seconds after which no live plugin will publish a stored turn that the log lacks."""
 
 _COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone")
@@ -46,13 +46,13 @@ class ReconcileRequest(msgspec.Struct, frozen=True):
         since: only turns from this time on, milliseconds since the Unix epoch; 0 for all turns and
             the memory files.
         session: only this session's turns; empty for all sessions and the memory files.
-        settle: see `SETTLE`, seconds; a smaller value is safe only while no Hermes runs.
+        settle: see `SETTLE_SECONDS`, seconds; a smaller value is safe only while no Hermes runs.
     """
 
     apply: bool = False
     since: int = 0
     session: str = ""
-    settle: float = SETTLE
+    settle: float = SETTLE_SECONDS
 
 
 class SessionFound(msgspec.Struct, frozen=True):

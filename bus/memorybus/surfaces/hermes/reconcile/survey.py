@@ -20,7 +20,7 @@ from memorybus.surfaces.hermes.transcripts.stored_turns import (
     read_undone_turns,
 )
 
-_HELD = 32
+_MAX_HELD_BACK = 32
 """How many turns are held back for a summary that may follow: Hermes keeps messages before it."""
 
 
@@ -240,18 +240,18 @@ def without_copies(
         continued: whether the session continues another one, so that it begins with copies.
     """
     copying = continued
-    held: deque[StoredTurn] = deque()
+    held_back: deque[StoredTurn] = deque()
     for item in read:
         if isinstance(item, Compacted):
-            held.clear()
+            held_back.clear()
             copying = True
         elif first_seen(item):
             copying = False
-            yield from held
-            held.clear()
+            yield from held_back
+            held_back.clear()
             yield item
         elif not copying:
-            held.append(item)
-            if len(held) > _HELD:
-                yield held.popleft()
-    yield from held
+            held_back.append(item)
+            if len(held_back) > _MAX_HELD_BACK:
+                yield held_back.popleft()
+    yield from held_back

@@ -8,7 +8,7 @@ from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.display import iso
 
-SHOWN = 200
+MAX_SESSIONS = 200
 """How many sessions are listed; --json lists all."""
 
 
@@ -17,9 +17,9 @@ def report_parts(report: ReconcileReport) -> list[RenderableType]:
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
     )
-    for one in report.sessions[:SHOWN]:
+    for one in report.sessions[:MAX_SESSIONS]:
         table.add_row(*_cells(one))
-    more = len(report.sessions) - SHOWN
+    more = len(report.sessions) - MAX_SESSIONS
     parts: list[RenderableType] = [table] if report.sessions else []
     parts += [Text(f"… and {more} more sessions (--json lists all)", "dim")] if more > 0 else []
     return [*parts, *(Text(line) for line in _summary_lines(report))]

@@ -22,7 +22,7 @@ _NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
 _READ_AHEAD = 4
 """A turn with more messages than fit into so many events keeps none, so that memory stays flat."""
 
-_OVERHEAD = 4_096
+_OVERHEAD_BYTES = 4_096
 """Bytes of an event that are neither texts nor messages; `conversation` uses the same number."""
 
 _IMAGES = frozenset(("image_url", "input_image"))
@@ -115,7 +115,7 @@ def read_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn 
         rows: its messages in the order they were written.
         room: the largest event, bytes; long texts in messages are shortened to fit.
     """
-    room -= _OVERHEAD
+    room -= _OVERHEAD_BYTES
     turn: _Turn | None = None
     for row in rows:
         text = flatten_content(row.content) if row.role in {"user", "assistant"} else ""

@@ -1,7 +1,8 @@
 """Cuts a turn out of Hermes's transcript and bounds it for publishing. Pure functions.
 
 After every turn Hermes passes its whole transcript, with its own marks in it. The bus publishes
-only the messages of this turn, and of each message only the keys of OpenAI's format (`KEPT`).
+only the messages of this turn, and of each message only the keys of OpenAI's format
+(`PUBLISHED_KEYS`).
 """
 
 import math
@@ -12,16 +13,16 @@ import msgspec
 
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
-KEPT = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
+PUBLISHED_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
 """The keys of a message that are published; the others are Hermes's own (reasoning, marks)."""
 
-_TEXT = 65_536
+_MAX_TEXT_CHARS = 65_536
 """The longest text of a message, characters; it is reduced if all messages are too large."""
 
-_DATA = 1_024
-_LEAST_TEXT = 256
-_DEPTH = 24
-_WIDEST = 4
+_MAX_DATA_CHARS = 1_024
+_MIN_TEXT_CHARS = 256
+_MAX_DEPTH = 24
+_MAX_BYTES_PER_CHAR = 4
 """The most bytes that a character takes."""
 
 
@@ -67,8 +68,8 @@ def bounded_messages(
     A mark replaces the middle of a long text, and data URLs are left out. If the messages do not
     fit even with short texts, none is returned, and the turn consists of its two texts.
     """
-    limit = _TEXT
-    while limit >= _LEAST_TEXT:
+    limit = _MAX_TEXT_CHARS
+    while limit >= _MIN_TEXT_CHARS:
         kept = tuple(plain_message(message, limit) for message in messages)
         if len(msgspec.msgpack.encode(kept)) <= room:
             return kept
@@ -76,16 +77,18 @@ def bounded_messages(
     return ()
 
 
-def plain_message(message: Mapping[str, Any], limit: int = _TEXT) -> dict[str, Any]:
-    """Return one message with the keys in `KEPT`, each text cut to about `limit` characters."""
-    return {key: _plain(message[key], limit, _DEPTH) for key in KEPT if message.get(key)}
+def plain_message(message: Mapping[str, Any], limit: int = _MAX_TEXT_CHARS) -> dict[str, Any]:
+    """Return a message with only `PUBLISHED_KEYS`, each text cut to about `limit` characters."""
+    return {
+        key: _plain(message[key], limit, _MAX_DEPTH) for key in PUBLISHED_KEYS if message.get(key)
+    }
 
 
 def clip_text(text: str, room: int) -> str:
     """Return a text in at most about `room` bytes; a mark replaces the middle of a longer one."""
-    if len(text) * _WIDEST <= room or len(text.encode("utf-8", "replace")) <= room:
+    if len(text) * _MAX_BYTES_PER_CHAR <= room or len(text.encode("utf-8", "replace")) <= room:
         return text
-    return _shorten(text, max(_LEAST_TEXT, room // _WIDEST))
+    return _shorten(text, max(_MIN_TEXT_CHARS, room // _MAX_BYTES_PER_CHAR))
 
 
 def _shorten(text: str, limit: int) -> str:
@@ -99,7 +102,7 @@ def _shorten(text: str, limit: int) -> str:
 def _plain(value: object, limit: int, depth: int) -> Any:
     """Return any value as one that JSON can hold."""
     if isinstance(value, str):
-        too_large = value.startswith("data:") and len(value) > _DATA
+        too_large = value.startswith("data:") and len(value) > _MAX_DATA_CHARS
         return f"[data of {len(value)} characters]" if too_large else _shorten(value, limit)
     if isinstance(value, Mapping | list | tuple) and depth > 0:
         return _container(value, limit, depth - 1)

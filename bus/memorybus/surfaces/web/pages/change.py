@@ -12,14 +12,14 @@ from memorybus.surfaces.web.kept_links import event_link, link, owner_fields, wa
 from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 from memorybus.text.display import event_name, iso
 
-WAIT: Final = 5.0
+WAIT_SECONDS: Final = 5.0
 """Seconds to wait for providers."""
 
 ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}
-WHICH: Final = ("provider", "event", "mark")
+MEMORY_FIELDS: Final = ("provider", "event", "mark")
 """The fields that name a memory, in addition to those that name its owner."""
 
-_SHOWN = 300
+_MAX_EVENT_CHARS = 300
 """The most characters of an event that are shown."""
 
 
@@ -34,7 +34,9 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     if action is None:
         raise ConfigError("name what to do with the memory: correct or delete")
     memory = find_memory(request, request.query)
-    fields = owner_fields(request.query) | {name: request.query.get(name, "") for name in WHICH}
+    fields = owner_fields(request.query) | {
+        name: request.query.get(name, "") for name in MEMORY_FIELDS
+    }
     plan, problem, brought = None, "", ""
     try:
         plan = amending.plan_amendment(request.settings, action, memory, memory.text)
@@ -42,7 +44,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         problem = str(error)
     if plan is not None and plan.brought is not None:
         event = plan.brought.event
-        brought = f"{event_name(event)}: {summary(event, _SHOWN)}"
+        brought = f"{event_name(event)}: {summary(event, _MAX_EVENT_CHARS)}"
     return {
         "action": action,
         "memory": memory,
@@ -57,7 +59,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
     """Return the memory that fields name."""
-    provider, event, mark = (fields.get(name, "") for name in WHICH)
+    provider, event, mark = (fields.get(name, "") for name in MEMORY_FIELDS)
     return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
 
 
@@ -75,7 +77,7 @@ def _amend(request: PageRequest, action: MemoryAction, content: str) -> ActResul
     plan = amending.plan_amendment(
         request.settings, action, find_memory(request, request.form), content
     )
-    done = amending.carry_out(request.settings, plan, wait=WAIT, clock=request.site.clock)
+    done = amending.carry_out(request.settings, plan, wait=WAIT_SECONDS, clock=request.site.clock)
     said = "the memory is corrected" if action == "correct" else "the memory is deleted"
     if not done.logged:
         said = "Redis has not taken the change yet: it is spooled on this host, and will be sent"

@@ -14,7 +14,7 @@ from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.pages.dead_letters import place_of
 
-_BEHIND: Final = 20
+_MAX_LETTERS_BEHIND: Final = 20
 """How many letters of the same key are shown."""
 
 _PARTITION = re.compile(r"p(\d{2,6})")
@@ -34,8 +34,10 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "event_place": f"p{dead.partition:02d}:{dead.stored.letter.entry}",
         "said": "" if event is None else json_text(fields_json(event.envelope.event)),
         "edited": json_text(shown["edited"]) if shown["edited"] is not None else "",
-        "following": [(place_of(one), one.stored.letter) for one in following[:_BEHIND]],
-        "more": max(0, len(following) - _BEHIND),
+        "following": [
+            (place_of(one), one.stored.letter) for one in following[:_MAX_LETTERS_BEHIND]
+        ],
+        "more": max(0, len(following) - _MAX_LETTERS_BEHIND),
     }
 
 

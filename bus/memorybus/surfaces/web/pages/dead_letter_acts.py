@@ -26,10 +26,10 @@ from memorybus.surfaces.views.events import fields_json
 from memorybus.surfaces.views.safe import json_text
 from memorybus.surfaces.web.page import Act, ActResult, Page, PageRequest
 
-WAIT: Final = 5.0
+WAIT_SECONDS: Final = 5.0
 """Seconds to wait for the lanes' owners; what they have not done by then, they do later."""
 
-SHOWN: Final = 50
+MAX_SHOWN: Final = 50
 """How many keys of a plan are shown."""
 
 ACTIONS: Final[tuple[OperatorAction, ...]] = ("retry", "discard", "edit")
@@ -49,7 +49,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "action": action,
         "fields": {name: request.query[name] for name in FIELDS if request.query.get(name)},
         "planned": planned,
-        "steps": planned.steps[:SHOWN],
+        "steps": planned.steps[:MAX_SHOWN],
         "warning": views.untried_warning(planned.action, planned.chosen),
         "said": said,
     }
@@ -100,7 +100,9 @@ def _carry_out(
     decision = OperatorDecision(
         planned.action, request.reason, who.name if who else "", clock.now_ms(), fields
     )
-    came = LetterActs(desk, request.settings, clock, new_id).carry_out(planned, decision, WAIT)
+    came = LetterActs(desk, request.settings, clock, new_id).carry_out(
+        planned, decision, WAIT_SECONDS
+    )
     said = views.describe_outcome(planned.action, came.result, came.discarded)
     if came.result.refused:
         said = f"{said}; refused again: {len(came.result.refused)}"

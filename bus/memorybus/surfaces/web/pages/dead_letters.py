@@ -1,7 +1,7 @@
 """Shows dead letters by error and by key: the reason, the number of tries, the events behind.
 
-However many there are, the view reads only the first of each lane, `MOST` in all, and says so if
-there are more; `memorybus dlq ls` reads all of them.
+However many there are, the view reads only the first of each lane, `MAX_LETTERS` in all, and says
+so if there are more; `memorybus dlq ls` reads all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from memorybus.surfaces.views import dead_letters as views
 from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import iso
 
-MOST: Final = 2_000
-"""How many dead letters one view reads; more if it needs `LEAST` of each lane that has some."""
+MAX_LETTERS: Final = 2_000
+"""More are read if a view needs `MIN_LETTERS_PER_LANE` of each lane that has some."""
 
-LEAST: Final = 25
+MIN_LETTERS_PER_LANE: Final = 25
 
-KEYS: Final = 50
+MAX_KEYS: Final = 50
 """How many keys are shown."""
 
 
@@ -31,7 +31,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     provider, error = (request.query.get(name, "") for name in ("provider", "error"))
     counts = lanes_with_letters(request.bus_state(), provider)
     with closing(open_dead_letters(request.settings)) as desk:
-        each = max(LEAST, MOST // max(1, len(counts)))
+        each = max(MIN_LETTERS_PER_LANE, MAX_LETTERS // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
         letters = [dead for name in names for dead in desk.first_letters(name, each)]
     keys = first_keys(letters, error)
@@ -41,8 +41,8 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "total": sum(counts.values()),
         "read": len(letters),
         "errors": views.group_rows("error", letters),
-        "keys": keys[:KEYS],
-        "more_keys": max(0, len(keys) - KEYS),
+        "keys": keys[:MAX_KEYS],
+        "more_keys": max(0, len(keys) - MAX_KEYS),
     }
 
 

@@ -1,7 +1,7 @@
 """The search for events: a form, the events found, and a search that can be stopped.
 
-One request searches for `SECONDS` at most, so that it is answered soon however long the history is.
-The page shows what was found, and requests more from where the search stopped.
+One request searches for `SEARCH_SECONDS` at most, so that it is answered soon however long the
+history is. The page shows what was found, and requests more from where the search stopped.
 """
 
 import re
@@ -23,7 +23,7 @@ from memorybus.surfaces.web.shown_events import event_row
 from memorybus.text.display import iso
 from memorybus.text.times import parse_ago, parse_timestamp
 
-SECONDS: Final = 0.15
+SEARCH_SECONDS: Final = 0.15
 """Seconds that one request searches."""
 
 PAGE_SIZE: Final = 25
@@ -63,7 +63,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     before, left = parse_mark(request.query.get("before")), _number(request, "left", PAGE_SIZE)
     wanted = wanted_events(fields, request.site.clock.now_ms())
     held = "held" in request.query
-    ends = request.site.clock.monotonic() + SECONDS
+    ends = request.site.clock.monotonic() + SEARCH_SECONDS
     with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
             history, wanted, before, lambda _: request.site.clock.monotonic() >= ends

@@ -27,10 +27,10 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         LogUnavailable: Redis is away.
     """
     with Stores(request.settings) as stores:
-        sight = stores.instances.read_view()
+        view = stores.instances.read_view()
         names = list(stores.roster.providers())
         providers = [*names, *(one for one in request.settings.providers if one not in names)]
-        known = {name: _existing(generations(name, sight)) for name in providers}
+        known = {name: _existing(generations(name, view)) for name in providers}
         found, working = list_copies(stores), stores.working_commands(providers)
     return {
         "bus": request.bus_state(),

@@ -13,7 +13,7 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
 from memorybus.surfaces.web.page import Page, PageRequest
 
-_LONGEST = 2_000
+_MAX_QUESTION_CHARS = 2_000
 """The most characters of a question."""
 
 
@@ -24,13 +24,13 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         ConfigError: the provider or one of the instances is unknown.
         LogUnavailable: Redis is away.
     """
-    provider, query = request.path["name"], request.query.get("q", "")[:_LONGEST]
+    provider, query = request.path["name"], request.query.get("q", "")[:_MAX_QUESTION_CHARS]
     with Stores(request.settings) as stores:
         stores.check_partitions()
-        sight = stores.instances.read_view()
-    names = instances(provider, sight)
+        view = stores.instances.read_view()
+    names = instances(provider, view)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
-    known = tuple((provider_of(one, sight, request.settings.providers), one) for one in pair)
+    known = tuple((provider_of(one, view, request.settings.providers), one) for one in pair)
     if any(of != provider for of, _ in known):
         raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
     found, failed = None, ""
@@ -44,18 +44,18 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "names": names,
         "pair": pair,
         "asked_for": query,
-        "whose": _scope_fields(request),
+        "scope": _scope_fields(request),
         "found": found,
         "rows": list(zip_longest(found.first.texts, found.second.texts)) if found else [],
         "failed": failed,
     }
 
 
-def instances(provider: str, sight: InstancesView) -> list[str]:
+def instances(provider: str, view: InstancesView) -> list[str]:
     """Return a provider's existing instances, the one with its own name first; pure."""
-    copies = sorted(one.name for one in sight.all.values() if one.provider == provider)
+    copies = sorted(one.name for one in view.all.values() if one.provider == provider)
     names = list(dict.fromkeys([provider, *copies]))
-    return [name for name in names if not is_dropped(name, sight)] or [provider]
+    return [name for name in names if not is_dropped(name, view)] or [provider]
 
 
 def _scope_fields(request: PageRequest) -> dict[str, str]:
@@ -68,9 +68,9 @@ def _scope_fields(request: PageRequest) -> dict[str, str]:
 def _compare(
     request: PageRequest, pair: tuple[tuple[str, str], tuple[str, str]], query: str
 ) -> RecallDifference:
-    whose = _scope_fields(request)
-    agent, user = whose["agent"] or None, whose["user"] or None  # an empty field means everyone
-    want = RecallRequest(query, agent, user, whose["workspace"], detail=True)
+    scope = _scope_fields(request)
+    agent, user = scope["agent"] or None, scope["user"] or None  # an empty field means everyone
+    want = RecallRequest(query, agent, user, scope["workspace"], detail=True)
     inspector = InstanceInspector(request.settings, request.site.clock)
     return compare_recalls(inspector, pair, [want])[0]
 

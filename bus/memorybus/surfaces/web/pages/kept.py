@@ -16,7 +16,7 @@ from memorybus.surfaces.web.page import Page, PageRequest, Part
 from memorybus.surfaces.web.shown_events import place_of
 from memorybus.text.display import iso
 
-LONGEST: Final = 9
+MAX_SKIP_DIGITS: Final = 9
 """The most digits of the number of memories to skip."""
 
 
@@ -59,7 +59,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 def parse_skip(fields: Mapping[str, str]) -> int:
     """Return how many memories to skip; pure."""
     text = fields.get("skip", "")
-    return int(text) if text.isdecimal() and len(text) <= LONGEST else 0
+    return int(text) if text.isdecimal() and len(text) <= MAX_SKIP_DIGITS else 0
 
 
 def next_skip(found: Memories) -> int:

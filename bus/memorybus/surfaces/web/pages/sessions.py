@@ -1,7 +1,7 @@
 """Shows sessions as a tree: which one each came from, and why, according to the newest events.
 
-One view reads at most `MOST` events, for at most `SECONDS`, however long the history is; older
-sessions are on the next pages. `memorybus sessions tree` reads all events.
+One view reads at most `MAX_EVENTS` events, for at most `READ_SECONDS`, however long the history is;
+older sessions are on the next pages. `memorybus sessions tree` reads all events.
 """
 
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from memorybus.surfaces.views import tree
 from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.text.display import iso
 
-SECONDS: Final = 0.1
+READ_SECONDS: Final = 0.1
 """The most seconds that one view reads."""
 
-MOST: Final = 2_000
+MAX_EVENTS: Final = 2_000
 """The most events that one view reads."""
 
-SHOWN: Final = 200
+MAX_SESSIONS: Final = 200
 """The most sessions that are shown."""
 
-_DEEPEST: Final = 12
+_MAX_INDENT: Final = 12
 """The most levels of indentation; deeper sessions are drawn at the last one."""
 
 
@@ -39,8 +39,10 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     older = {**fields, "before": format_mark(search.mark) or ""}
     return {
         "fields": fields,
-        "rows": [_row(depth, tree.session_json((depth, node))) for depth, node in found[:SHOWN]],
-        "more": max(0, len(found) - SHOWN),
+        "rows": [
+            _row(depth, tree.session_json((depth, node))) for depth, node in found[:MAX_SESSIONS]
+        ],
+        "more": max(0, len(found) - MAX_SESSIONS),
         "looked": search.looked,
         "unread": search.unread,
         "back_to": iso(search.reached) or "",
@@ -53,7 +55,7 @@ def _search(request: PageRequest, user: str) -> EventSearch:
         before = parse_mark(request.query.get("before"))
     except ConfigError:
         before = None
-    ends = request.site.clock.monotonic() + SECONDS
+    ends = request.site.clock.monotonic() + READ_SECONDS
     with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
             history,
@@ -61,12 +63,12 @@ def _search(request: PageRequest, user: str) -> EventSearch:
             before,
             lambda _: request.site.clock.monotonic() >= ends,
         )
-        search.run(MOST)
+        search.run(MAX_EVENTS)
     return search
 
 
 def _row(depth: int, said: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**said, "drawn": "   " * (min(depth, _DEEPEST) - 1) + "└─ " if depth else ""}
+    return {**said, "drawn": "   " * (min(depth, _MAX_INDENT) - 1) + "└─ " if depth else ""}
 
 
 PAGE: Final = Page(path="/sessions", template="sessions.html", show=show, label="Sessions", key="s")

@@ -12,10 +12,10 @@ from memorybus.surfaces.web.page import Page, PageRequest
 from memorybus.surfaces.web.pages.events import TYPES, wanted_events
 from memorybus.surfaces.web.shown_events import event_row
 
-NEWEST: Final = 50
+MAX_EVENTS: Final = 50
 """The most events that are shown."""
 
-SECONDS: Final = 0.1
+SEARCH_SECONDS: Final = 0.1
 """The most seconds that one update searches."""
 
 FIELDS: Final = ("q", "session", "user", "type")
@@ -29,12 +29,12 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         wanted = wanted_events({**fields, "since": "", "until": ""}, request.site.clock.now_ms())
     except ConfigError as error:
         return data | {"problem": str(error)}
-    ends = request.site.clock.monotonic() + SECONDS
+    ends = request.site.clock.monotonic() + SEARCH_SECONDS
     with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
             history, wanted, enough=lambda _: request.site.clock.monotonic() >= ends
         )
-        search.run(NEWEST)
+        search.run(MAX_EVENTS)
     words = SearchWords(wanted.words)
     return data | {"found": [event_row(one, words) for one in search.found]}
 

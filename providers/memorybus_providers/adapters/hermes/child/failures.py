@@ -14,10 +14,10 @@ TRANSIENT: Final = "Transient"
 UNAVAILABLE: Final = "Unavailable"
 PERMANENT: Final = "Permanent"
 
-_LONGEST = 2_000
-_TRACE = 8_000
+_MAX_MESSAGE_CHARS = 2_000
+_MAX_TRACE_CHARS = 8_000
 
-_AWAY = frozenset(
+_UNAVAILABLE_ERRORS = frozenset(
     (
         "APIConnectionError",
         "ConnectError",
@@ -30,11 +30,13 @@ _AWAY = frozenset(
         "URLError",
     )
 )
-_LATE = frozenset(("APITimeoutError", "ReadTimeout", "Timeout", "TimeoutException", "ReadError"))
-_LET_IN = frozenset((401, 402, 403))
-_GATEWAY = frozenset((502, 503, 504))
-_LATER = frozenset((408, 409, 423, 425, 429))
-_LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+_TIMEOUT_ERRORS = frozenset(
+    ("APITimeoutError", "ReadTimeout", "Timeout", "TimeoutException", "ReadError")
+)
+_ACCESS_STATUSES = frozenset((401, 402, 403))
+_GATEWAY_STATUSES = frozenset((502, 503, 504))
+_RETRYABLE_STATUSES = frozenset((408, 409, 423, 425, 429))
+_LOCK_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class CallRefused(Exception):
@@ -66,16 +68,20 @@ def meaning_of(error: BaseException) -> str:
 
 def meaning_of_status(status: int) -> str:
     """Return the meaning of an HTTP status from 400 on."""
-    if status in _LET_IN or status in _GATEWAY:
+    if status in _ACCESS_STATUSES or status in _GATEWAY_STATUSES:
         return UNAVAILABLE  # access is denied to all, or the backend is down
-    return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
+    return TRANSIENT if status in _RETRYABLE_STATUSES or status >= 500 else PERMANENT
 
 
 def answer_of(error: BaseException, mask: Callable[[str], str]) -> FailureAnswer:
     """Return the answer that reports an error: bounded, without credentials."""
-    trace = "".join(traceback.format_exception(error))[-_TRACE:]
+    trace = "".join(traceback.format_exception(error))[-_MAX_TRACE_CHARS:]
     text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)
-    return {"class": meaning_of(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
+    return {
+        "class": meaning_of(error),
+        "message": mask(text[:_MAX_MESSAGE_CHARS]),
+        "trace": mask(trace),
+    }
 
 
 def _known_meaning(error: BaseException) -> str:
@@ -96,14 +102,15 @@ def _meaning_of_sqlite(error: sqlite3.OperationalError) -> str:
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return ""
-    return TRANSIENT if code & 0xFF in _LOCKED else PERMANENT  # the last byte is the primary code
+    primary = code & 0xFF  # the last byte is the primary code
+    return TRANSIENT if primary in _LOCK_CODES else PERMANENT
 
 
 def _meaning_by_name(error: BaseException) -> str:
     names = {kind.__name__ for kind in type(error).__mro__}
-    if names & _AWAY:
+    if names & _UNAVAILABLE_ERRORS:
         return UNAVAILABLE
-    return TRANSIENT if names & _LATE or isinstance(error, OSError) else ""
+    return TRANSIENT if names & _TIMEOUT_ERRORS or isinstance(error, OSError) else ""
 
 
 def _status(error: BaseException) -> int:

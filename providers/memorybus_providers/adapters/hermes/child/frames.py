@@ -8,11 +8,11 @@ from typing import Any, Final
 VERSION: Final = 2
 """The version of the protocol, which must be the same in both processes."""
 
-LONGEST: Final = 64 << 20
+MAX_FRAME_BYTES: Final = 64 << 20
 """The most bytes of one frame (G10)."""
 
-WHOSE: Final = "memorybus"
-"""Our own key in the session of a request; it is not passed to plugins."""
+OWNER_KEY: Final = "memorybus"
+"""Our own key in the session of a request, for its owner; it is not passed to plugins."""
 
 CWD: Final = "cwd"
 """The key of the host's working directory, which is not passed to plugins, either."""
@@ -38,8 +38,8 @@ def send(connection: socket.socket, value: dict[str, Any]) -> None:
         body = json.dumps(value, ensure_ascii=True, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise FrameError(f"not JSON: {error}") from error
-    if len(body) > LONGEST:
-        raise FrameError(f"{len(body)} bytes are more than a frame's {LONGEST}")
+    if len(body) > MAX_FRAME_BYTES:
+        raise FrameError(f"{len(body)} bytes are more than a frame's {MAX_FRAME_BYTES}")
     connection.sendall(_LENGTH.pack(len(body)) + body)
 
 
@@ -54,7 +54,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
-    if length > LONGEST:
+    if length > MAX_FRAME_BYTES:
         raise FrameError(f"a frame of {length} bytes is announced")
     body = _receive_exactly(connection, length)
     if body is None:

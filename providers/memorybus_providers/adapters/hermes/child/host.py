@@ -15,10 +15,10 @@ from .watch import Watch, WatchedCall
 
 Request = Mapping[str, Any]
 
-_REMEMBERED = 16
+_MAX_ANSWERS = 16
 """The most answers that are kept in case a request is repeated."""
 
-_THREADS = 2
+_THREADS_PER_INSTANCE = 2
 """The most idle threads for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
@@ -83,7 +83,7 @@ class Host:
         with self._writes:
             if done not in self._done:  # if it is, the caller died before it got the answer
                 self._done[done] = self._run_hook(request)
-            if len(self._done) > _REMEMBERED:
+            if len(self._done) > _MAX_ANSWERS:
                 self._done.popitem(last=False)
             return self._done[done]
 
@@ -137,7 +137,7 @@ class Host:
             goes_on = self._settling.after_failure(instance.plugin, call)
         if not goes_on:
             instance.drop_plugin()
-            self.worn = self._watch.idle_threads > _THREADS * self._limit
+            self.worn = self._watch.idle_threads > _THREADS_PER_INSTANCE * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import apart
+from . import separation
 from .failures import UNAVAILABLE, CallRefused
 from .settle import Settling
 from .watch import WatchedCall
@@ -21,7 +21,7 @@ _OPTIONAL_FACTS = frozenset(("session_id", "platform", "agent_context"))
 """Facts that are left out of the third part of a key: its first part names the session, and a
 recall may not know the others."""
 
-_LONGEST = 2_000
+_MAX_MESSAGES = 2_000
 
 
 class PluginInstance:
@@ -49,7 +49,7 @@ class PluginInstance:
 
     def keep_transcript(self, messages: list[TranscriptMessage]) -> None:
         """Keep a transcript, or only its end if it is long."""
-        self.transcript = messages[-_LONGEST:]
+        self.transcript = messages[-_MAX_MESSAGES:]
 
 
 class PluginInstances:
@@ -129,7 +129,7 @@ class PluginInstances:
         plugin = self._make()
         self._settling.before_initialize(plugin)
         try:
-            apart.initialize(plugin, session)
+            separation.initialize(plugin, session)
         except CallRefused:
             with contextlib.suppress(Exception):
                 plugin.shutdown()

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-LARGEST = 256 << 10
+MAX_FILE_BYTES = 256 << 10
 """If the file has more bytes, it is renamed and a new one is begun; two files are kept (G10)."""
 
-_LINE = 4_096
-_SHORTEST = 6
+_MAX_LINE_CHARS = 4_096
+_MIN_SECRET_CHARS = 6
 _ENTRY = re.compile(r"^\s*(?:export\s+)?[A-Za-z_]\w*\s*=\s*['\"]?([^'\"\n]+)['\"]?\s*$")
 
 
@@ -25,7 +25,9 @@ class Mask:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Sort the secrets, the longest first, so that no part of a longer one remains."""
-        self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len)[::-1]
+        self._secrets = sorted({one for one in secrets if len(one) >= _MIN_SECRET_CHARS}, key=len)[
+            ::-1
+        ]
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
@@ -53,13 +55,13 @@ def capture(path: Path, mask: Mask) -> None:
 
 def _copy(reader: int, path: Path, mask: Mask) -> None:
     with os.fdopen(reader, "rb") as lines:
-        while line := lines.readline(_LINE):
+        while line := lines.readline(_MAX_LINE_CHARS):
             with contextlib.suppress(OSError):  # a full disk must not stop the printing process
                 _append(path, mask(line.decode(errors="replace")))
 
 
 def _append(path: Path, text: str) -> None:
-    if path.exists() and path.stat().st_size > LARGEST:
+    if path.exists() and path.stat().st_size > MAX_FILE_BYTES:
         path.replace(path.with_suffix(".old.log"))
     with path.open("a") as file:
         file.write(text)

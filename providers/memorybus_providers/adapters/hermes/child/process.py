@@ -20,7 +20,7 @@ from .plugin import Plugin
 from .settle import ADAPTERS
 from .watch import Watch
 
-_HELLO = 10.0
+_HELLO_SECONDS = 10.0
 
 
 def run(listener: int, configuration: bytes) -> None:
@@ -102,7 +102,7 @@ def serve(listening: socket.socket, service: HostService, idle: float) -> None:
         Path(listening.getsockname()).unlink()  # first, so that a new caller starts another child
     listening.close()
     for thread in threads:
-        thread.join(_HELLO)
+        thread.join(_HELLO_SECONDS)
     service.close()
 
 

@@ -25,7 +25,7 @@ WRITES = frozenset(
 )
 """The hooks whose effects are awaited; the others only prepare."""
 
-_PATIENCE = 2.0
+_SETTLE_SECONDS = 2.0
 
 _EVENT = "memorybus_event"
 """The key of the event's id in the metadata of a Honcho message."""
@@ -64,7 +64,7 @@ class Settling:
 
     def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait until a write is over."""
-        call.join(_PATIENCE)
+        call.join(_SETTLE_SECONDS)
 
     def after_failure(self, plugin: Any, call: WatchedCall) -> bool:
         """Clean up after a failed write; return whether the instance is kept.

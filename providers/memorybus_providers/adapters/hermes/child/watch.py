@@ -19,9 +19,9 @@ from weakref import WeakKeyDictionary
 from .failures import TRANSIENT, CallRefused
 from .resting import is_idle
 
-_KEPT = 5
-_LOOK = 0.02
-_LONG = 2.0
+_MAX_LINES = 5
+_POLL_SECONDS = 0.02
+_REPORT_AFTER_SECONDS = 2.0
 _FAILURE = re.compile(
     r"(?i)\b(fail|error|drop|lost|refus|unable|could not|cannot|timed out|timeout)"
 )
@@ -59,10 +59,10 @@ class WatchedCall:
             waited = time.monotonic() - begun
             if seconds is not None and waited >= seconds:
                 return False
-            if waited >= _LONG and not told:
+            if waited >= _REPORT_AFTER_SECONDS and not told:
                 sys.stderr.write(f"WARNING {self.hook} waits for the thread {working[0].name}\n")
                 told = True
-            working[0].join(_LOOK)
+            working[0].join(_POLL_SECONDS)
         return True
 
     def _working(self) -> list[threading.Thread]:
@@ -92,7 +92,7 @@ class Watch(logging.Handler):
         self._calls: WeakKeyDictionary[threading.Thread, WatchedCall] = WeakKeyDictionary()
         self._writing: WatchedCall | None = None
         self._standing: list[threading.Thread] = []
-        self.last: deque[str] = deque(maxlen=_KEPT)
+        self.last: deque[str] = deque(maxlen=_MAX_LINES)
 
     def install(self) -> None:
         """Observe every thread that starts or fails, and every log record."""

@@ -144,7 +144,7 @@ def test_ctrl_c_shows_what_was_found(events: Commands, monkeypatch: pytest.Monke
     monkeypatch.setattr("memorybus.surfaces.cli.events.events_search.SearchBar.show", interrupted)
     out, err = events.text("search", "asks", code=130)
     assert out
-    assert "to go on, add: --before p" in err
+    assert "to continue, add: --before p" in err
 
 
 def interrupted(*_: object) -> bool:

@@ -48,36 +48,36 @@ def asked(
 ) -> SetupAnswers:
     """Ask for the options of an instance."""
     settings = Settings(secrets_file=str(tmp_path / "secrets.toml"))
-    wish = SetupAnswers(Target("work", "far"), said, {})
-    return setup_answers.ask_options(person.dialogue, settings, FIELDS, now or {}, wish)
+    given = SetupAnswers(Target("work", "far"), said, {})
+    return setup_answers.ask_options(person.dialogue, settings, FIELDS, now or {}, given)
 
 
 def test_what_is_left_at_its_default_is_not_written(tmp_path: Path) -> None:
     """Enter keeps what there is; a secret that nobody gave is none."""
-    wish = asked(Person("", "", "", ""), tmp_path)
+    given = asked(Person("", "", "", ""), tmp_path)
 
-    assert (wish.options, wish.secrets) == ({}, {})
+    assert (given.options, given.secrets) == ({}, {})
 
 
 def test_answers_become_options_and_secrets(tmp_path: Path) -> None:
     """A secret is read unseen, and its option names the variable that holds it."""
     person = Person("http://far", "hush-hush-hush", "2", "y", "9")
 
-    wish = asked(person, tmp_path)
+    given = asked(person, tmp_path)
 
-    assert wish.options == {"url": "http://far", "key_env": "WORK_KEY", "mode": "deep", "most": 9}
-    assert wish.secrets == {"WORK_KEY": "hush-hush-hush"}
+    assert given.options == {"url": "http://far", "key_env": "WORK_KEY", "mode": "deep", "most": 9}
+    assert given.secrets == {"WORK_KEY": "hush-hush-hush"}
     assert person.hidden == ["hush-hush-hush"]
-    assert "hush-hush-hush" not in person.screen.getvalue() + repr(wish)
+    assert "hush-hush-hush" not in person.screen.getvalue() + repr(given)
     assert "the server's address" in person.screen.getvalue()
 
 
 def test_a_variable_may_be_named_instead(tmp_path: Path) -> None:
     """A key that the workers' environment has is not copied into a file."""
-    wish = asked(Person("", "$OFFICE_KEY", "", "n"), tmp_path)
+    given = asked(Person("", "$OFFICE_KEY", "", "n"), tmp_path)
 
-    assert wish.options == {"key_env": "OFFICE_KEY"}
-    assert wish.secrets == {}
+    assert given.options == {"key_env": "OFFICE_KEY"}
+    assert given.secrets == {}
 
 
 def test_a_secret_that_is_kept_stays(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_a_secret_that_is_kept_stays(tmp_path: Path) -> None:
     file.chmod(0o600)
     person = Person("", "", "", "n")
 
-    wish = asked(person, tmp_path)
+    given = asked(person, tmp_path)
 
-    assert (wish.options, wish.secrets) == ({"key_env": "WORK_KEY"}, {})
+    assert (given.options, given.secrets) == ({"key_env": "WORK_KEY"}, {})
     assert any("WORK_KEY stays" in question for question in person.asked)
 
 
@@ -97,9 +97,9 @@ def test_a_wrong_answer_is_asked_again(tmp_path: Path) -> None:
     """It says why, and goes on with the same question."""
     person = Person("", "", "slow", "deep", "y", "many", "3")
 
-    wish = asked(person, tmp_path)
+    given = asked(person, tmp_path)
 
-    assert wish.options == {"mode": "deep", "most": 3}
+    assert given.options == {"mode": "deep", "most": 3}
     assert "one of: fast, deep" in person.screen.getvalue()
     assert "must be a number" in person.screen.getvalue()
 
@@ -108,9 +108,9 @@ def test_what_flags_said_is_not_asked(tmp_path: Path) -> None:
     """Nor is what stands in the settings changed by Enter."""
     person = Person("", "", "n")
 
-    wish = asked(person, tmp_path, {"mode": "deep"}, url="http://far")
+    given = asked(person, tmp_path, {"mode": "deep"}, url="http://far")
 
-    assert wish.options == {"url": "http://far"}
+    assert given.options == {"url": "http://far"}
     assert not any("url" in question for question in person.asked)
     assert any("[deep]" in question for question in person.asked)
 
@@ -118,10 +118,10 @@ def test_what_flags_said_is_not_asked(tmp_path: Path) -> None:
 def test_a_required_option_is_asked_until_it_is_there() -> None:
     """An empty answer is none."""
     person = Person("", "x")
-    wish = SetupAnswers(Target("work", "far"), {}, {})
+    given = SetupAnswers(Target("work", "far"), {}, {})
     fields = (OptionField("who", "whose", required=True),)
 
-    found = setup_answers.ask_options(person.dialogue, Settings(), fields, {}, wish)
+    found = setup_answers.ask_options(person.dialogue, Settings(), fields, {}, given)
 
     assert found.options == {"who": "x"}
     assert "who is required" in person.screen.getvalue()
@@ -133,25 +133,27 @@ def test_an_end_of_input_ends_the_dialogue(tmp_path: Path) -> None:
         asked(Person("http://far"), tmp_path)
 
 
-def wishes(*changes: str, secrets: tuple[str, ...] = (), lines: str = "", two: bool = False) -> Any:
+def from_flags(
+    *changes: str, secrets: tuple[str, ...] = (), lines: str = "", two: bool = False
+) -> Any:
     """Return what flags say."""
     wanted = [Target("work", "far"), *([Target("home", "far")] if two else [])]
-    return setup_answers.wishes_from_flags(
+    return setup_answers.answers_from_flags(
         wanted, {"far": OFFER}, changes, secrets, io.StringIO(lines)
     )
 
 
 def test_flags_are_read_by_the_schema() -> None:
     """A number is one where the schema says so; an option that it lacks is as TOML has it."""
-    wish = wishes("url=5", "work.most=5", "other=[1]")["work"]
+    given = from_flags("url=5", "work.most=5", "other=[1]")["work"]
 
-    assert wish.options == {"url": "5", "most": 5, "other": [1]}
+    assert given.options == {"url": "5", "most": 5, "other": [1]}
 
 
 def test_a_secret_comes_by_a_line() -> None:
     """It stands on no command line; its variable may be named."""
-    one = wishes(secrets=("key_env",), lines="hush\n")["work"]
-    two = wishes("key_env=MINE", secrets=("work.key_env",), lines="hush\r\n")["work"]
+    one = from_flags(secrets=("key_env",), lines="hush\n")["work"]
+    two = from_flags("key_env=MINE", secrets=("work.key_env",), lines="hush\r\n")["work"]
 
     assert (one.options, one.secrets) == ({"key_env": "WORK_KEY"}, {"WORK_KEY": "hush"})
     assert (two.options, two.secrets) == ({"key_env": "MINE"}, {"MINE": "hush"})
@@ -159,10 +161,10 @@ def test_a_secret_comes_by_a_line() -> None:
 
 def test_of_several_an_option_says_whose_it_is() -> None:
     """A name that only one of them has would be a guess."""
-    found = wishes("work.most=1", "home.most=2", two=True)
+    found = from_flags("work.most=1", "home.most=2", two=True)
     assert [found[name].options["most"] for name in ("work", "home")] == [1, 2]
     with pytest.raises(ConfigError, match=r"work\.most, home\.most"):
-        wishes("most=1", two=True)
+        from_flags("most=1", two=True)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_flags_that_say_nothing_are_refused(
 ) -> None:
     """The message names the flag."""
     with pytest.raises(ConfigError, match=said):
-        wishes(*changes, secrets=secrets)
+        from_flags(*changes, secrets=secrets)
 
 
 @pytest.mark.parametrize(

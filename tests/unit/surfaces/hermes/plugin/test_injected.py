@@ -1,7 +1,12 @@
 """What recall a window holds already: nothing is said twice in it."""
 
 import pytest
-from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, InjectedRecall, fenced_items
+from memorybus.surfaces.hermes.plugin.injected import (
+    MAX_ITEMS,
+    MAX_SESSIONS,
+    InjectedRecall,
+    fenced_items,
+)
 from memorybus.text.fence import line
 
 A, B = line("likes tea"), line("a note\nof two lines", at=86_400_000)
@@ -105,8 +110,8 @@ def test_a_branch_begins_with_the_window_it_left() -> None:
 def test_the_table_is_bounded() -> None:
     """Sessions and items are forgotten oldest first (G10)."""
     injected = InjectedRecall()
-    for number in range(SESSIONS + 5):
+    for number in range(MAX_SESSIONS + 5):
         injected.take(f"s{number}", [("holo", [A])], 800)
-    assert len(injected._windows) == SESSIONS
-    injected.take("s", [("holo", [line(f"fact {n}") for n in range(ITEMS + 9)])], 1 << 20)
-    assert len(injected._windows["s"]) == ITEMS
+    assert len(injected._windows) == MAX_SESSIONS
+    injected.take("s", [("holo", [line(f"fact {n}") for n in range(MAX_ITEMS + 9)])], 1 << 20)
+    assert len(injected._windows["s"]) == MAX_ITEMS

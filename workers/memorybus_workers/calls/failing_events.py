@@ -1,4 +1,4 @@
-"""Notes which events failed, how often, and when each may be tried again."""
+"""Remembers which events failed, how often, and when each may be tried again."""
 
 import random
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from memorybus_workers.calls.retry import retry_delay
 from memorybus_workers.calls.retry_at import RetryAt
 
 
-class Trouble(msgspec.Struct):
+class FailingEvent(msgspec.Struct):
     """An event that failed.
 
     Attributes:
@@ -32,7 +32,7 @@ class Trouble(msgspec.Struct):
     pause_pending: bool = False
 
 
-class Troubles:
+class FailingEvents:
     """The failing events of one provider instance, shared by its threads.
 
     The first failure of an event counts. A later one counts only if the provider has served another
@@ -51,15 +51,15 @@ class Troubles:
         self.rng = rng
         self.attempts = attempts
         self._clock = clock
-        self._events: dict[str, Trouble] = {}
+        self._events: dict[str, FailingEvent] = {}
 
     def __bool__(self) -> bool:
-        """Say whether any event is in trouble."""
+        """Say whether any event is failing."""
         return bool(self._events)
 
     def note_failure(
         self, event_id: str, *, backend_up: bool, served: int | None = None
-    ) -> Trouble:
+    ) -> FailingEvent:
         """Note a failure of an event; return all that is known of the event now.
 
         Args:
@@ -68,23 +68,23 @@ class Troubles:
             served: the value of `served` when the call began, if other calls ran meanwhile.
         """
         begun = self.served if served is None else served
-        trouble = self._events.setdefault(event_id, Trouble(begun))
-        if not trouble.tries:
-            trouble.served = begun
-        if not trouble.tries or (backend_up and self.served > trouble.served):
-            trouble.tries += 1
-        trouble.last_at = self._clock.now_ms()
-        trouble.first_at = trouble.first_at or trouble.last_at
-        return trouble
+        event = self._events.setdefault(event_id, FailingEvent(begun))
+        if not event.tries:
+            event.served = begun
+        if not event.tries or (backend_up and self.served > event.served):
+            event.tries += 1
+        event.last_at = self._clock.now_ms()
+        event.first_at = event.first_at or event.last_at
+        return event
 
     def note_doubt(self, event_id: str) -> None:
         """Note that an event was sent without an answer, which does not count against it."""
-        self._events.setdefault(event_id, Trouble(self.served))
+        self._events.setdefault(event_id, FailingEvent(self.served))
 
     def note_hang(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
         """Note that a call for an event was abandoned: it is tried again later, after others."""
-        trouble = self.note_failure(event_id, backend_up=backend_up, served=served)
-        trouble.hung = trouble.pause_pending = True
+        event = self.note_failure(event_id, backend_up=backend_up, served=served)
+        event.hung = event.pause_pending = True
 
     def retry_at(self, event_id: str) -> RetryAt | None:
         """Return when an event may be tried again, None if it may be tried now.
@@ -92,19 +92,19 @@ class Troubles:
         The pause of an event that hung begins when its lane next comes to it, so that others go
         first.
         """
-        trouble = self.get(event_id)
-        if trouble is None:
+        event = self.get(event_id)
+        if event is None:
             return None
         now = self._clock.monotonic()
-        if trouble.pause_pending:
-            trouble.pause_pending = False
-            trouble.until = now + retry_delay(trouble.tries, self.rng)
-        return RetryAt(trouble.until) if trouble.until > now else None
+        if event.pause_pending:
+            event.pause_pending = False
+            event.until = now + retry_delay(event.tries, self.rng)
+        return RetryAt(event.until) if event.until > now else None
 
     def retry_now(self) -> None:
         """Let every event be tried again at once; the failures still count."""
-        for trouble in self._events.values():
-            trouble.until, trouble.pause_pending = 0.0, False
+        for event in self._events.values():
+            event.until, event.pause_pending = 0.0, False
 
     def settle(self, event_id: str) -> None:
         """Forget an event that is applied or parked."""
@@ -116,7 +116,7 @@ class Troubles:
         for event_id in event_ids:
             self.settle(event_id)
 
-    def get(self, event_id: str) -> Trouble | None:
+    def get(self, event_id: str) -> FailingEvent | None:
         """Return what is known of an event, None if it never failed."""
         return self._events.get(event_id) if self._events else None
 
@@ -126,12 +126,12 @@ class Troubles:
 
     def has_hung_too_often(self, event_id: str) -> bool:
         """Say whether an event has hung as often as it may."""
-        trouble = self.get(event_id)
-        return trouble is not None and trouble.hung and trouble.tries >= self.attempts
+        event = self.get(event_id)
+        return event is not None and event.hung and event.tries >= self.attempts
 
-    def copy(self) -> "Troubles":
+    def copy(self) -> "FailingEvents":
         """Return a copy for the next instance, so that it knows what this one knew."""
-        heir = Troubles(self._clock, self.rng, self.attempts)
+        heir = FailingEvents(self._clock, self.rng, self.attempts)
         heir.served = self.served
         heir._events = {name: msgspec.structs.replace(one) for name, one in self._events.items()}
         return heir

@@ -20,14 +20,14 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 
 NAMES = ("bad", "good", "asked")
-APART = "provider bad gets its own worker process"
+SEPARATED = "provider bad gets its own worker process"
 APPLIED = 5.0
 """Seconds in which an event is applied, whatever a neighbour does: lanes are handed over in 2, and
 the rest is a busy machine's."""
 ANSWERED = 12.0
 """Seconds in which a recall is answered: one whose process is replaced meanwhile is found and asked
 again within 6, and the rest is a busy machine's."""
-LONG = 90.0
+HANGING_SECONDS = 90.0
 """Seconds in which eight calls have hung: each is tried after a longer pause, 5 s at most."""
 
 
@@ -86,7 +86,7 @@ class Traffic:
             self.go_on()
             return reached()
 
-        wait_until(looked, what, LONG)
+        wait_until(looked, what, HANGING_SECONDS)
 
     def _applied(self) -> int:
         return len(texts(home(self._settings, "good")))
@@ -126,7 +126,9 @@ def test_calls_that_hang_take_nobody_elses_lanes(
         child = start(spawn, settings, "worker")
         traffic.begin()
         (before,) = serving(child, "good")
-        traffic.until(lambda: APART in child.output(), "the provider that hangs is set apart")
+        traffic.until(
+            lambda: SEPARATED in child.output(), "the provider that hangs gets its own process"
+        )
         traffic.until(lambda: serving(child, "good") != [before], "another serves the others")
         traffic.until(lambda: not before.is_running(), "the process with the hung threads ends")
         (alone,) = serving(child, "bad")
@@ -135,7 +137,7 @@ def test_calls_that_hang_take_nobody_elses_lanes(
         assert [one.name for one in read_status(settings).providers] == list(NAMES)
         wait_until(lambda: len(read_status(settings).workers) == 2, "status shows both workers")
         flag.unlink()
-        wait_applied(redis_client, settings, "bad", LONG)
+        wait_applied(redis_client, settings, "bad", HANGING_SECONDS)
     said = [f"number {number}" for number in range(traffic.said)]
     assert texts(home(settings, "good")) == said  # one was applied before the next was said
     assert child.terminate() == 0, child.output()
@@ -162,7 +164,7 @@ def test_a_call_that_ends_its_process_does_so_alone_then(
     with MemoryBus.connect(settings) as bus:
         traffic = Traffic(bus, settings)
         child = start(spawn, settings, "worker", "--processes", processes)
-        traffic.until(lambda: APART in child.output(), "the deadly one is set apart")
+        traffic.until(lambda: SEPARATED in child.output(), "the deadly one gets its own process")
         count = int(processes)
         traffic.until(lambda: sound(child, count), "others serve without it")
         there = sound(child, count)

@@ -10,13 +10,13 @@ from memorybus_providers.embedding.embedder import Embedder, Vector, embed_text
 from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import Model
-from memorybus_providers.finding.compared import Compared, Uncompared
-from memorybus_providers.holographic.meaning.nearest import Nearest
+from memorybus_providers.finding.meaning_comparison import MeaningComparison, NoComparison
 from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
+from memorybus_providers.holographic.meaning.vector_index import VectorIndex
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 
 
-class NearbyFacts:
+class SqliteVectorSearch:
     """Compares facts with questions; a thread gets the vector of a question without delay.
 
     Args:
@@ -43,13 +43,13 @@ class NearbyFacts:
         self._wait = options.embedder_wait
         self._questions = QuestionVectors(self._embed_question, clock)
         self._tables = SqliteVectorTables(db)
-        self._nearest = Nearest(db)
+        self._index = VectorIndex(db)
 
     def close(self) -> None:
         """End the thread that asks for vectors."""
         self._questions.close()
 
-    def begin_comparison(self, text: str, scope: RecallScope) -> Callable[[], Compared]:
+    def begin_comparison(self, text: str, scope: RecallScope) -> Callable[[], MeaningComparison]:
         """Request the vector; the returned function waits for it a moment, and compares.
 
         Nothing is compared if the vector does not come in time, or if the vectors of the facts are
@@ -57,16 +57,16 @@ class NearbyFacts:
         """
         model = self._tables.model()
         if model is None or model.name != self._model:
-            return Uncompared
+            return NoComparison
         asked = self._questions.ask(text)
         return lambda: self._compare(asked, model, scope)
 
-    def _compare(self, asked: PendingVector, model: Model, scope: RecallScope) -> Compared:
+    def _compare(self, asked: PendingVector, model: Model, scope: RecallScope) -> MeaningComparison:
         vector = asked.wait(self._wait)
         if vector is None or vector.size != model.size:
-            return Uncompared()
+            return NoComparison()
         scopes = [row[0] for row in self._db.execute(SCOPES, limits_of(scope))]
-        return self._nearest.compare(scopes, vector, model)
+        return self._index.compare(scopes, vector, model)
 
     def _embed_question(self, text: str) -> Vector:
         return embed_text(self._embedder, f"{self._prefix}{text}")

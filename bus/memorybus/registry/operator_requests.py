@@ -71,7 +71,7 @@ class Tuned(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
 
 
-class RetryWish(msgspec.Struct, frozen=True, omit_defaults=True):
+class RetryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """A request to retry now what waits for another try of an instance.
 
     Attributes:
@@ -86,8 +86,10 @@ class RetryWish(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
 
 
-class Steering:
-    """Writes and reads both hashes. Belongs to one thread; raises `LogUnavailable` without Redis.
+class OperatorRequests:
+    """Writes the requests, and reads the limits. Belongs to one thread.
+
+    Every method raises `LogUnavailable` without Redis.
 
     Args:
         redis: the log's.
@@ -112,9 +114,9 @@ class Steering:
         else:
             self._put(self._keys.tuned, provider, tuned)
 
-    def retry(self, instance: str, wish: RetryWish) -> None:
+    def retry(self, instance: str, request: RetryRequest) -> None:
         """Ask workers to retry now the events that wait for another try."""
-        self._put(self._keys.retries, instance, wish)
+        self._put(self._keys.retries, instance, request)
 
     def forget(self, name: str) -> None:
         """Forget all requests about an instance that is removed."""

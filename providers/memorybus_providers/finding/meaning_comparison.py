@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 from memorybus_providers.base import RecallScope
 
 
-class Compared(Protocol):
+class MeaningComparison(Protocol):
     """Facts that were compared with a question."""
 
     def nearest(self) -> Sequence[int]:
@@ -23,7 +23,7 @@ class Compared(Protocol):
         ...
 
 
-class Uncompared:
+class NoComparison:
     """The result if nothing was compared, so that words alone decide."""
 
     def nearest(self) -> Sequence[int]:
@@ -35,10 +35,10 @@ class Uncompared:
         return MappingProxyType({})
 
 
-Nearby: TypeAlias = Callable[[str, RecallScope], Callable[[], Compared]]
+BeginComparison: TypeAlias = Callable[[str, RecallScope], Callable[[], MeaningComparison]]
 """Begins to compare the facts of a scope with a text; returns a function that waits for it."""
 
 
-def nothing_near(text: str, scope: RecallScope) -> Callable[[], Compared]:
+def begin_no_comparison(text: str, scope: RecallScope) -> Callable[[], MeaningComparison]:
     """Compare no meaning, so that words alone decide."""
-    return Uncompared
+    return NoComparison

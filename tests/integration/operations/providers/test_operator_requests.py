@@ -14,10 +14,10 @@ from helpers.stories.replaying import cli
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
-    apart,
     home,
     recorded,
     say,
+    spread_sessions,
     thread_worker,
     wait_applied,
 )
@@ -31,7 +31,7 @@ from memorybus_workers.calls import retry
 from memorybus_workers.lanes import halts
 from memorybus_workers.lanes.lane import Lane
 
-LONG = 3_600.0
+RETRY_SECONDS = 3_600.0
 """Seconds that no test waits for."""
 
 
@@ -50,10 +50,12 @@ def said(command: Child) -> str:
 @pytest.fixture(name="endless_waits")
 def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every wait for another try last for longer than any test."""
-    monkeypatch.setattr(retry, "retry_delay", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr("memorybus_workers.calls.troubles.retry_delay", lambda *_: LONG)
-    monkeypatch.setattr(halts, "FIRST", LONG)
+    monkeypatch.setattr(retry, "retry_delay", lambda *_: RETRY_SECONDS)
+    monkeypatch.setattr("memorybus_workers.calls.breaker.retry_delay", lambda *_: RETRY_SECONDS)
+    monkeypatch.setattr(
+        "memorybus_workers.calls.failing_events.retry_delay", lambda *_: RETRY_SECONDS
+    )
+    monkeypatch.setattr(halts, "FIRST_RETRY_SECONDS", RETRY_SECONDS)
 
 
 @pytest.mark.usefixtures("endless_waits")
@@ -74,7 +76,7 @@ def test_what_waits_goes_on_at_once(
     flag.touch()
     settings = make_settings(partitions=2, **recorded(kind))
     with MemoryBus.connect(settings) as bus, thread_worker(settings), thread_worker(settings):
-        for session in apart(settings, 2):
+        for session in spread_sessions(settings, 2):
             say(bus, session, f"{misdeed}={flag} {session}", f"{session} behind")
         assert bus.flush(timeout=25)
         wait_until(lambda: len(calls(home(settings))) >= 2 or told(settings).failing, "calls fail")
@@ -111,7 +113,7 @@ def test_a_lane_that_stands_still_goes_on_at_once(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, "s", "one")
         assert bus.flush(timeout=25)
-        wait_until(lambda: "stands still" in repr(read_status(settings).alarms), "it is told")
+        wait_until(lambda: "is stopped" in repr(read_status(settings).alarms), "it is told")
         flag.unlink()
         ran(spawn, settings, "provider", "retry-now", NAME, "--execute")
         wait_applied(redis_client, settings)
@@ -153,7 +155,7 @@ def test_concurrency_changes_while_workers_run(
     """A limit that is set holds for every worker from now on, is shown, and can be taken back."""
     caplog.set_level("INFO", "memorybus")
     settings = make_settings(partitions=4, concurrency=1, **PATIENT, **recorded("KeyedSide"))
-    sessions = apart(settings, 3)
+    sessions = spread_sessions(settings, 3)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         words = ("provider", "set", NAME, "concurrency=3")
         plan = ran(spawn, settings, *words, "--reason", "a bigger machine")
@@ -214,7 +216,7 @@ def test_what_cannot_be_set_is_said(
     assert why in ran(spawn, settings, "provider", "set", NAME, *words, "--execute", code=2)
     assert "no provider" in ran(spawn, settings, "provider", "set", "x", "concurrency=1", code=2)
     with Stores(settings) as stores:
-        assert stores.steering.tuned() == {}
+        assert stores.operator_requests.tuned() == {}
 
 
 @pytest.mark.usefixtures("redis_client")

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memorybus_providers.embedding.embedder import Vector, Vectors
-from memorybus_providers.embedding.vectors import NEAREST, Model
-from memorybus_providers.holographic.meaning.tables import STORED
+from memorybus_providers.embedding.vectors import MAX_NEAREST, Model
+from memorybus_providers.holographic.meaning.tables import STORED_TYPE
 
-KEPT_BYTES = 1 << 28
+MAX_KEPT_BYTES = 1 << 28
 """The most bytes of matrices in memory (G10); the scope searched last stays, however large."""
 
-_BLOCKS = 16
+_MAX_BLOCKS = 16
 """The most pieces of a scope's matrix; with one more, all are joined into one."""
 
 _COUNTS = "select filled, removed from meaning_scopes where scope = ?"
@@ -49,7 +49,7 @@ class _Scope(msgspec.Struct):
 
 
 class SqliteComparison:
-    """Facts and their cosines with the question; see `Compared`.
+    """Facts and their cosines with the question; see `MeaningComparison`.
 
     Args:
         model: the model that made the vectors.
@@ -64,10 +64,12 @@ class SqliteComparison:
         self._cosines = cosines
 
     def nearest(self) -> Sequence[int]:
-        """Return the rows of the `NEAREST` facts, nearest first, the newest of equals."""
+        """Return the rows of the `MAX_NEAREST` facts, nearest first, the newest of equals."""
         if not len(self._facts):
             return []
-        first = np.argpartition(-self._cosines, min(NEAREST, len(self._cosines)) - 1)[:NEAREST]
+        first = np.argpartition(-self._cosines, min(MAX_NEAREST, len(self._cosines)) - 1)[
+            :MAX_NEAREST
+        ]
         order = np.lexsort((-self._facts[first], -self._cosines[first]))
         return [int(fact) for fact in self._facts[first][order]]
 
@@ -78,8 +80,8 @@ class SqliteComparison:
         return {fact: self._model.nearness(cosine) for fact, cosine in found}
 
 
-class Nearest:
-    """Compares vectors; belongs to one connection.
+class VectorIndex:
+    """The vectors of facts, in memory as far as they were searched; belongs to one connection.
 
     Args:
         db: the database, with the tables of `tables`.
@@ -128,15 +130,15 @@ class Nearest:
         filled = [(fact, vector) for _, fact, vector in rows if vector]
         if filled:
             facts, vectors = zip(*filled, strict=True)
-            matrix = np.frombuffer(b"".join(vectors), dtype=STORED).reshape(len(facts), -1)
+            matrix = np.frombuffer(b"".join(vectors), dtype=STORED_TYPE).reshape(len(facts), -1)
             known.blocks.append(_Block(np.array(facts), matrix.astype(np.float32)))
-        if len(known.blocks) > _BLOCKS:
+        if len(known.blocks) > _MAX_BLOCKS:
             known.blocks = [_join_blocks(known.blocks)]
 
     def _bound(self) -> None:
         """Drop the matrices of the scopes that were searched longest ago."""
         size = sum(one.size for one in self._scopes.values())
-        while size > KEPT_BYTES and len(self._scopes) > 1:
+        while size > MAX_KEPT_BYTES and len(self._scopes) > 1:
             _, oldest = self._scopes.popitem(last=False)
             size -= oldest.size
 

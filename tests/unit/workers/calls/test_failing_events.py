@@ -4,12 +4,12 @@ import random
 
 import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.troubles import Troubles
+from memorybus_workers.calls.failing_events import FailingEvents
 
 
-def troubles(clock: FakeClock | None = None, attempts: int = 2) -> Troubles:
-    """Return a memory without troubles."""
-    return Troubles(clock or FakeClock(), random.Random(1), attempts)
+def no_failing_events(clock: FakeClock | None = None, attempts: int = 2) -> FailingEvents:
+    """Return what is noted before any event has failed."""
+    return FailingEvents(clock or FakeClock(), random.Random(1), attempts)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_failures_count_while_the_backend_serves_others(
     served: int, backend_up: bool, counted: int
 ) -> None:
     """G6: nothing is parked because a backend is down: then nothing tells a bad event from it."""
-    known = troubles()
+    known = no_failing_events()
     known.note_failure("e1", backend_up=True)
     known.served += served
     known.note_failure("e1", backend_up=backend_up)
@@ -28,7 +28,7 @@ def test_failures_count_while_the_backend_serves_others(
 
 def test_an_event_that_always_hangs_is_spent() -> None:
     """G6: what is known of hangs passes to the next instance; after `attempts` it is parked."""
-    known = troubles()
+    known = no_failing_events()
     known.note_hang("e1", backend_up=True)
     heir = known.copy()
     assert not heir.has_hung_too_often("e1")
@@ -42,7 +42,7 @@ def test_an_event_that_always_hangs_is_spent() -> None:
 def test_an_event_that_hung_lets_others_go_first() -> None:
     """G6: the wait of an event that hung begins when its lane comes by it again."""
     clock = FakeClock()
-    known = troubles(clock)
+    known = no_failing_events(clock)
     known.note_hang("e1", backend_up=True)
     clock.advance(100)
     wait = known.retry_at("e1")
@@ -55,7 +55,7 @@ def test_an_event_that_hung_lets_others_go_first() -> None:
 
 def test_what_is_settled_is_forgotten() -> None:
     """G10: nothing is kept of events that are applied or parked."""
-    known = troubles()
+    known = no_failing_events()
     known.note_failure("e1", backend_up=True)
     assert known.has_any(["e0", "e1"])
     known.settle("e1")

@@ -1,7 +1,7 @@
-"""The task of notifying people of findings, called the office: one process of the bus has it.
+"""The lease of the task of notifying people of findings: one process of the bus has it.
 
-The office expires, so that another host takes it over when its holder dies. The holder's note for
-its successor stays.
+The lease expires, so that another host takes the task over when its holder dies. The holder's note
+for its successor stays.
 """
 
 from typing import Final
@@ -11,12 +11,12 @@ from redis import Redis
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 
-LIFE: Final = 20.0
-"""Seconds after which the office expires unless its holder keeps it."""
+LEASE_SECONDS: Final = 20.0
+"""The lease expires unless its holder renews it in time."""
 
 
-class Office:
-    """Takes and keeps the office. Belongs to one thread; raises what redis-py raises.
+class NotifierLease:
+    """Takes and renews the lease. Belongs to one thread; raises what redis-py raises.
 
     Args:
         redis: the log's Redis.
@@ -31,17 +31,17 @@ class Office:
         self._owner = owner
 
     def read(self) -> bytes | None:
-        """Take or keep the office; return its note, or None if another process has the office."""
-        return self._run(LIFE)
+        """Take or renew the lease; return its note, or None if another process has the lease."""
+        return self._run(LEASE_SECONDS)
 
     def write(self, note: bytes) -> bool:
-        """Leave a note; return False, and leave none, if another process has the office now."""
-        return self._run(LIFE, note) is not None
+        """Leave a note; return False, and leave none, if another process has the lease now."""
+        return self._run(LEASE_SECONDS, note) is not None
 
     def close(self) -> None:
         """Give it up, so that another need not wait until it expires."""
         self._run(0.0)
 
     def _run(self, life: float, note: bytes = b"") -> bytes | None:
-        call = scripts.keep_office(self._keys, self._owner, round(life * 1000), note)
+        call = scripts.hold_notifier_lease(self._keys, self._owner, round(life * 1000), note)
         return scripts.run(self._redis, call)

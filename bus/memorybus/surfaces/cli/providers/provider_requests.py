@@ -14,7 +14,7 @@ from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.providers.steering import LimitsChange, RetryNow
+    from memorybus.operations.providers.operator_requests import LimitsChange, RetryNow
 
 
 def run_set(
@@ -45,15 +45,15 @@ def run_set(
     - `memorybus provider set mem0 daily_budget=500 --reason "ticket 812" --execute`
     - `memorybus provider set mem0 --reset --execute`
     """
-    from memorybus.operations.providers import steering
+    from memorybus.operations.providers import operator_requests
 
     output = common.output()
     if bool(limits) == reset:
         raise ConfigError("name limits, as in calls_per_second=2, or give --reset")
     with checked_stores(common.settings()) as stores:
-        what = steering.plan_limits(stores, name, parse_key_values(limits), reset=reset)
+        what = operator_requests.plan_limits(stores, name, parse_key_values(limits), reset=reset)
         if execute:
-            what = steering.set_limits(stores, what, reason, operator())
+            what = operator_requests.set_limits(stores, what, reason, operator())
     if output.json:
         output.result(what)
     else:
@@ -100,13 +100,13 @@ def run_retry_now(
     - `memorybus provider retry-now mem0`
     - `memorybus provider retry-now mem0 --parked --execute`
     """
-    from memorybus.operations.providers import steering
+    from memorybus.operations.providers import operator_requests
 
     output = common.output()
     with checked_stores(common.settings()) as stores:
-        what = steering.plan_retry(stores, name, parked=parked)
+        what = operator_requests.plan_retry(stores, name, parked=parked)
         if execute:
-            what = steering.retry_now(stores, what, operator())
+            what = operator_requests.retry_now(stores, what, operator())
     if output.json:
         output.result(what)
     else:

@@ -18,7 +18,7 @@ from memorybus.operations.dead_letters import selection
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.providers.lifecycle import resolve_instance
 from memorybus.operations.stores import Stores
-from memorybus.registry.steering import RetryWish, Tuned, Tuning
+from memorybus.registry.operator_requests import RetryRequest, Tuned, Tuning
 
 
 class LimitsChange(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ def plan_limits(
     info = stores.roster.providers().get(name)
     if info is not None and info.delivery == "transactional":
         raise ConfigError(f"{name} is transactional: it calls no service, and has no limits to set")
-    before = stores.steering.tuned().get(name, Tuned()).tuning
+    before = stores.operator_requests.tuned().get(name, Tuned()).tuning
     asked: dict[str, Any] = {} if reset else {**before.given, **changes}
     after = _parse_tuning({key: value for key, value in asked.items() if value != ""})
     settings = stores.settings
@@ -85,7 +85,7 @@ def set_limits(
         LogUnavailable: Redis is away.
     """
     tuning = _parse_tuning(what.after)
-    stores.steering.tune(what.name, Tuned(tuning, reason, by, clock.now_ms()))
+    stores.operator_requests.tune(what.name, Tuned(tuning, reason, by, clock.now_ms()))
     return msgspec.structs.replace(what, executed=True)
 
 
@@ -147,7 +147,7 @@ def retry_now(
         LogUnavailable: Redis is away.
         TooManyRequests: there are more dead letters than may be requested at once.
     """
-    stores.steering.retry(what.name, RetryWish(ids(), by, clock.now_ms()))
+    stores.operator_requests.retry(what.name, RetryRequest(ids(), by, clock.now_ms()))
     if what.parked:
         decision = selection.OperatorDecision("retry", "", by, clock.now_ms(), {})
         requests = selection.build_requests(decision, _letters_of(stores, what.name), ids)

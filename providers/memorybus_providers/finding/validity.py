@@ -8,7 +8,7 @@ difference (G8), and a fact that was taken back no longer counts.
 from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.source import LATEST, FactSource
+from memorybus_providers.finding.source import LATEST_STORABLE, FactSource
 from memorybus_providers.language.mentions import words
 from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
@@ -24,17 +24,17 @@ from memorybus_providers.truth.succession import (
     successions_by_wording,
 )
 
-LOOKED_AT = 15
+MAX_EXAMINED = 15
 """The most found facts, the best ones, for which replacements are looked up (G10)."""
 
-SLOTS = 3
+MAX_SLOTS = 3
 """The most slots of these facts for which newer statements are looked up (G10)."""
 
-RIVALS = 100
+MAX_RIVALS = 100
 """The most facts that are read for these slots, the newest (G10)."""
 
 
-class Standings:
+class FactValidity:
     """Decides which facts are true now; it only reads."""
 
     def __init__(self, source: FactSource) -> None:
@@ -42,67 +42,67 @@ class Standings:
         self._source = source
 
     def settle(
-        self, found: Sequence[Scored], whose: RecallScope, as_of: int | None = None
+        self, found: Sequence[Scored], scope: RecallScope, as_of: int | None = None
     ) -> list[Scored]:
         """Return what was found, with true facts first, and facts that no longer hold marked.
 
         Args:
             found: what was found, best first.
-            whose: whose facts.
+            scope: whose facts.
             as_of: the time for which it is asked what was true, milliseconds; None for now.
         """
-        best = [one.fact for one in found[:LOOKED_AT]]
+        best = [one.fact for one in found[:MAX_EXAMINED]]
         if not best:
             return []
         made = statements(best)
-        others = set(self._rivals(made, whose, as_of)).difference(best)
+        others = set(self._rivals(made, scope, as_of)).difference(best)
         successions = [
             *successions_by_wording(best),
             *successions_by_claims([*made, *statements(others)]),
         ]
-        known_by = LATEST if as_of is None else as_of
-        successions += self._corrections_of(best, whose, known_by)
-        successions += self._replacements_of(best, whose, known_by)
+        known_by = LATEST_STORABLE if as_of is None else as_of
+        successions += self._corrections_of(best, scope, known_by)
+        successions += self._replacements_of(best, scope, known_by)
         return apply_successions(found, successions) if successions else list(found)
 
-    def mark(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
+    def mark(self, facts: Sequence[Fact], scope: RecallScope) -> list[Scored]:
         """Return facts in the order given, marked as `settle` marks them."""
         given = [Scored(fact, 1 / place) for place, fact in enumerate(facts, start=1)]
-        settled = {one.fact.id: one for one in self.settle(given, whose)}
+        settled = {one.fact.id: one for one in self.settle(given, scope)}
         return [settled[fact.id] for fact in facts]
 
-    def entries_as_of(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
+    def entries_as_of(self, terms: Iterable[Term], scope: RecallScope, as_of: int) -> list[Fact]:
         """Return the former entries that held at a time and contain one of some terms."""
         asked = {term.stem for term in terms}
         there = [
             one.fact
-            for one in self._source.former_entries(whose)
+            for one in self._source.former_entries(scope)
             if one.fact.at <= as_of < one.until
         ]
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
-    def rivals(self, statement: str, whose: RecallScope) -> list[Fact]:
+    def rivals(self, statement: str, scope: RecallScope) -> list[Fact]:
         """Return the facts that contradict a statement, the newest first."""
-        asked = claims(statement, kept=True)[:SLOTS]
-        said = self._source.facts_holding(_phrases(asked), whose)
-        kept = self._source.kept_facts("", whose)
+        asked = claims(statement, kept=True)[:MAX_SLOTS]
+        said = self._source.facts_holding(_phrases(asked), scope)
+        kept = self._source.kept_facts("", scope)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
 
     def _rivals(
-        self, made: Iterable[Statement], whose: RecallScope, as_of: int | None
+        self, made: Iterable[Statement], scope: RecallScope, as_of: int | None
     ) -> list[Fact]:
         """Return facts that may fill the slots that some statements fill."""
-        asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
+        asked = list({one.claim.fills: one.claim for one in made}.values())[:MAX_SLOTS]
         if not asked:
             return []
-        return self._source.facts_holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
+        return self._source.facts_holding(_phrases(asked), scope, most=MAX_RIVALS, as_of=as_of)
 
     def _corrections_of(
-        self, best: Iterable[Fact], whose: RecallScope, known_by: int
+        self, best: Iterable[Fact], scope: RecallScope, known_by: int
     ) -> list[Succession]:
-        made = [one for one in self._source.corrections(whose) if one.at <= known_by]
+        made = [one for one in self._source.corrections(scope) if one.at <= known_by]
         meant = [(one, fact) for one in made for fact in best if one.corrects(fact)]
-        notes = self._source.facts_by_name({one.note for one, _ in meant}, whose) if meant else {}
+        notes = self._source.facts_by_name({one.note for one, _ in meant}, scope) if meant else {}
         return [
             succession_by_correction(fact, notes[one.note], one.at)
             for one, fact in meant
@@ -110,12 +110,12 @@ class Standings:
         ]
 
     def _replacements_of(
-        self, best: Iterable[Fact], whose: RecallScope, known_by: int
+        self, best: Iterable[Fact], scope: RecallScope, known_by: int
     ) -> list[Succession]:
         known = {fact.name: fact for fact in best if fact.place is None}
         return [
             succession_by_correction(one.fact, known[one.successor], one.until)
-            for one in self._source.former_entries(whose)
+            for one in self._source.former_entries(scope)
             if one.successor in known and one.fact.name != one.successor
             if one.until <= known_by
         ]
