@@ -27,6 +27,12 @@ EventFinder: TypeAlias = "Callable[[], LoggedEvent | None]"
 UNDER_WAY: "ContextVar[EventFinder | None]" = ContextVar("memorybus_event_under_way", default=None)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
+LANE: "ContextVar[tuple[int, int | None] | None]" = ContextVar("memorybus_lane", default=None)
+"""The partition of the lane that this thread works on, and its epoch if the lane is owned.
+
+It is apart from the other fields because a worker sets it several times for each event.
+"""
+
 _BOUND_FIELDS: ContextVar[Mapping[str, object]] = ContextVar(
     "memorybus_log_fields", default=MappingProxyType({})
 )
@@ -86,6 +92,7 @@ class _Formatter(logging.Formatter):
         fields = {
             "event": record.getMessage(),
             **_BOUND_FIELDS.get(),
+            **_lane_fields(),
             **_event_under_way(),
             "level": record.levelname.lower(),
             "timestamp": iso(round(record.created * 1000)),
@@ -101,6 +108,12 @@ class _Formatter(logging.Formatter):
         text = str(value)
         shown = visible(text if name in _UNMASKED_FIELDS else masked(text, self._secrets))
         return shown if name == "exception" else shown.replace("\n", "\\n")
+
+
+def _lane_fields() -> dict[str, int]:
+    partition, epoch = LANE.get() or (None, None)
+    fields = {"partition": partition, "epoch": epoch}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _event_under_way() -> dict[str, str]:

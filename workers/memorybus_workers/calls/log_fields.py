@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from memorybus.log.entry import LoggedEvent
-from memorybus.logs import UNDER_WAY, bind
+from memorybus.logs import LANE, UNDER_WAY
 
 from memorybus_workers.calls.thread_activity import ThreadActivity
 
@@ -27,20 +27,20 @@ _AnyLane = TypeVar("_AnyLane", bound=_Lane)
 
 def bind_lane(lane: _AnyLane) -> _AnyLane:
     """Let later log lines of this thread name a lane, and no event yet; return the lane."""
-    bind(partition=lane.partition, epoch=lane.epoch)
+    LANE.set((lane.partition, lane.epoch))
     UNDER_WAY.set(None)
     return lane
 
 
 def bind_partition(partition: int) -> None:
     """Let later log lines of this thread name a partition whose lane is not owned yet."""
-    bind(partition=partition, epoch=None)
+    LANE.set((partition, None))
     UNDER_WAY.set(None)
 
 
 def unbind_lane() -> None:
     """Let later log lines of this thread name no lane."""
-    bind(partition=None, epoch=None)
+    LANE.set(None)
     UNDER_WAY.set(None)
 
 
