@@ -37,7 +37,7 @@ class ExportResult(msgspec.Struct, kw_only=True):
         events: how many events were written.
         memories: how many memories of a provider were written.
         left_out: ids of events that a line cannot hold unchanged, with the reason: the first
-            `MAX_NAMED` of them.
+            1,000 of them.
         left_out_events: how many such events there are.
         unread: the parts of the history that could not be read, each with its reason.
     """

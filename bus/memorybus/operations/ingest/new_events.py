@@ -44,7 +44,7 @@ class ImportResult(msgspec.Struct, kw_only=True):
         new: how many of these the log does not have.
         published: how many of the new ones were published.
         refused: ids of events that this release cannot publish unchanged, and why: the first
-            `MAX_NAMED` of them.
+            1,000 of them.
         refused_events: how many such events there are.
         executed: whether the import was carried out, not only planned.
         logged: whether Redis has everything that was published.
