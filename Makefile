@@ -62,13 +62,14 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/fleet_table.py
 	$(PY) docs/cli_page.py
 
-servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium
+servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, …
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 	@PYTHONPATH=tests $(PY) -m helpers.services.prometheus_server
 	@PYTHONPATH=tests $(PY) -m helpers.services.pgbouncer_server
 	@PYTHONPATH=tests $(PY) -m helpers.web.browser
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
+	@PYTHONPATH=tests $(PY) -m helpers.processes.clocks
 	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 
 # Keys and scripts run on a fake Redis within the test process: no server is started. Some tests

@@ -1,11 +1,18 @@
-"""Hosts whose wall clock jumps: libfaketime under a process, told by a file."""
+"""Hosts whose wall clock jumps: libfaketime under a process, told by a file.
+
+``make servers`` fetches the library from Debian's packages.
+"""
 
 from pathlib import Path
+from types import MappingProxyType
 
-import pytest
+from helpers.services.debian_programs import DebianPrograms
 
-_PLACES = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
-_NAME = "libfaketimeMT.so.1"
+FAKETIME = DebianPrograms(
+    "faketime", ("faketime", "libfaketime"), MappingProxyType({"faketime": "usr/bin/faketime"})
+)
+_PLACES = (FAKETIME.home, Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
+_LIBRARY = "libfaketimeMT.so.1"
 
 
 class WrongClock:
@@ -36,6 +43,10 @@ class WrongClock:
 
 def _library() -> Path:
     for place in _PLACES:
-        for found in sorted(Path(place).glob(f"**/{_NAME}")):
+        for found in sorted(place.glob(f"**/{_LIBRARY}")):
             return found
-    pytest.skip(f"{_NAME} is not installed (package libfaketime): clocks cannot be set wrong")
+    return FAKETIME.program("faketime").with_name(_LIBRARY)
+
+
+if __name__ == "__main__":
+    FAKETIME.fetch()

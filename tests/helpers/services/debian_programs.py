@@ -50,7 +50,7 @@ class DebianPrograms(NamedTuple):
                 self._unpack()
             said = run(self.home / first, "--version", environment=self.environment)
             self._why.unlink(missing_ok=True)
-            sys.stdout.write(f"{self.name}: {said.splitlines()[0]}\n")
+            sys.stdout.write(f"{self.name}: {said.strip().splitlines()[0]}\n")
         except (OSError, subprocess.SubprocessError) as error:
             shutil.rmtree(self.home, ignore_errors=True)
             self._why.write_text(" ".join(str(error).split())[-300:])
