@@ -1,15 +1,29 @@
 """A forked child that does a piece of a test."""
 
 import faulthandler
+import gc
 import os
+import threading
 from collections.abc import Callable
+
+from helpers.processes.waiting import wait_until
+
+FILLER = "memorybus-meaning"
+"""The name of the threads that ask embedders; one may outlive its test for a second."""
 
 _HANGS = 60.0
 """Seconds after which a child shows where its threads are, and fails: half of a test's time."""
 
 
 def in_child(work: Callable[[], None]) -> None:
-    """Run something in a forked child; fail if it does."""
+    """Run something in a forked child; fail if it does.
+
+    A thread of an earlier test that is inside SQLite at the fork, or that collects an earlier
+    test's connections there, would leave SQLite's locks taken for ever in the child. So such
+    threads and such garbage are gone first. Our own threads are held back by `sqlite_guard`.
+    """
+    await_no_filler()
+    gc.collect()
     pid = os.fork()
     if pid == 0:
         faulthandler.dump_traceback_later(_HANGS, exit=True, file=2)
@@ -21,3 +35,8 @@ def in_child(work: Callable[[], None]) -> None:
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def await_no_filler() -> None:
+    """Wait until no thread of an earlier test fills in vectors any more."""
+    wait_until(lambda: not any(t.name == FILLER for t in threading.enumerate()), "no filler runs")

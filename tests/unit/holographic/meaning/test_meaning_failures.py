@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.processes.forked import await_no_filler
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import EmbeddingServer, embedding_server
@@ -19,8 +19,6 @@ from unit.holographic.holographic_feeding import add, ask, context, feed, opened
 from unit.holographic.meaning.meaning_feeding import await_filled, embedding, vectors
 
 SEDAN = "I bought a sedan"
-FILLER = "memorybus-meaning"
-"""The name of the threads that ask embedders."""
 
 
 @pytest.fixture
@@ -205,8 +203,7 @@ def test_a_missing_library_is_told_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, module: str, extra: str
 ) -> None:
     """Who has not installed what the embedder needs is told what to type."""
-    # A filler of an earlier test may still end: NumPy crashes if it is hidden while it is used.
-    wait_until(lambda: not any(t.name == FILLER for t in threading.enumerate()), "no filler runs")
+    await_no_filler()  # NumPy crashes if it is hidden while a thread of an earlier test uses it
     for name in [
         name
         for name in sys.modules
