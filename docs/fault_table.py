@@ -1,7 +1,8 @@
 """Fills the table of the fault suite in ``docs/faults.md``: ``python docs/fault_table.py``.
 
 The figures come from ``bench/out/faults.jsonl``, which ``make faults`` and ``make soak`` write: one
-line for each row (see `helpers.faults.results`). Nobody types them.
+line for each row (see `helpers.faults.results`). Nobody types them. A row that did not run keeps
+its line, which names the commit on which it ran.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "bench" / "out" / "faults.jsonl"
 PAGE = Path(__file__).with_name("faults.md")
-MARK = re.compile(r"<!-- faults -->\n.*?<!-- end faults -->", re.DOTALL)
+MARK = re.compile(r"<!-- faults -->\n(.*?)<!-- end faults -->", re.DOTALL)
 HEAD = (
     "| row | share | rounds | faults | events | lost | twice | besides | commit |\n"
     "|---|---|---|---|---|---|---|---|---|\n"
@@ -24,8 +25,8 @@ class NoTable(Exception):
     """The figures are no table: there are none, or of a row that failed."""
 
 
-def table(lines: list[dict[str, Any]]) -> str:
-    """Return the table of some rows.
+def table(lines: list[dict[str, Any]], before: str = "") -> str:
+    """Return the table of some rows, and of the other rows of an earlier table, in order.
 
     Raises:
         NoTable: there is no row, or one of them failed.
@@ -35,7 +36,13 @@ def table(lines: list[dict[str, Any]]) -> str:
         raise NoTable(f"these rows failed; mend that, and run them again: {', '.join(failed)}")
     if not lines:
         raise NoTable("no row has run; run: make faults SHARE=0.25")
-    return HEAD + "\n".join(map(_line, lines))
+    rows = _rows(before.removeprefix(HEAD)) | _rows("\n".join(map(_line, lines)))
+    return HEAD + "\n".join(rows[name] for name in sorted(rows))
+
+
+def _rows(text: str) -> dict[str, str]:
+    """Return the lines of a table without its head, by the names of their rows."""
+    return {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line}
 
 
 def _line(line: dict[str, Any]) -> str:
@@ -63,8 +70,9 @@ def filled(page: str, lines: list[dict[str, Any]]) -> str:
     Raises:
         NoTable: see `table`.
     """
-    found = f"<!-- faults -->\n{table(lines)}\n<!-- end faults -->"
-    return MARK.sub(lambda _: found, page)
+    return MARK.sub(
+        lambda found: f"<!-- faults -->\n{table(lines, found[1])}\n<!-- end faults -->", page
+    )
 
 
 def main() -> int:

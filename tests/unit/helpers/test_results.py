@@ -46,9 +46,20 @@ def test_the_table_says_share_and_commit(tmp_path: Path) -> None:
     """A line of the page names share, counts, commit, day and seed of its row."""
     line = Round(row="kills", share=0.25, faults=1440, events=9, lost=0, passed=True)
     read = as_read(results.together([line], *WHEN), tmp_path / "faults.jsonl")
-    page = TABLE["filled"]("<!-- faults -->\nold\n<!-- end faults -->", read)
+    page = TABLE["filled"]("<!-- faults -->\n<!-- end faults -->", read)
     assert "| kills | 0.25 | 1 | 1,440 | 9 | 0 | – |  | abc, 2026-11-23, seed 7 |" in page
-    assert "old" not in page
+
+
+def test_a_row_that_did_not_run_keeps_its_line(tmp_path: Path) -> None:
+    """A run of some rows replaces their lines and leaves all others, in order of their names."""
+    both = results.together([Round(row="b", passed=True), Round(row="a", passed=True)], *WHEN)
+    page = TABLE["filled"](
+        "<!-- faults -->\n<!-- end faults -->", as_read(both, tmp_path / "both.jsonl")
+    )
+    later = results.together([Round(row="b", faults=5, passed=True)], *WHEN)
+    page = TABLE["filled"](page, as_read(later, tmp_path / "later.jsonl"))
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert [(row[0], row[3]) for row in rows] == [("| row", "faults"), ("| a", "0"), ("| b", "5")]
 
 
 @pytest.mark.parametrize(("rounds", "said"), [([], "no row"), ([Round(row="kills")], "kills")])
