@@ -8,6 +8,7 @@ its line, which names the commit on which it ran.
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,13 @@ def table(lines: list[dict[str, Any]], before: str = "") -> str:
         raise NoTable(f"these rows failed; mend that, and run them again: {', '.join(failed)}")
     if not lines:
         raise NoTable("no row has run; run: make faults SHARE=0.25")
-    rows = _rows(before.removeprefix(HEAD)) | _rows("\n".join(map(_line, lines)))
+    rows = _rows(before.splitlines()[HEAD.count("\n") :]) | _rows(map(_line, lines))
     return HEAD + "\n".join(rows[name] for name in sorted(rows))
 
 
-def _rows(text: str) -> dict[str, str]:
+def _rows(lines: Iterable[str]) -> dict[str, str]:
     """Return the lines of a table without its head, by the names of their rows."""
-    return {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line}
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines}
 
 
 def _line(line: dict[str, Any]) -> str:

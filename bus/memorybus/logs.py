@@ -1,8 +1,8 @@
 """Sets up the logging of workers and the command line: the form of the lines and their fields.
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
-logging belongs to the agent. The lines of a worker have fields: ``provider``, ``partition`` and
-``epoch``, which its threads `bind`, and the event that the thread works on.
+logging belongs to the agent. The lines of a worker have fields: those that its threads `bind`, such
+as ``provider``, the lane that the thread works on (`LANE`), and the event (`UNDER_WAY`).
 """
 
 import json
@@ -55,9 +55,8 @@ _log = logging.getLogger("memorybus")
 
 
 def bind(**fields: object) -> None:
-    """Let later lines of this thread have these fields; None takes a field away."""
-    known = {**_BOUND_FIELDS.get(), **fields}
-    _BOUND_FIELDS.set({name: value for name, value in known.items() if value is not None})
+    """Let later lines of this thread have these fields, besides those that it has."""
+    _BOUND_FIELDS.set({**_BOUND_FIELDS.get(), **fields})
 
 
 @contextmanager

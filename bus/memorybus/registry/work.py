@@ -130,7 +130,7 @@ class WorkCounter:
 
         Args:
             provider: the provider.
-            events: the events.
+            events: the events, at least one.
             took: the seconds that the call took.
             now_ms: the wall time.
             doubt: the highest n that a former owner may have applied.
@@ -170,6 +170,7 @@ class WorkCounter:
             raise
 
     def _sum_up(self, provider: str) -> None:
+        """Add a provider's samples to its sums; the caller has the lock."""
         self._sums[provider].update(self._samples.pop(provider).sums())
 
 

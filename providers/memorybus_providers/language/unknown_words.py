@@ -20,7 +20,7 @@ LAST_CHARACTER: Final = "\U0010ffff"
 _MIN_LETTERS = 5
 """The fewest letters of a word that is compared: shorter ones are near too many others."""
 
-_MIN_SHARED_PART = 0.6
+_MIN_SHARED_RATIO = 0.6
 """The common beginning of words of a family has at least this share of the longer word."""
 
 TokenSpan = tuple[str, str]
@@ -51,7 +51,7 @@ def is_near(token: str, other: str) -> bool:
     word = split_token(token)[0]
     differ = (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b)
     begin = next(differ, min(len(word), len(other)))
-    kindred = begin >= _MIN_LETTERS and begin >= _MIN_SHARED_PART * max(len(word), len(other))
+    kindred = begin >= _MIN_LETTERS and begin >= _MIN_SHARED_RATIO * max(len(word), len(other))
     return kindred or (
         abs(len(word) - len(other)) <= 1 and _is_one_slip_apart(word[begin:], other[begin:])
     )

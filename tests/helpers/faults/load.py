@@ -65,14 +65,17 @@ class Writer:
         self.refused: Counter[str] = Counter()
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def run(self, told: StopSignal) -> float:
+    def run(self, told: StopSignal, parent: int) -> float:
         """Offer events until told to end; return the rate that was offered, per second.
 
         A test run that is killed cannot tell it. Its writer has another parent then, and ends, too.
+
+        Args:
+            told: tells it to end.
+            parent: the id of the process that started it.
         """
         begin = last = SYSTEM.monotonic()
         offered = owed = 0.0
-        parent = os.getppid()
         while not told.is_set() and os.getppid() == parent:
             told.wait(last + TICK - SYSTEM.monotonic())
             now = SYSTEM.monotonic()
@@ -172,12 +175,13 @@ class Load:
 
 def main() -> None:
     """Publish until SIGTERM."""
+    parent = os.getppid()
     options = _parser().parse_args()
     told = StopSignal()  # a `threading.Event` that the thread which waits for it sets locks it up
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     bus = MemoryBus.connect(load())
     writer = Writer(bus, options)
-    rate = writer.run(told)
+    rate = writer.run(told, parent)
     flushed = bus.flush("logged", options.flush)
     counters: dict[str, Any] = msgspec.to_builtins(bus.counters)
     done = Done(writer.accepted, dict(writer.refused), flushed, rate, counters)

@@ -16,7 +16,7 @@ from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Lin
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
 
-MAX_GRAPH_SIZE = 4_000
+MAX_INDEXED_DIMENSIONS = 4_000
 """The most numbers of a vector for pgvector's graph; larger vectors are compared exactly."""
 
 _TABLES_EXIST = "select to_regclass('meaning_model') is not null"
@@ -115,7 +115,7 @@ class PostgresVectorTables:
         with self._link.transaction(STATEMENT_SECONDS) as db:
             db.execute(_NAME, (model.name, model.size, model.chance))
             db.execute(_VECTORS.format(size=model.size))
-            if model.size <= MAX_GRAPH_SIZE:
+            if model.size <= MAX_INDEXED_DIMENSIONS:
                 db.execute(_GRAPH)
             self._grant(db, "meaning_vectors")
 
