@@ -11,7 +11,7 @@ from helpers.processes.waiting import wait_until
 FILLER = "memorybus-meaning"
 """The name of the threads that ask embedders; one may outlive its test for a second."""
 
-_HANGS = 60.0
+_HANG_SECONDS = 60.0
 """Seconds after which a child shows where its threads are, and fails: half of a test's time."""
 
 
@@ -26,7 +26,7 @@ def in_child(work: Callable[[], None]) -> None:
     gc.collect()
     pid = os.fork()
     if pid == 0:
-        faulthandler.dump_traceback_later(_HANGS, exit=True, file=2)
+        faulthandler.dump_traceback_later(_HANG_SECONDS, exit=True, file=2)
         try:
             work()
         except BaseException as error:  # the child must not go on as a second test run
