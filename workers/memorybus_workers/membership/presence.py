@@ -67,6 +67,7 @@ class Presence:
         self._served = served
         self._jobs = jobs
         self._redis = redis
+        self._version = version("memorybus")  # of what runs, also after an upgrade on the disk
         self._rates = Rates()
         self._roster = Roster(redis, Keys(settings.namespace))
         self._registered: set[str] = set()
@@ -199,7 +200,7 @@ class Presence:
             failing=failing | dict(self._served.failing),
             reports=reports,
             beat=self._settings.heartbeat,
-            version=version("memorybus"),
+            version=self._version,
             rates=self._rates.note(self._clock.monotonic(), self._work.totals()),
             spool=self._spool,
         )
