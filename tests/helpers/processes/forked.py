@@ -6,10 +6,9 @@ import os
 import threading
 from collections.abc import Callable
 
-from helpers.processes.waiting import wait_until
+from memorybus_providers.embedding.filler import THREAD_NAME
 
-FILLER = "memorybus-meaning"
-"""The name of the threads that ask embedders; one may outlive its test for a second."""
+from helpers.processes.waiting import wait_until
 
 _HANG_SECONDS = 60.0
 """Seconds after which a child shows where its threads are, and fails: half of a test's time."""
@@ -38,5 +37,9 @@ def in_child(work: Callable[[], None]) -> None:
 
 
 def await_no_filler() -> None:
-    """Wait until no thread of an earlier test fills in vectors any more."""
-    wait_until(lambda: not any(t.name == FILLER for t in threading.enumerate()), "no filler runs")
+    """Wait until no thread fills in vectors any more: one may outlive its test for a second."""
+
+    def gone() -> bool:
+        return all(thread.name != THREAD_NAME for thread in threading.enumerate())
+
+    wait_until(gone, "no filler runs")
