@@ -2,9 +2,11 @@
 
 ``python -m helpers.processes.template FD`` reads orders from the socket `FD`; `preloaded` sends
 them. A child differs from a program that was started afresh in nothing but this: its modules are
-loaded already, and its command line is that of this process.
+loaded already, its command line is that of this process, and when its program is over it ends
+without taking its objects apart, which takes as long as a short program.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -32,6 +34,13 @@ _MODULES = (
     "memorybus_providers.builtin.provider",
     "memorybus_providers.holographic.provider",
     "memorybus.surfaces.cli.app",
+    "memorybus.agent.client",
+    "memorybus.operations.doctor.doctor",
+    "memorybus.recall.operator_recall",
+    "memorybus.surfaces.cli.memory.recall",
+    "cyclopts.completion",
+    "encodings.idna",
+    "rich.panel",
     "helpers.providers.recording",
 )
 
@@ -149,7 +158,26 @@ def _run(order: Order, installed: list[str]) -> None:
     invalidate_caches()
     sys.argv = [order.module, *order.arguments]
     sys.orig_argv = [sys.executable, "-m", *sys.argv]
-    runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    _leave(code)
+
+
+def _leave(code: int) -> None:
+    """End as Python does, but for its modules' destruction; so do the children of multiprocessing.
+
+    Threads that are no daemons are waited for, and what is registered for the end is called.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _path(environ: Mapping[str, str]) -> list[str]:
