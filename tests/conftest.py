@@ -150,8 +150,10 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let tests of many examples compute for longer: a busy machine is several times slower.
 
-    A test that is marked as slow says why. On a fake Redis, tests of real servers are left out.
+    A test that is marked as slow says why, and those that are marked as long begin first. On a fake
+    Redis, tests of real servers are left out.
     """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.timeout(MANY_EXAMPLES))

@@ -29,6 +29,11 @@ DEFAULTS = {
 }
 
 
+def unreachable_client() -> redis.Redis:
+    """Return a client of a server that is nowhere; it tries once, so its error comes at once."""
+    return redis.Redis(unix_socket_path="/nowhere", retry=Retry(NoBackoff(), 0))
+
+
 class RedisServer:
     """A server that a test may kill, freeze and start again on the same data.
 

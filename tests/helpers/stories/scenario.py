@@ -178,17 +178,21 @@ def numbers(output: str) -> list[int]:
 def log_length(client: Any, settings: Settings) -> int:
     """Count the entries of all partitions."""
     keys = Keys(settings.namespace)
-    return sum(client.xlen(keys.log(p)) for p in range(settings.partitions))
+    with client.pipeline(transaction=False) as asked:
+        for p in range(settings.partitions):
+            asked.xlen(keys.log(p))
+        return sum(asked.execute())
 
 
 def backlog(client: Any, settings: Settings, name: str = NAME) -> int:
     """Count what a provider has not passed, by dense numbers."""
     keys = Keys(settings.namespace)
-    left = 0
-    for p in range(settings.partitions):
-        head = int(client.hget(keys.state(p), "n") or 0)
-        left += max(0, head - int(client.hget(keys.lane(p, name), "n") or 0))
-    return left
+    with client.pipeline(transaction=False) as asked:  # one round trip: it is waited for with this
+        for p in range(settings.partitions):
+            asked.hget(keys.state(p), "n")
+            asked.hget(keys.lane(p, name), "n")
+        found = [int(number or 0) for number in asked.execute()]
+    return sum(max(0, head - passed) for head, passed in zip(found[::2], found[1::2], strict=True))
 
 
 def wait_applied(client: Any, settings: Settings, name: str = NAME, timeout: float = 45) -> None:

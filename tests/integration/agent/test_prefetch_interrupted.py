@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from helpers.making import MakeSettings
 from helpers.processes.interrupts import at_every_instruction
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
@@ -15,8 +16,9 @@ from memorybus.recall.cache import WarmCache
 from memorybus.redis.connect import connect_redis
 
 
-def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
+def test_an_interrupted_wait_stops_no_sending(make_settings: MakeSettings, redis_url: str) -> None:
     """G1, G9: wherever an interrupt ends the wait for a connection, the flusher goes on."""
+    settings = make_settings(url=redis_url, prefetch_deadline=0.1)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         assert bus.flush("logged", 10)

@@ -36,6 +36,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("recall_lab")
 
 
+@pytest.mark.long
 def test_recall_finds_most_of_the_evidence(lab: ModuleType, tmp_path: Path) -> None:
     """Within 2,000 characters, fence and line heads included, the evidence is mostly there."""
     shares: dict[str, list[float]] = {}

@@ -344,6 +344,7 @@ def run(url: str, examples: int, steps: int) -> int:
     return machine.begun
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
     """G1 to G6, G8: whatever comes in whatever order, nothing is lost, doubled or out of order."""

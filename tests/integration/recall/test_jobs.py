@@ -136,6 +136,7 @@ def test_an_innocent_job_may_be_killed_twice(recalls: Recalls) -> None:
     recalls.answered("s", "walnut", REPEAT_SECONDS)
 
 
+@pytest.mark.long
 def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) -> None:
     """G10: a question that ends the process each time is given up, told, and blocks nobody."""
     recalls.file("exit").touch()

@@ -11,6 +11,7 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.waiting import wait_until
+from helpers.redis.servers import unreachable_client
 from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
@@ -192,7 +193,7 @@ def test_counts_that_could_not_be_told_are_kept(settings: Settings) -> None:
     counter = counts.PromptCounter()
     counter.count("notes", "fresh", nothing=True, waited_ms=7)
     with pytest.raises(redis.RedisError):
-        counter.report(redis.Redis(port=1), keys)
+        counter.report(unreachable_client(), keys)
     with redis.Redis.from_url(settings.redis_url) as client:
         counter.report(client, keys)
         [found] = counts.read(client, keys, ["notes"]).values()

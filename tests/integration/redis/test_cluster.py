@@ -40,7 +40,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.instances import live_name
 from memorybus.registry.rebuild_lock import RebuildRuns
 
-pytestmark = pytest.mark.timeout(240)  # some take half a minute on a busy machine
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]  # half a minute on a busy machine
 
 Run = Callable[..., RedisCluster]
 

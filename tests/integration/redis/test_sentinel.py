@@ -127,6 +127,7 @@ def test_a_failover_under_load(
     assert all(child.alive for child in workers)
 
 
+@pytest.mark.long
 def test_a_master_that_only_stalled(sentinels: Sentinels, watched: Settings) -> None:
     """G2, G4: what a replaced master still took, before it was told, comes again, once."""
     old, new = sentinels.servers

@@ -101,11 +101,12 @@ def test_killed_children_cost_no_event(make_hosted: MakeHosted, spawn: Spawn) ->
     assert dead_letters(settings) == 0
 
 
+@pytest.mark.long
 def test_a_hanging_call_ends_the_child_not_the_worker(
     make_hosted: MakeHosted, spawn: Spawn, tmp_path: Path
 ) -> None:
     """The event is tried again in another process; the worker's threads never hang."""
-    settings = make_hosted("one", call_timeout=20.0)  # its last fifth is for the child's end
+    settings = make_hosted("one", call_timeout=12.0)  # its last fifth is for the child's end
     home, hangs = hermes_home(settings, "one"), tmp_path / "hangs"
     hangs.touch()
     running = worker(spawn, settings)

@@ -4,13 +4,13 @@ import http.client
 import json
 import re
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
+from helpers.redis.servers import unreachable_client
 from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -165,12 +165,12 @@ def test_a_lease_that_another_takes_is_counted_as_lost(
 
 
 def test_counts_survive_a_redis_that_is_away(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+    redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G9: what could not be reported is reported the next time, once."""
     keys, work = Keys(make_settings().namespace), WorkCounter()
     work.count(NAME, "parked")
-    away = redis.Redis(unix_socket_path=str(tmp_path / "none"))
+    away = unreachable_client()
     for _ in range(2):
         try:
             work.report(away, keys)

@@ -64,7 +64,7 @@ def amendments(bus: Everything) -> list[tuple[str, ...]]:
     first = next(one for one in json.loads(said.out)["memories"] if one["event"])
     memory = (first["event"], *words, "--text", first["text"])
     right = ("memories", "correct", memory[0], "It hangs on the hook.", *memory[1:])
-    return [("memories", "delete", *memory), right, (*right, "--yes")]
+    return [("memories", "delete", *memory), right, (*right, "--yes", "--wait", "1")]
 
 
 def edit(bus: Everything) -> str:
@@ -74,6 +74,7 @@ def edit(bus: Everything) -> str:
     return str(path)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_every_command_prints_what_the_schema_says(
     redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, spawn: Spawn

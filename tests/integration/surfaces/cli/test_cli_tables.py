@@ -40,6 +40,7 @@ def ids(text: str) -> set[str]:
     return set(_ID.findall(text)) | {name for name in (COPY, LONG_NAME) if name in text}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_tables_fit_a_terminal_and_are_whole_in_a_pipe(
     redis_client: redis.Redis,

@@ -238,6 +238,7 @@ def test_hostile_text_stays_text(redis_client: redis.Redis, make_settings: MakeS
         asyncio.run(story())
 
 
+@pytest.mark.long
 def test_a_redis_that_hangs_stops_no_key(
     make_settings: MakeSettings, private_redis: RedisServer
 ) -> None:

@@ -113,6 +113,7 @@ def _served(process: psutil.Process) -> list[str]:
     return words[words.index("--providers") + 1].split(",") if "--providers" in words else []
 
 
+@pytest.mark.long
 def test_calls_that_hang_take_nobody_elses_lanes(
     redis_client: redis.Redis,
     scene: Callable[[str], Settings],

@@ -1,7 +1,5 @@
 """How many calls a provider may make: bounded over all workers, and nobody blocks for it."""
 
-from pathlib import Path
-
 import pytest
 import redis
 from helpers.making import MakeSettings
@@ -9,6 +7,7 @@ from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.redis.servers import unreachable_client
 from helpers.stories.scenario import (
     home,
     recorded,
@@ -26,6 +25,7 @@ from memorybus.errors import Unavailable
 from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus_workers.calls import allowance
 from memorybus_workers.calls.spending import SharedSpending
 
 each = pytest.mark.parametrize("kind", ["Keyed", "Lookup", "Blind", "KeyedSide"])
@@ -55,9 +55,13 @@ def test_calls_per_second_hold_over_all_workers(
 
 @each
 def test_the_days_budget_ends_the_calls_and_nothing_is_parked(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Once the day's calls are made lanes wait, the status says why; the next day they go on."""
+    monkeypatch.setattr(allowance, "ASK_AGAIN", 0.2)
     settings = make_settings(partitions=1, **recorded(kind, daily_budget=3))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         for number in range(5):
@@ -129,8 +133,7 @@ def test_what_costs_is_counted_over_all_hosts(redis_client: redis.Redis) -> None
     assert not here("questions", 0)
 
 
-def test_what_may_be_spent_is_unknown_without_redis(tmp_path: Path) -> None:
+def test_what_may_be_spent_is_unknown_without_redis() -> None:
     """Nothing that costs is done on a guess."""
-    away = redis.Redis(unix_socket_path=str(tmp_path / "none"))
     with pytest.raises(Unavailable, match="peers"):
-        SharedSpending(away, Keys("n"), "peers")("questions", 3)
+        SharedSpending(unreachable_client(), Keys("n"), "peers")("questions", 3)

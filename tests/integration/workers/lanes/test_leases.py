@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 from helpers.processes.waiting import wait_until
+from helpers.redis.servers import unreachable_client
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
@@ -153,7 +154,7 @@ def test_a_long_call_does_not_begin_without_its_lease(
     redis_client.set(lost.key, "2:w2", px=60_000)
     with pytest.raises(LeaseLost), leases.extended_for(lost, 60.0):
         pytest.fail("the call began")
-    leases._redis = redis.Redis(unix_socket_path="/nowhere")
+    leases._redis = unreachable_client()
     with pytest.raises(LeaseLost), leases.extended_for(unreachable, 60.0):
         pytest.fail("the call began")
     assert (lost.needed, unreachable.needed) == ([], [])

@@ -182,6 +182,7 @@ def test_a_sibling_takes_over_long_before_the_lease_ends(
     assert owners(redis_client, settings) == [""] * 4
 
 
+@pytest.mark.long
 def test_a_late_call_is_waited_out(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-import redis
 from helpers.making import MakeServer, MakeSettings
 from helpers.redis.log import Log
-from helpers.redis.servers import RedisServer
+from helpers.redis.servers import RedisServer, unreachable_client
 from memorybus.log.losses import Loss
 from memorybus.operations.doctor.log import check_log
 from memorybus.testing import FakeClock
@@ -310,7 +309,7 @@ def test_a_look_before_its_time_asks_nothing(watched: Watched) -> None:
     """G10: the watch may be called often, and looks every few seconds."""
     watched.log.append(2)
     watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
-    watched.watch.poll(redis.Redis(port=1))
+    watched.watch.poll(unreachable_client())
     assert watched.subjects == []
     watched.poll()
     assert watched.subjects == ["p01:1"]
