@@ -28,7 +28,7 @@ MAX_FACT_CHARS = 2_000
 IDLE_SECONDS = 5.0
 """Seconds between two searches for facts that another process has stored."""
 
-THREAD_NAME = "memorybus-meaning"
+THREAD = "memorybus-meaning"
 """The name of the thread of each filler."""
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
@@ -76,7 +76,7 @@ class Filler:
         self._counted_at = -COUNT_SECONDS
         self._woken = threading.Event()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
 
     @property
     def report(self) -> str:
