@@ -16,6 +16,7 @@ PEERS := bench/out/peers
 HERMES := .hermes-venv
 HERMES_VERSION := 0.19.0
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
+# Eight take as long on two cores, and a tenth more processor time.
 WORKERS ?= 6
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal

@@ -2,8 +2,8 @@
 
 ``python -m helpers.processes.template FD`` reads orders from the socket `FD`; `preloaded` sends
 them. A child differs from a program that was started afresh in nothing but this: its modules are
-loaded already, its command line is that of this process, and when its program is over it ends
-without taking its objects apart, which takes as long as a short program.
+loaded already, its command line is that of this process, and it does not destroy its modules at the
+end: that takes as long as a short program does.
 """
 
 import atexit
@@ -169,9 +169,10 @@ def _run(order: Order, installed: list[str]) -> None:
 
 
 def _leave(code: int) -> None:
-    """End as Python does, but for its modules' destruction; so do the children of multiprocessing.
+    """End as Python does, except that modules are not destroyed.
 
-    Threads that are no daemons are waited for, and what is registered for the end is called.
+    Threads that are no daemons are waited for, and what is registered for the end is called. The
+    children of multiprocessing end in this way, too.
     """
     threading._shutdown()
     atexit._run_exitfuncs()

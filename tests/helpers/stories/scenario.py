@@ -187,7 +187,7 @@ def log_length(client: Any, settings: Settings) -> int:
 def backlog(client: Any, settings: Settings, name: str = NAME) -> int:
     """Count what a provider has not passed, by dense numbers."""
     keys = Keys(settings.namespace)
-    with client.pipeline(transaction=False) as asked:  # one round trip: it is waited for with this
+    with client.pipeline(transaction=False) as asked:  # one round trip: waiting asks often
         for p in range(settings.partitions):
             asked.hget(keys.state(p), "n")
             asked.hget(keys.lane(p, name), "n")

@@ -67,7 +67,7 @@ class Presence:
         self._served = served
         self._jobs = jobs
         self._redis = redis
-        self._version = version("memorybus")  # of what runs, also after an upgrade on the disk
+        self._version = version("memorybus")  # once: an upgrade changes the disk, not what runs
         self._rates = Rates()
         self._roster = Roster(redis, Keys(settings.namespace))
         self._registered: set[str] = set()
