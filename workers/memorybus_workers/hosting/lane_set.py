@@ -267,6 +267,7 @@ class LaneSet:
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
         if now >= self._looked_at + FULL_LOOK_SECONDS:
             self._looked_at = now
+            self._shared.history.refresh()
             self.look_at_all()  # a lost announcement must not stop a lane
 
     def _is_held_back(self, until: float) -> bool:

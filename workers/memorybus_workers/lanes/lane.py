@@ -159,6 +159,15 @@ class Lane:
         return self.doubt if self.checkpoint.deaths else -1
 
     @property
+    def set_back_upto(self) -> int:
+        """The highest n that former owners may have passed before Redis was set back; 0 for none.
+
+        Redis came back older than its archive. So the checkpoint may be any time behind what was
+        applied, and not only by the last moment. A lane that began afterwards had no such owners.
+        """
+        return self._history.set_back_upto(self.partition) if self.checkpoint.sent else 0
+
+    @property
     def n(self) -> int:
         """The checkpoint's dense number."""
         return self.window.n
