@@ -82,6 +82,10 @@ class WrongPartitionCount(LogError):
     """The log was created with another number of partitions."""
 
 
+class LogReplaced(LogError):
+    """The log was wiped, or replaced by another one: what was known of it is worth nothing now."""
+
+
 class UnsafeRedis(LogError):
     """The server's configuration would lose events (an evicting maxmemory policy)."""
 

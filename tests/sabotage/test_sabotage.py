@@ -6,8 +6,10 @@ import pytest
 from helpers.stories.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
 MACHINE = "tests/integration/model/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
+SET_BACK = "tests/integration/workers/lanes/test_lanes_set_back.py::"
 BY_HAND = "tests/integration/workers/lanes/test_lanes_by_hand.py::"
 SCRIPTS = "tests/integration/redis/test_scripts.py::"
+ARCHIVER = "tests/integration/workers/archiving/test_archiver.py::"
 LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
 
@@ -41,6 +43,39 @@ SABOTAGES = (
             ),
         ),
         (SCRIPTS + "test_after_a_restart_an_owner_is_refused",),
+    ),
+    Sabotage(
+        "what only the archive has counts as never sent",
+        (
+            Patch(
+                "bus/memorybus/history/history.py",
+                "return _mark_resent(found, self.set_back_upto(partition))",
+                "return found",
+            ),
+        ),
+        (SET_BACK + "test_what_only_the_archive_has_is_in_doubt",),
+    ),
+    Sabotage(
+        "lanes go on with a wiped log's history",
+        (
+            Patch(
+                WORKERS + "hosting/lane_set.py",
+                "check_log_id(self._redis, self._keys, self._shared.log_id)",
+                "pass",
+            ),
+        ),
+        (SET_BACK + "test_a_wiped_log_takes_along_what_lanes_know_of_it",),
+    ),
+    Sabotage(
+        "an archiver goes on with a wiped log's archive",
+        (
+            Patch(
+                WORKERS + "archiving/sealer.py",
+                "check_log_id(context.redis, self._keys, log_id)",
+                "pass",
+            ),
+        ),
+        (ARCHIVER + "test_an_archivers_knowledge_ends_with_its_log",),
     ),
     Sabotage(
         "an owner goes on after its lease",

@@ -6,13 +6,13 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
+from memorybus.log.stream import read_log_id
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, home_elsewhere
@@ -35,7 +35,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     from memorybus.archive.archive import Archive
 
     keys = Keys(settings.namespace)
-    log_id = _log_id(redis, keys)
+    log_id = read_log_id(redis, keys)
     if log_id is None:
         return None
     if not settings.archive:
@@ -95,14 +95,6 @@ def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
             f"{where}: mount it, set `archive` to the place that has them, or restore its newest "
             f"manifest (see: memorybus archive verify)"
         )
-
-
-def _log_id(redis: Redis, keys: Keys) -> str | None:
-    try:
-        found = redis.hget(keys.meta, "log")
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, keys.meta) from error
-    return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:

@@ -43,9 +43,10 @@ _SEAL_REMEDY = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
     "is lost or trimmed meanwhile, and Redis holds what waits"
 )
-_LOST_TAIL_REMEDY = (
-    "find why Redis lost its tail. Lanes read these events from the archive; new events are "
-    "numbered behind them"
+_SET_BACK_REMEDY = (
+    "find why. Lanes read these events from the archive, and may have applied them before: a "
+    "`lookup` provider is asked first, and for a `blind` one they wait as dead letters, to be "
+    "retried or discarded (memorybus dlq ls). Afterwards"
 )
 
 
@@ -176,14 +177,11 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
         yield Finding("memory", found, found, text, f"{why}; or {_MEMORY_REMEDY}")
 
 
-def archive_alarms(
-    archive: ArchiveStatus, views: Mapping[int, PartitionView], late: float | None
-) -> Iterator[Finding]:
+def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Finding]:
     """Yield an alarm for each fault of the archive (G7).
 
     Args:
         archive: its status.
-        views: the partitions.
         late: seconds by which the oldest unsealed event is overdue; None if there is none.
     """
     if archive.damaged:
@@ -191,13 +189,23 @@ def archive_alarms(
     elif late is not None and late > _SEAL_DELAY_SECONDS:
         text = f"sealing is late: {archive.error or 'its worker is slow'}; events wait"
         yield Finding("archive", "warning", "late", text, _SEAL_REMEDY, archive.oldest_unsealed_at)
-    for partition, view in views.items():
-        gap = find_archived_only(partition, view)
-        if gap is not None:
-            name = lane_name(partition)
-            lost = f"Redis lost events {gap.first} to {gap.last}"
-            text = f"partition {name}: {lost}; only the archive has them"
-            yield Finding("archive_ahead", "warning", name, text, _LOST_TAIL_REMEDY)
+
+
+def set_back_alarms(views: Mapping[int, PartitionView], keys: Keys) -> Iterator[Finding]:
+    """Yield one alarm if Redis is older than its archive; it lasts until an operator ends it."""
+    ranges = {partition: find_archived_only(view) for partition, view in views.items()}
+    found = {partition: numbers for partition, numbers in ranges.items() if numbers}
+    if found:
+        names = ", ".join(map(lane_name, found))
+        which = ", ".join(
+            f"partition {lane_name(partition)}: events {numbers[0]} to {numbers[-1]}"
+            for partition, numbers in found.items()
+        )
+        how = "Redis came back older than its archive (a restored copy, or a lost tail)"
+        text = f"{how}: {which}; only the archive has them"
+        states = " ".join(f"'{keys.state(partition)}'" for partition in found)
+        remedy = f"{_SET_BACK_REMEDY}: for key in {states}; do redis-cli hdel $key set_back; done"
+        yield Finding("archive_ahead", "warning", names, text, remedy)
 
 
 def disk_alarms(disk: Disk | None) -> Iterator[Finding]:

@@ -125,7 +125,8 @@ class Examiner:
             *(alarms.server_alarms(state_of(server.info)) for server in servers),
             alarms.memory_alarms(memory, archive.obstacle),
             alarms.disk_alarms(disk),
-            alarms.archive_alarms(archive, self._views(), self._overdue_seconds(now)),
+            alarms.archive_alarms(archive, self._overdue_seconds(now)),
+            alarms.set_back_alarms(self._views(), self._keys),
         )
         return LogHealth(
             list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts

@@ -70,12 +70,21 @@ class History:
         self._reader = self._sources.reader
         self._known_sealed: dict[int, int] = {}
         self._log_from: dict[int, EntryMoment] = {}
+        self._set_back: dict[int, int] = {}
 
     @classmethod
     def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
         """Return the history that the settings name; nothing is read yet."""
         log = EventLog(redis, settings, clock)
         return cls(log, find=lambda: archive_of(redis, settings, clock), clock=clock)
+
+    def refresh(self) -> None:
+        """Forget how far the archive reached: it may reach further, though the log has no news.
+
+        If Redis came back as an older copy, a worker finds this out later than a lane that waits.
+        """
+        self._known_sealed.clear()
+        self._log_from.clear()
 
     def close(self) -> None:
         """Close the archive's open files."""
@@ -117,6 +126,7 @@ class History:
             return page
         first = page.events[0].position if page.events else None
         self._log_from[partition] = parse_entry_id(first.entry) if first else _NO_END
+        self._set_back[partition] = self._reader.set_back_upto(partition)
         older = self._read_older(partition, after, count, plan)
         if older:
             return EventPage(older, cut_short=True)
@@ -157,7 +167,15 @@ class History:
             found[-1].position.n > sealed or parse_entry_id(found[-1].position.entry) >= start
         ):
             found.pop()
-        return found
+        return _mark_resent(found, self.set_back_upto(partition))
+
+    def set_back_upto(self, partition: int) -> int:
+        """Return up to which number `read` marks what it finds in the archive as sent before.
+
+        Redis was set back to an older state, and had never given these numbers itself. So it does
+        not know whether lanes applied those events. It is 0 if `read` did not need the archive yet.
+        """
+        return self._set_back.get(partition, 0)
 
     def _sealed_after(self, partition: int, after_n: int, page: EventPage) -> int:
         """Return the last sealed number that Redis knows if it is above `after_n`, else 0."""
@@ -327,6 +345,16 @@ class History:
             ConfigError: the text names no moment of this history.
         """
         return PositionFinder(self, self._sources).places(moment, inclusive=inclusive)
+
+
+def _mark_resent(events: list[LoggedEvent], upto: int) -> list[LoggedEvent]:
+    """Mark the events up to a number as `resent`."""
+    if not events or events[0].position.n > upto:
+        return events
+    return [
+        msgspec.structs.replace(event, resent=event.resent or event.position.n <= upto)
+        for event in events
+    ]
 
 
 def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int) -> Place | None:

@@ -9,6 +9,7 @@ from redis import Redis
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position
+from memorybus.log.continuity import set_back_numbers
 from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent, Place, decode_entry, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
@@ -172,9 +173,21 @@ class LogReader:
 
     def sealed_number(self, partition: int) -> int:
         """Return the number up to which events are sealed, as Redis has it; 0 for none."""
+        found = self._read_state(partition, "sealed")
+        return int(found) if found.isdigit() else 0
+
+    def set_back_upto(self, partition: int) -> int:
+        """Return the last number that the archive had and this Redis had never given; 0 for none.
+
+        Read it after `sealed_number`: both are written at once.
+        """
+        noted = self._read_state(partition, "set_back").decode("ascii", "replace")
+        return max(0, set_back_numbers(noted).stop - 1)
+
+    def _read_state(self, partition: int, field: str) -> bytes:
         key = self._keys.state(partition)
-        found = ask_redis(lambda: self._redis.hget(key, "sealed"), key)
-        return int(found) if found and found.isdigit() else 0
+        found: bytes | None = ask_redis(lambda: self._redis.hget(key, field), key)
+        return found or b""
 
 
 def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:

@@ -27,6 +27,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
         after: our first entry behind that place.
         sealed_at: the id of the entry with the number `sealed`; "" if it is not known.
         unsealed: our first entry behind `sealed_at`.
+        set_back: the numbers that the archive had and this Redis had never given.
     """
 
     length: int = 0
@@ -38,6 +39,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
     after: Place | None = None
     sealed_at: str = ""
     unsealed: Place | None = None
+    set_back: range = range(0)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -169,11 +171,16 @@ def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap |
     return Gap(partition, survivor + 1, settled.n, settled.n - survivor)
 
 
-def find_archived_only(partition: int, view: PartitionView) -> Gap | None:
-    """Return the numbers that only the archive has, since Redis lost its tail; None if none."""
-    if view.n >= view.sealed:
-        return None
-    return Gap(partition, view.n + 1, view.sealed, view.sealed - view.n)
+def find_archived_only(view: PartitionView) -> range:
+    """Return the numbers that only the archive has, since Redis was set back to an older state."""
+    return view.set_back or range(view.n + 1, view.sealed + 1)
+
+
+def set_back_numbers(noted: str) -> range:
+    """Return the numbers that a partition's state names as `set_back`; none if it names none."""
+    first, _, last = noted.partition("-")
+    known = first.isdecimal() and last.isdecimal()
+    return range(int(first), int(last) + 1) if known else range(0)
 
 
 def find_lost_archive(

@@ -12,7 +12,13 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey
-from memorybus.log.continuity import Numbers, PartitionView, count_mismatch, unsealed_start
+from memorybus.log.continuity import (
+    Numbers,
+    PartitionView,
+    count_mismatch,
+    set_back_numbers,
+    unsealed_start,
+)
 from memorybus.log.entry import Place
 from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
@@ -139,6 +145,7 @@ def _state_of(look: PartitionLook) -> PartitionState:
         after=_place(look.after),
         sealed_at=look.sealed_entry,
         unsealed=_place(look.unsealed),
+        set_back=set_back_numbers(look.set_back),
     )
     numbers = tuple(found.n if found else None for found in look.at_ages)
     return PartitionState(view, look.size, look.ids, look.ids_size, look.now_ms, numbers)

@@ -12,9 +12,10 @@ import msgspec
 from redis import Redis
 
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
+from memorybus.errors import ForeignKey, LogReplaced, UnsafeRedis, WrongPartitionCount
 from memorybus.ids import new_id
 from memorybus.log.entry import LoggedEvent, decode_entry
 from memorybus.redis.cluster import Cluster, Shard, group_by_shard
@@ -261,6 +262,34 @@ class EventLog:
 
         found = zip(after, ask_redis(ask, self._where), strict=True)
         return {partition: entries[0][0].decode() for partition, entries in found if entries}
+
+
+def read_log_id(redis: Redis, keys: Keys) -> str | None:
+    """Return the id of the present log; None if it has no record (`<ns>:meta`).
+
+    Raises:
+        LogUnavailable: no answer.
+        ForeignKey: another program wrote the record.
+    """
+    found = ask_redis(lambda: redis.hget(keys.meta, "log"), keys.meta)
+    return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
+
+
+def check_log_id(redis: Redis, keys: Keys, known: str | None) -> None:
+    """Make sure that the log is still the one with a known id.
+
+    Call it after taking a lane. A lane belongs to its log: if the log is wiped later, the lane's
+    epoch goes with it, and every script refuses it. So whoever holds a lane and has seen the id
+    since changes nothing in another log.
+
+    Raises:
+        LogReplaced: it is another one, or has no record any more.
+        LogUnavailable: no answer.
+        ForeignKey: another program wrote the record.
+    """
+    found = read_log_id(redis, keys)
+    if found != known:
+        raise LogReplaced(f"{keys.meta}: the log {known} was wiped or replaced: it is {found} now")
 
 
 def read_entries(

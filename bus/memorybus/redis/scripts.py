@@ -508,6 +508,7 @@ class PartitionLook(msgspec.Struct, frozen=True):
         at_ages: for each age asked for, the first entry that is not older.
         sealed_entry: the entry whose number is `sealed`; "" for none.
         unsealed: the first entry behind that.
+        set_back: the first and the last number that only the archive had; "" for none.
     """
 
     length: int
@@ -524,6 +525,7 @@ class PartitionLook(msgspec.Struct, frozen=True):
     at_ages: tuple[NumberedEntry | None, ...]
     sealed_entry: str
     unsealed: NumberedEntry | None
+    set_back: str
 
 
 def look_at_partition(
@@ -544,7 +546,7 @@ def look_at_partition(
 
 def _read_look(reply: Any) -> PartitionLook:
     length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
-    now, at_ages, sealed_entry, unsealed = rest
+    now, at_ages, sealed_entry, unsealed, set_back = rest
     return PartitionLook(
         length=int(length),
         n=_read_counter(n),
@@ -560,6 +562,7 @@ def _read_look(reply: Any) -> PartitionLook:
         at_ages=tuple(map(_read_entry, at_ages)),
         sealed_entry=sealed_entry.decode(),
         unsealed=_read_entry(unsealed),
+        set_back=set_back.decode("ascii", "replace"),
     )
 
 

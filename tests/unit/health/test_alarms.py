@@ -157,24 +157,28 @@ def archived(**values: object) -> ArchiveStatus:
 
 def test_an_archive_that_stands_still_is_told() -> None:
     """G7, G10: late by minutes is a warning with its reason; a damaged archive is critical."""
-    assert short(alarms.archive_alarms(archived(), {}, None)) == []
-    assert short(alarms.archive_alarms(archived(), {}, 299.0)) == []
-    (late,) = alarms.archive_alarms(archived(working=False, error="no pyarrow"), {}, 301.0)
+    assert short(alarms.archive_alarms(archived(), None)) == []
+    assert short(alarms.archive_alarms(archived(), 299.0)) == []
+    (late,) = alarms.archive_alarms(archived(working=False, error="no pyarrow"), 301.0)
     assert (late.code, late.severity, "no pyarrow" in late.text) == ("archive", "warning", True)
-    (lost,) = alarms.archive_alarms(archived(error="it lacks events", damaged=True), {}, None)
+    (lost,) = alarms.archive_alarms(archived(error="it lacks events", damaged=True), None)
     assert (lost.severity, lost.text) == ("critical", "it lacks events")
 
 
 def test_what_only_the_archive_has_is_told() -> None:
-    """G7: numbers above the log's own, up to what is sealed, are named as a range."""
+    """G7: numbers that the archive has and Redis never gave are named as ranges, in one finding."""
     views = {
         0: PartitionView(n=5, sealed=5),
         1: PartitionView(n=5, sealed=9),
         2: PartitionView(n=5, sealed=1),
     }
-    (alarm,) = alarms.archive_alarms(archived(), views, None)
+    (alarm,) = alarms.set_back_alarms(views, KEYS)
     assert (alarm.code, alarm.subject) == ("archive_ahead", "p01")
     assert "events 6 to 9" in alarm.text
+    later = {0: PartitionView(n=12, sealed=9, set_back=range(6, 10))}
+    (alarm,) = alarms.set_back_alarms(views | later, KEYS)
+    assert alarm.subject == "p00, p01"
+    assert "'ns:{p00}:state' 'ns:{p01}:state'" in alarm.remedy
 
 
 def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
@@ -223,7 +227,7 @@ def test_damage_is_told_though_another_worker_archives() -> None:
     """G7: the alarm and the status name what one archiver found, whatever the others do."""
     hurt = ArchiverReport(1, error="p01: it lacks events", damaged=True)
     found = build_archive_status({}, ArchiverReports({}, {"a": hurt, "b": ArchiverReport(1)}), None)
-    (alarm,) = alarms.archive_alarms(found, {}, None)
+    (alarm,) = alarms.archive_alarms(found, None)
     assert (alarm.severity, alarm.text) == ("critical", "p01: it lacks events")
     assert "p01: it lacks events" in describe_archive(found)
     assert not found.hindered

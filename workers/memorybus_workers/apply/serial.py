@@ -21,6 +21,12 @@ _FIRST_CHUNK = 64
 _MAX_BATCHES_PER_COMMIT = 4
 """The most batches between two commits: after a death their events are tried one by one."""
 
+SET_BACK_REASON = (
+    "Redis was set back to a state before this event, and a `blind` provider cannot be asked "
+    "whether it was applied: retry it if not, else discard it"
+)
+"""Why an event of a `blind` provider waits for an operator (G4)."""
+
 TURN_SECONDS = 0.25
 """Seconds after which another lane gets its turn, give or take one call."""
 
@@ -51,7 +57,8 @@ class SerialApplier(Applier):
     A ``keyed`` provider recognises a repeated event, so it gets whole chunks, and its lanes commit
     now and then while they have more to do. For ``lookup`` and ``blind`` providers a lane commits
     after every event, so that a crash leaves one event in doubt; a ``lookup`` provider is then
-    asked whether it has that event.
+    asked whether it has that event. If Redis was set back by more than its last moment, many are
+    in doubt: those of a ``blind`` provider are parked, since an operator has to decide.
     """
 
     def __init__(self, instance: OpenInstance) -> None:
@@ -59,6 +66,7 @@ class SerialApplier(Applier):
         super().__init__(instance)
         provider = instance.provider
         each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles
+        self._is_blind = provider.delivery == "blind"
         self._largest = 1 if each else self._settings.batch
         self._chunk = min(self._largest, _FIRST_CHUNK)
         self._turn_ends = self._commit_at = 0.0
@@ -222,6 +230,7 @@ class SerialApplier(Applier):
         """Say whether calls need no check before or after them."""
         uneasy = (
             self._lookup
+            or lane.set_back_upto
             or self._allowance.bounded
             or self._failing_events
             or self._breaker.has_failures
@@ -294,6 +303,9 @@ class SerialApplier(Applier):
             lane.parked.put_aside([event], BEHIND)
             return PARKED
         uneasy = lane.careful or bool(self._failing_events) or not self.is_at_rest(lane)
+        if self._is_blind and event.resent and event.position.n <= lane.set_back_upto:
+            self._park(lane, event, self._failure(event, SET_BACK_REASON))
+            return PARKED
         verdict = self._decide_before_call(lane, event) if uneasy else None
         verdict = verdict or self._take_allowance(event)
         if verdict is not None:

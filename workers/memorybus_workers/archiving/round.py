@@ -9,7 +9,6 @@ from memorybus.archive.archive import Archive
 from memorybus.archive.location import ARCHIVER
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.archive.seals import SealReports
-from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.errors import (
     ArchiveDamaged,
@@ -19,6 +18,7 @@ from memorybus.errors import (
     LeaseLost,
 )
 from memorybus.log.inspection import LogInspector, PartitionState
+from memorybus.log.stream import read_log_id
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, local_home
 
@@ -154,10 +154,9 @@ class ArchivingRound:
 
     def _open_archive(self) -> tuple[str, Archive] | None:
         """Return the id of the present log, and its archive; None if no log was created yet."""
-        found = self._context.redis.hget(self._keys.meta, "log")
-        if not isinstance(found, bytes):
+        log_id = read_log_id(self._context.redis, self._keys)
+        if log_id is None:
             return None
-        log_id = log_id_of(found, self._keys.meta)
         if self._archive is None or self._archive[0] != log_id:
             context = self._context
             archive = Archive.from_settings(

@@ -16,12 +16,12 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.seals import ArchivedPart, SealReports
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
+from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost, LogError
 from memorybus.log import continuity
 from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import PartitionState
 from memorybus.log.losses import Loss, Losses
-from memorybus.log.stream import START, read_entries
+from memorybus.log.stream import START, check_log_id, read_entries
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.testing import CrashPoint
@@ -85,10 +85,22 @@ class Sealer:
         self._reports = SealReports(context.redis, self._keys)
 
     def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
-        """Acquire a partition's lane; return None if another archiver has it."""
+        """Acquire a partition's lane; return None if another archiver has it.
+
+        Raises:
+            LogReplaced: the log is not the one of this archive any more.
+        """
         context = self._context
         taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
-        return OwnedPartition(partition, taken[0], archive, log_id) if taken else None
+        if taken is None:
+            return None
+        owned = OwnedPartition(partition, taken[0], archive, log_id)
+        try:
+            check_log_id(context.redis, self._keys, log_id)
+        except LogError:
+            self.release(owned)
+            raise
+        return owned
 
     def release(self, owned: OwnedPartition) -> None:
         """Release the lane."""
@@ -133,7 +145,12 @@ class Sealer:
         return comparing.check(owned.partition, noted, end)
 
     def write_counts(self, owned: OwnedPartition) -> None:
-        """Write to Redis what the archive has of a partition."""
+        """Write to Redis what the archive has of a partition.
+
+        Raises:
+            LeaseLost: the partition has another owner.
+        """
+        self._check_ownership(owned)
         segments = owned.archive.segments(owned.partition)
         part = ArchivedPart(
             segments=len(segments),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unavailable
+from memorybus.log.stream import check_log_id
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import AcquiredLane
@@ -85,7 +86,7 @@ class LaneSet:
         self._redis = connect_redis(self._settings, single=True)
         self._shared = LaneContext.of(context, self._redis)
         self._pace = self._shared.pace
-        keys = Keys(self._settings.namespace)
+        keys = self._keys = Keys(self._settings.namespace)
         provider = context.role.provider
         limits = context.role.tuning.limits(self._settings.provider_limits(provider))
         self.allowance = allowance_for(self._redis, keys, provider, limits, self._clock)
@@ -171,6 +172,7 @@ class LaneSet:
     def _begin_lane(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
         self._taking = lease  # if this hangs from here on, the lease is released
         try:
+            check_log_id(self._redis, self._keys, self._shared.log_id)
             lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
             lane.begin(self.applier.begin(lane), self.applier.count_suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
@@ -265,6 +267,7 @@ class LaneSet:
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
         if now >= self._looked_at + FULL_LOOK_SECONDS:
             self._looked_at = now
+            self._shared.history.refresh()
             self.look_at_all()  # a lost announcement must not stop a lane
 
     def _is_held_back(self, until: float) -> bool:

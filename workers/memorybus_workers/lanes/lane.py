@@ -13,6 +13,7 @@ from memorybus.errors import LeaseLost
 from memorybus.history.history import History
 from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import read_log_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
@@ -39,9 +40,10 @@ COMMIT_EVERY = 0.01
 
 
 class LaneContext(msgspec.Struct, frozen=True):
-    """The objects that the lanes of one provider instance share.
+    """The objects that the lanes of one provider instance share. They belong to one log.
 
     Attributes:
+        log_id: the log's id; None if it had no record yet.
         instance: the instance, in its worker.
         redis: the instance's own connection.
         history: archive and log.
@@ -49,6 +51,7 @@ class LaneContext(msgspec.Struct, frozen=True):
         pace: limits how fast the instance reads events.
     """
 
+    log_id: str | None
     instance: InstanceContext
     redis: Redis
     history: History
@@ -57,11 +60,16 @@ class LaneContext(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
-        """Return the objects that the lanes of an instance share; this does no I/O."""
+        """Return the objects that the lanes of an instance share.
+
+        Raises:
+            LogUnavailable: Redis is away.
+        """
         worker, role = instance.worker, instance.role
         lanes = LaneKeys(redis, worker.settings)
         count = partial(count_unfinished, lanes, instance.name, role.plan)
         return cls(
+            read_log_id(redis, Keys(worker.settings.namespace)),
             instance,
             redis,
             History.from_settings(redis, worker.settings),
@@ -149,6 +157,15 @@ class Lane:
     def highest_repeatable(self) -> int:
         """The highest n that an owner that died may have applied; -1 for none."""
         return self.doubt if self.checkpoint.deaths else -1
+
+    @property
+    def set_back_upto(self) -> int:
+        """The highest n that former owners may have passed before Redis was set back; 0 for none.
+
+        Redis came back older than its archive. So the checkpoint may be any time behind what was
+        applied, and not only by the last moment. A lane that began afterwards had no such owners.
+        """
+        return self._history.set_back_upto(self.partition) if self.checkpoint.sent else 0
 
     @property
     def n(self) -> int:

@@ -38,7 +38,7 @@ if was[6] ~= run then -- a new lane, or the server was restarted and may have lo
   epoch = math.max(epoch, now_ms())
   -- A missing lane is certainly new only if the log was created in the present run of this server.
   if was[6] or run == '' or log[2] ~= run then
-    sent = math.max(sent, head)
+    sent = math.max(sent, head, 1) -- above 0: a former owner may have sent something
     redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
   end
 end

@@ -1,8 +1,8 @@
 -- Read the state of one partition at one moment; this changes nothing.
 --
 -- KEYS[1] log    stream: its length, its ends, and the numbers at some places in it.
--- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed, and
---                `sealed_entry`, the entry of that number.
+-- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed,
+--                `sealed_entry`, the entry of that number, and `set_back` (see seal).
 -- KEYS[3] seen   hash: event ids of the current window; its size shows what one id costs.
 --
 -- ARGV: the id of an entry that was in the log before ("" for none), how many nodes to sample for
@@ -10,7 +10,8 @@
 --
 -- Entries of another form than ours were written by others and are skipped, a thousand at most.
 -- Returns {length, n, sealed, bytes, ids, bytes of ids, first, last, before, after, now (ms),
--- {entry at each age}, sealed entry, unsealed}. An entry is {id, n}, or an empty table if there is
+-- {entry at each age}, sealed entry, unsealed,
+-- set back}. An entry is {id, n}, or an empty table if there is
 -- none. first, last: our entries at the ends; before: the last one up to the given id; after: the
 -- first one behind it; entry at an age: the first one that is not older; unsealed: the first one
 -- behind the sealed entry.
@@ -66,4 +67,5 @@ return {
   ages,
   sealed_entry,
   nearest('XRANGE', sealed_entry == '' and '-' or '(' .. sealed_entry, '+'),
+  redis.call('HGET', state, 'set_back') or '',
 }

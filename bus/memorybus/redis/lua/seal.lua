@@ -7,7 +7,9 @@
 --                never the last one; the consumer group `@archive` is set to what is sealed. New
 --                entries get ids behind what is sealed, even if the server's clock is behind that.
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
---                lowered; `sealed_entry`, the entry of that number.
+--                lowered; `sealed_entry`, the entry of that number; `n`, the last number given;
+--                `set_back`, written if the archive has later ones: this Redis then is older than
+--                its archive. It names the first and the last of the numbers that it never gave.
 --
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), and the log's
 --       last entry up to the archive's end that the caller knows to be in the archive, together
@@ -26,9 +28,14 @@ if known and is_behind(known[1], ARGV[5]) then
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
 local now = now_ms()
-local sealed = tonumber(redis.call('HGET', state, 'sealed') or '0')
-if n > sealed or (n == sealed and redis.call('HGET', state, 'sealed_entry') ~= entry) then
+local was = redis.call('HMGET', state, 'sealed', 'sealed_entry', 'n', 'set_back')
+local sealed, given = tonumber(was[1] or '0'), tonumber(was[3] or '0')
+if n > sealed or (n == sealed and was[2] ~= entry) then
   redis.call('HSET', state, 'sealed', ARGV[3], 'sealed_entry', entry)
+  if n > given then
+    local first = was[4] and string.match(was[4], '^%d+') or string.format('%d', given + 1)
+    redis.call('HSET', state, 'set_back', first .. '-' .. ARGV[3])
+  end
 end
 if redis.call('HGET', lane, 'n') ~= ARGV[3] then
   redis.call('HSET', lane, 'entry', entry, 'n', ARGV[3], 'at', string.format('%d', now))

@@ -1,26 +1,31 @@
 """The archiver on a real server: what is sealed, what is trimmed, and what never is (G7)."""
 
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
+import redis
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ
 from memorybus.clock import SYSTEM
-from memorybus.errors import ArchiveUnavailable
+from memorybus.errors import ArchiveUnavailable, LogReplaced
 from memorybus.health.log_health import read_health
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
 from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.losses import Losses
+from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
 from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
-from memorybus_workers.archiving.archiver import ArchiverThread, run_once
+from memorybus_workers.archiving.archiver import ArchiverThread, make_archiving, run_once
+from memorybus_workers.lanes.leases import Lease, Leases
 from memorybus_workers.watch.watch import POLL_SECONDS, LogWatch
 
 P = SealedLog.PARTITION
@@ -331,3 +336,42 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=entry)
     assert scripts.run(log.redis, current) == scripts.Written()
     assert (log.sealed(), log.logged()) == (9, [10])
+
+
+class LateLeases(Leases):
+    """Leases of an archiver that stands still before it takes a lane: the log is wiped then."""
+
+    log: SealedLog
+
+    def acquire(
+        self, redis: redis.Redis, provider: str, partition: int, floor: int = 0
+    ) -> tuple[Lease, scripts.AcquiredLane] | None:
+        """Wipe the log, begin another one, and take the lane there."""
+        self.log.redis.flushall()
+        EventLog(self.log.redis, self.log.settings).open()
+        self.log.append(3)
+        return super().acquire(redis, provider, partition, floor)
+
+
+def test_an_archivers_knowledge_ends_with_its_log(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G7: the end of a wiped log's archive is not written into the log that follows it."""
+    log = SealedLog(make_settings(url=make_redis().url, **QUICK))
+    log.grow(97)
+    leases = LateLeases(log.settings, SYSTEM, "w")
+    leases.log = log
+    with closing(connect_redis(log.settings)) as client:
+        archiving = make_archiving(log.settings, SYSTEM, leases, client)
+        with pytest.raises(LogReplaced):
+            archiving.run(force=True)
+        assert log.sealed() == 0
+        assert (
+            make_archiving(log.settings, SYSTEM, Leases(log.settings, SYSTEM, "v"), client).run(
+                force=True
+            )
+            == 3
+        )
+    assert log.archived() == [1, 2, 3]
+    log.assert_whole()
+    log.redis.close()
