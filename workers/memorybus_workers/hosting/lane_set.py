@@ -172,7 +172,7 @@ class LaneSet:
         self._taking = lease  # if this hangs from here on, the lease is released
         try:
             lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
-            lane.begin(self.applier.begin(lane), self.applier.count_suspects(checkpoint.deaths))
+            lane.begin(self.applier.begin(lane), self.applier.reach())
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost a checkpoint that the provider still has
         except BaseException:
