@@ -82,7 +82,7 @@ def ms_per_event(trial: Trial) -> float:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("scene", [an_idle_worker_dies, a_busy_worker_dies], ids=["idle", "busy"])
 @pytest.mark.parametrize(
-    "kinds", [("Transactional", "Keyed"), ("Lookup", "Many")], ids=" and ".join
+    "kinds", [("Transactional", "Keyed"), ("Many", "Keyed"), ("Lookup", "Blind")], ids=" and ".join
 )
 def test_a_death_hardly_slows_the_lanes_of_its_worker(
     make_redis: MakeServer,
