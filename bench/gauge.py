@@ -53,6 +53,7 @@ BOUNDS: dict[str, Bound] = {
     "recovery_after_kill_s": Bound(12.0),
     "recovery_after_kill_worst_s": Bound(12.0),
     "recovery_after_kill_short_lease_worst_s": Bound(4.0),
+    "drain_after_kill_over_calm": Bound(2.0),
     "replay_archive_over_floor": Bound(0.6, least=True),
     "replay_log_over_floor": Bound(0.5, least=True),
     "replay_holographic_over_live": Bound(0.8, least=True),

@@ -45,6 +45,7 @@ PARTS = {
     "postgres_scaling": "stores.postgres_scaling",
     "rebuild": "history.rebuild",
     "recovery": "apply.recovery",
+    "after_kill": "apply.after_kill",
     "idle": "operate.idle",
     "scrape": "operate.scrape",
     "scraped": "operate.scraped",

@@ -12,6 +12,16 @@ SCRIPTS = "tests/integration/redis/test_scripts.py::"
 ARCHIVER = "tests/integration/workers/archiving/test_archiver.py::"
 LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
+SQLITE = "providers/memorybus_providers/holographic/finding/source.py"
+POSTGRES = "providers/memorybus_providers/postgres/finding/source.py"
+SCOPED = "tests/integration/postgres/test_facts_of_a_scope.py::"
+SCOPED += "test_a_question_is_answered_from_its_scope_alone[{}-{}]"
+OBJECTS = "tests/unit/archive/objects/test_object_store_local.py::"
+IN_DOUBT = "tests/integration/workers/apply/test_calls_in_doubt.py::"
+HOMES = "tests/integration/registry/test_homes.py::"
+FILES = "tests/unit/builtin/test_builtin_store.py::"
+DURABLE = "tests/integration/spool/test_spool_durable.py::"
+SYNC = "os.fsync(file.fileno())"
 
 SABOTAGES = (
     Sabotage(
@@ -145,6 +155,134 @@ SABOTAGES = (
             "tests/integration/log/test_continuity.py::test_a_whole_log_has_no_gap",
             SCRIPTS + "test_append_numbers_densely",
         ),
+    ),
+    Sabotage(
+        "what everybody's speakers said, in SQLite",
+        (
+            Patch(
+                SQLITE,
+                "facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (",
+                "facts.seq is not null and facts.speaker in (",
+            ),
+        ),
+        (SCOPED.format("sqlite", "facts_said_by"),),
+    ),
+    Sabotage(
+        "everybody's facts by name, in SQLite",
+        (Patch(SQLITE, "facts.scope in ({SCOPES}) and facts.name in (", "facts.name in ("),),
+        (SCOPED.format("sqlite", "facts_by_name"),),
+    ),
+    Sabotage(
+        "everybody's neighbours, in SQLite",
+        (Patch(SQLITE, "facts.scope in ({SCOPES}) and facts.id in (", "facts.id in ("),),
+        (SCOPED.format("sqlite", "facts_with_neighbours"),),
+    ),
+    Sabotage(
+        "what everybody's speakers said, in PostgreSQL",
+        (
+            Patch(
+                POSTGRES,
+                "facts.scope = any(%(scopes)s) and facts.seq is not null and facts.speaker in (",
+                "facts.seq is not null and facts.speaker in (",
+            ),
+        ),
+        (SCOPED.format("postgres", "facts_said_by"),),
+    ),
+    Sabotage(
+        "everybody's facts by name, in PostgreSQL",
+        (
+            Patch(
+                POSTGRES,
+                "facts.scope = any(%(scopes)s) and facts.name = any(",
+                "facts.name = any(",
+            ),
+        ),
+        (SCOPED.format("postgres", "facts_by_name"),),
+    ),
+    Sabotage(
+        "an event that is sent again is not asked for",
+        (Patch(WORKERS + "apply/applier.py", "known or event.resent or", "known or"),),
+        (IN_DOUBT + "test_what_is_sent_again_after_a_loss_is_asked_for",),
+    ),
+    Sabotage(
+        "a durable event without a full sync",
+        (
+            Patch(
+                "bus/memorybus/spool/outbox.py",
+                '"pragma synchronous = full"',
+                '"pragma synchronous = normal"',
+            ),
+        ),
+        (DURABLE + "test_a_durable_event_is_synced_before_it_is_accepted",),
+    ),
+    Sabotage(
+        "a compression that is not durable",
+        (Patch("bus/memorybus/agent/session.py", "event_id, at, durable=True)", "event_id, at)"),),
+        (DURABLE + "test_what_leaves_the_context_window_is_durable",),
+    ),
+    Sabotage(
+        "rows that are sent unannounced",
+        (
+            Patch(
+                "bus/memorybus/spool/delivered.py",
+                "_write(self._file, self._announced, durable=True)",
+                "_write(self._file, self._announced, durable=False)",
+            ),
+        ),
+        (DURABLE + "test_rows_are_announced_on_the_disk_before_they_are_sent",),
+    ),
+    Sabotage(
+        "a file of the archive without a sync",
+        (Patch("bus/memorybus/archive/objects/local.py", SYNC, "pass"),),
+        (OBJECTS + "test_a_file_survives_a_power_loss",),
+    ),
+    Sabotage(
+        "a name in the archive without a sync",
+        (
+            Patch(
+                "bus/memorybus/archive/objects/local.py",
+                "        return False\n    _sync_folder(path.parent)\n",
+                "        return False\n",
+            ),
+        ),
+        (OBJECTS + "test_a_file_survives_a_power_loss",),
+    ),
+    Sabotage(
+        "a folder of the archive without a sync",
+        (
+            Patch(
+                "bus/memorybus/archive/objects/local.py",
+                "    _sync_folder(folder.parent)\n",
+                "",
+            ),
+        ),
+        (OBJECTS + "test_new_folders_survive_a_power_loss",),
+    ),
+    Sabotage(
+        "the id of a place without a sync",
+        (Patch("bus/memorybus/registry/homes.py", SYNC, "pass"),),
+        (HOMES + "test_a_place_is_on_the_disk_before_it_is_used",),
+    ),
+    Sabotage(
+        "a memory file without a sync",
+        (
+            Patch(
+                "providers/memorybus_providers/builtin/files.py",
+                "        _sync(token)\n",
+                "",
+            ),
+        ),
+        (FILES + "test_a_files_text_is_on_the_disk_before_it_has_its_name",),
+    ),
+    Sabotage(
+        "a death that nobody is suspected of",
+        (Patch(LUA + "shared/lane_death.lua", "  if tries then", "  if false then"),),
+        (SCRIPTS + "test_what_was_called_at_a_death_is_suspected",),
+    ),
+    Sabotage(
+        "calls of a lane whose owner died are not noted",
+        (Patch(WORKERS + "lanes/caution.py", "or n < self._upto", ""),),
+        ("tests/unit/workers/lanes/test_caution.py",),
     ),
 )
 GUARDS = tuple(dict.fromkeys(test for one in SABOTAGES for test in one.tests))

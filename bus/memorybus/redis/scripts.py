@@ -43,13 +43,13 @@ def _load(name: str, *shared: str) -> Script:
 _APPEND = _load("append", "server_time", "server_restart", "known_producers")
 _NOTE_RESTING_PRODUCER = _load("note_resting_producer", "server_time", "known_producers")
 _FORGET_PRODUCER = _load("forget_producer", "known_producers")
-_ACQUIRE = _load("acquire", "server_time", "server_restart")
+_ACQUIRE = _load("acquire", "server_time", "server_restart", "lane_death")
 _RENEW = _load("renew", "server_restart")
 _RELEASE = _load("release")
-_RECLAIM = _load("reclaim")
+_RECLAIM = _load("reclaim", "lane_death")
 _NOTE_NEW_LANE = _load("note_new_lane", "server_time", "server_restart")
 _COMMIT = _load("commit", "server_time", "server_restart")
-_NOTE_TRY = _load("note_try", "server_restart")
+_NOTE_TRIES = _load("note_tries", "server_restart")
 _PARK = _load("park", "server_restart", "log_entries")
 _SETTLE = _load("settle", "server_restart")
 _WRITE_FIELDS = _load("write_fields")
@@ -222,6 +222,8 @@ class AcquiredLane(msgspec.Struct, frozen=True):
         entry: the checkpoint.
         n: the checkpoint's dense number.
         done: which later events are done already (see `memorybus.registry.done_set`).
+        suspects: by n the deaths of owners at which an event was being called, as JSON; they may
+            be done by now.
         sent: the highest n that may have been given to the provider before.
         deaths: how many owners in a row died without advancing the checkpoint.
         head: the last dense number in the log.
@@ -231,6 +233,7 @@ class AcquiredLane(msgspec.Struct, frozen=True):
     entry: str
     n: int
     done: bytes = b""
+    suspects: bytes = b""
     sent: int = 0
     deaths: int = 0
     head: int = 0
@@ -258,8 +261,8 @@ def acquire(
 def _read_acquire(reply: Any) -> AcquiredLane | None:
     if reply is None:
         return None
-    epoch, entry, n, done, *numbers = reply
-    return AcquiredLane(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
+    epoch, entry, n, done, suspects, *numbers = reply
+    return AcquiredLane(int(epoch), entry.decode(), int(n), done, suspects, *map(int, numbers))
 
 
 class Renewal(msgspec.Struct, frozen=True):
@@ -342,16 +345,12 @@ def commit(lane: OwnedLane, at: Checkpoint) -> ScriptCall[Written | Stale]:
     return ScriptCall(_COMMIT, where, args, _read_written)
 
 
-def _read_tries(reply: Any) -> int | Stale:
-    return Stale() if reply < 0 else int(reply)
+def note_tries(lane: OwnedLane, tries: bytes, suspects: bytes) -> ScriptCall[Written | Stale]:
+    """Note what a provider is called for next on a lane whose owners died, and its suspects (G6).
 
-
-def note_try(lane: OwnedLane, n: int, step: int) -> ScriptCall[int | Stale]:
-    """Note that a try of an event begins (1) or is over (-1).
-
-    Returns how many tries of it are not known to be over.
+    Both are JSON, or b"" for none (see the script).
     """
-    return ScriptCall(_NOTE_TRY, (lane.key,), (lane.epoch, n, step), _read_tries)
+    return ScriptCall(_NOTE_TRIES, (lane.key,), (lane.epoch, tries, suspects), _read_written)
 
 
 def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[Written | Stale]:

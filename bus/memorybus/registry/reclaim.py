@@ -5,8 +5,9 @@ wait until its leases expire. Its parent process knows that it has ended.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -15,6 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
+from memorybus.registry.done_set import decode_done_above
 from memorybus.registry.roster import ProviderInfo, Roster
 
 _log = logging.getLogger("memorybus")
@@ -40,8 +42,7 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
         worker: its id; its process must have been reaped.
 
     Returns:
-        The providers of which it tried an event alone when it died: that event may have killed it
-        (G6).
+        The provider whose call ended it, if that is known (G6).
     """
     redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
     try:
@@ -58,29 +59,63 @@ def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
     roster = Roster(redis, keys)
     known = roster.instances()
     lanes = [(name, p) for name in sorted(known) for p in range(settings.partitions)]
-    trying = _tried_alone(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
+    notes = _read_notes(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
     free = freed_at_once(known)
     calls = [scripts.reclaim(keys, p, name, worker) for name, p in lanes if name in free]
     replies = scripts.run_many(redis, calls)
     roster.leave(worker)
     freed = sum(reply is True for reply in replies)
     _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
-    return {known[name].copy_of or name for name in trying}
+    return blamed((known[name].copy_of or name, deaths) for name, deaths in notes)
 
 
-def _tried_alone(
+def _read_notes(
     redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str
-) -> set[str]:
-    """Return the instances of these lanes for which the worker was trying an event alone."""
+) -> list[tuple[str, int]]:
+    """Return for which of these instances the worker noted that it called them, and the deaths.
+
+    These count the one that followed; see ``lua/note_tries.lua``. What is done is left out.
+    """
     with redis.pipeline(transaction=False) as pipe:
         for name, partition in lanes:
-            pipe.hmget(keys.lane(partition, name), "owner", "tries")
+            pipe.hmget(keys.lane(partition, name), "owner", "tries", "n", "done")
         replies = pipe.execute(raise_on_error=False)  # a key of another type is nobody's lane
-    return {
-        name
+    owned = [
+        (name, *reply[1:])
         for (name, _), reply in zip(lanes, replies, strict=True)
         if isinstance(reply, list) and reply[0] == worker.encode() and reply[1]
-    }
+    ]
+    return [
+        (name, deaths)
+        for name, tries, n, done in owned
+        for called, deaths in _decode_notes(tries).items()
+        if not _is_done(called, int(n or 0), done or b"")
+    ]
+
+
+def _decode_notes(tries: bytes) -> dict[int, int]:
+    try:
+        return msgspec.json.decode(tries, type=dict[int, int])
+    except msgspec.DecodeError:  # damaged: it names nobody, and the lane's next owner stops at it
+        return {}
+
+
+def _is_done(called: int, n: int, done: bytes) -> bool:
+    return called <= n or bool(decode_done_above(done, n) >> (called - n - 1) & 1)
+
+
+def blamed(notes: Iterable[tuple[str, int]]) -> set[str]:
+    """Return the provider whose call ended its worker, if only one comes into question; pure.
+
+    Args:
+        notes: the providers that were called when the worker died, each with the number of deaths
+            at which the same event was being called. The most deaths count.
+    """
+    most: dict[int, set[str]] = {}
+    for name, deaths in notes:
+        most.setdefault(deaths, set()).add(name)
+    named = most[max(most)] if most else set()
+    return named if len(named) == 1 else set()
 
 
 def freed_at_once(providers: Mapping[str, ProviderInfo]) -> set[str]:

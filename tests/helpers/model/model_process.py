@@ -106,7 +106,7 @@ class Process:
             clock=clock,
             rng=self._rng,
             leases=self.leases,
-            isolation=IsolationProbe(clock),
+            isolation=IsolationProbe(),
             news=News(),
             tracing=Tracing(settings.namespace),
         )

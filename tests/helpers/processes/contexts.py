@@ -33,7 +33,7 @@ def instance_context(
         clock=clock,
         rng=random.Random(0),
         leases=leases or Leases(settings, SYSTEM, "w"),
-        isolation=IsolationProbe(clock),
+        isolation=IsolationProbe(),
         news=News(),
         tracing=Tracing(settings.namespace),
     )

@@ -82,10 +82,12 @@ def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> bool:
     return not client.exists(keys.lease(0, "a"))
 
 
-def note_try(client: redis.Redis, keys: Keys, epoch: int, n: int, step: int = 1) -> int:
-    """Note a try; return how many are not over, -1 if the epoch was stale."""
-    reply = scripts.run(client, scripts.note_try(OwnedLane(keys, 0, "a", epoch), n, step))
-    return -1 if isinstance(reply, scripts.Stale) else reply
+def note_tries(
+    client: redis.Redis, keys: Keys, epoch: int, tries: bytes, suspects: bytes = b""
+) -> bool:
+    """Note what the provider is called for; return whether that was written."""
+    call = scripts.note_tries(OwnedLane(keys, 0, "a", epoch), tries, suspects)
+    return scripts.run(client, call) == scripts.Written()
 
 
 def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int | None:
@@ -415,7 +417,7 @@ def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> li
     return [
         commit(client, keys, epoch, n=at, entry=f"{at}-1"),
         park(client, keys, epoch, (f"{at}-1", "key")) is not None,
-        note_try(client, keys, epoch, at + 7) > 0,
+        note_tries(client, keys, epoch, b'{"7":1}'),
         bool(renew(client, keys, epoch, "one")),
     ]
 
@@ -434,17 +436,41 @@ def test_only_a_log_of_the_running_server_has_new_lanes(make_redis: MakeServer, 
     assert acquire(server.client(), keys, "three").sent == 3
 
 
-def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, keys: Keys) -> None:
-    """G6: a try that is not known to be over is known to the next owner until the lane moves."""
+def test_what_was_called_at_a_death_is_suspected(redis_client: redis.Redis, keys: Keys) -> None:
+    """G6: the next owner learns what the dead one was calling; a death without calls adds nothing.
+
+    What was suspected before stays so, also when an owner gives the lane up in order.
+    """
+
+    def taken(worker: str, *, killed: bool = True) -> scripts.AcquiredLane:
+        lane = acquire(redis_client, keys, worker)
+        assert commit(redis_client, keys, lane.epoch, n=lane.n + 1)
+        if not killed:
+            token = f"{lane.epoch}:{worker}"
+            scripts.run(redis_client, scripts.release(lease, keys.lane(0, "a"), token))
+        redis_client.delete(lease)
+        return lane
+
+    lease = keys.lease(0, "a")
+    first = taken("one")
+    assert note_tries(redis_client, keys, first.epoch, b'{"4":1,"5":1}')
+    assert not note_tries(redis_client, keys, first.epoch + 1, b'{"6":1}')
+    second, third = taken("two"), taken("three", killed=False)
+    assert (first.suspects, second.suspects, third.suspects) == (b"", *[b'{"4":1,"5":1}'] * 2)
+    fourth = taken("four")
+    assert note_tries(redis_client, keys, fourth.epoch, b'{"5":2}', fourth.suspects)
+    assert taken("four").suspects == fourth.suspects, "it is not dead, and calls for nothing now"
+    assert note_tries(redis_client, keys, fourth.epoch + 1, b'{"5":2}')
+    assert taken("five").suspects == b'{"5":2}'
+
+
+def test_a_call_that_returned_is_not_suspected(redis_client: redis.Redis, keys: Keys) -> None:
+    """G6: an owner that clears its note before it dies leaves no suspect."""
     epoch = acquire(redis_client, keys, "one").epoch
-
-    def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
-        return note_try(redis_client, keys, epoch, n, step)
-
-    assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
-    assert tried(4, epoch=epoch + 1) == -1
-    commit(redis_client, keys, epoch, n=1)
-    assert tried(4) == 1
+    assert note_tries(redis_client, keys, epoch, b'{"4":1}', b'{"4":1}')
+    assert note_tries(redis_client, keys, epoch, b"")
+    redis_client.delete(keys.lease(0, "a"))
+    assert acquire(redis_client, keys, "two").suspects == b""
 
 
 def test_a_death_is_an_owner_that_neither_released_nor_came_back(

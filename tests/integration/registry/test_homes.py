@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import redis
 from helpers.making import MakeServer, MakeSettings
+from helpers.processes.synced import note_syncs
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, LogUnavailable
 from memorybus.redis.connect import connect_redis
@@ -31,6 +32,18 @@ def test_a_place_keeps_its_id(make_settings: MakeSettings) -> None:
     assert place_id(settings, lambda: "0" * 32) == first
     assert local_home(settings).place == first
     assert sorted(path.name for path in settings.data_dir.iterdir()) == ["place", "place.lock"]
+
+
+def test_a_place_is_on_the_disk_before_it_is_used(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G9: Redis never remembers an id that the directory loses in a power loss."""
+    settings = make_settings()
+    syncs = note_syncs(monkeypatch)
+    place = place_id(settings)
+    (sync,) = syncs
+    assert sync.data.decode().strip() == place
+    assert FILE not in sync.beside
 
 
 def test_many_who_ask_first_get_one_id(make_settings: MakeSettings) -> None:

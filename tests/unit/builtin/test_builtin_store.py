@@ -21,6 +21,7 @@ from builtin_feeding import (
     replace,
     user_file,
 )
+from helpers.processes.synced import note_syncs
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
@@ -403,6 +404,24 @@ def test_every_option_is_described() -> None:
 def test_a_commit_is_synced_before_the_file_changes(provider: BuiltinProvider) -> None:
     """At a power failure no file is ahead of its ledger: SQLite syncs every commit (G4)."""
     assert provider._store._db.execute("pragma synchronous").fetchone() == (2,)
+
+
+def test_a_files_text_is_on_the_disk_before_it_has_its_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G4: after a power loss a file has its old text or its new one, and its folders are there."""
+    file = home / "agents" / "coder" / "MEMORY.md"
+    syncs = note_syncs(monkeypatch)
+    files.place_token(home, file, 7)
+    assert [sync.path for sync in syncs] == [file.parent, file.parent.parent, home]
+    assert files.token_of(file, 7).name in syncs[0].beside
+    syncs.clear()
+    files.consume_token(file, 7, "the new text")
+    text, folder = syncs
+    assert text.data == b"the new text"
+    assert file.name not in text.beside
+    assert folder.path == file.parent
+    assert folder.beside == {file.name}
 
 
 def test_use_before_open_says_so(home: Path) -> None:

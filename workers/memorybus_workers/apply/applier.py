@@ -8,7 +8,7 @@ them, and holds up only the key that fails.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -35,8 +35,8 @@ from memorybus_workers.calls.retry import (
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.answers import forget_warm_results
+from memorybus_workers.lanes.caution import MAX_KILLS
 from memorybus_workers.lanes.context import InstanceContext
-from memorybus_workers.lanes.isolated_try import TryBegun
 from memorybus_workers.lanes.isolation import RETRY_SECONDS
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
@@ -103,15 +103,9 @@ class Applier:
         """Return the newest epoch that the provider's own store has seen of a lane; 0 if none."""
         return 0
 
-    def count_suspects(self, deaths: int) -> int:
-        """Return how many events may have been under way when a lane's owner died (G6).
-
-        They are tried one by one, to find the event that ends workers. By default this is a batch.
-
-        Args:
-            deaths: how many owners in a row died without advancing.
-        """
-        return self._settings.batch if deaths else 0
+    def reach(self) -> int:
+        """Return for how many events past the last one known to be done it may make calls (G6)."""
+        raise NotImplementedError
 
     def begin(self, lane: Lane) -> StartPoint:
         """Return where the lane continues, and claim it in the provider's own store if it has one.
@@ -250,10 +244,14 @@ class Applier:
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Say whether an event has not failed and is not in doubt, and its key is not parked."""
+        """Say whether an event may share a call with others.
+
+        It has not failed, is neither in doubt nor suspected, and its key is not parked.
+        """
         known = self._failing_events.get(event.envelope.id) is not None
         in_doubt = self._lookup and self._in_doubt(lane, event)
-        return not (known or in_doubt or event.envelope.key in lane.parked.keys)
+        suspected = lane.kills(event.position.n) > 0
+        return not (known or in_doubt or suspected or event.envelope.key in lane.parked.keys)
 
     def _call(self, lane: Lane, event: LoggedEvent) -> str | None:
         """Call the hook of an event; return what it replies."""
@@ -372,7 +370,7 @@ class Applier:
         self._failing_events.settle(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
-        """Note a try on a lane whose owners died; park an event that has ended too many owners.
+        """Note a call on a lane whose owners died; park an event that has ended too many owners.
 
         Returns:
             None if it is to be tried now; `RetryAt` if another event is tried alone meanwhile.
@@ -380,23 +378,29 @@ class Applier:
         n = event.position.n
         if not (lane.careful and self._apply.handles(type(event.envelope.event))):
             return None
-        now = self._clock.monotonic()
-        if not self._isolation.begin(lane.lease, n):
+        kills, now = lane.kills(n), self._clock.monotonic()
+        if kills >= MAX_KILLS:
+            at, why = self._clock.now_ms(), f"it ended its worker {kills} times"
+            self._park(lane, event, Failure(why, kills, "", at, at))
+            return PARKED
+        if kills and not self._isolation.begin(lane.lease, n):
             return RetryAt(now + RETRY_SECONDS)
-        tried = lane.begin_isolated_try(n)
-        if isinstance(tried, TryBegun):
-            return None
-        self._isolation.end(lane.lease, n)
-        at, why = self._clock.now_ms(), f"it ended its worker {tried.kills} times"
-        self._park(lane, event, Failure(why, tried.kills, "", at, at))
-        return PARKED
+        lane.begin_calls([n])
+        return None
 
-    def _note_survival(self, lane: Lane, event: LoggedEvent) -> None:
-        """Note that the try of an event is over, and this worker lives."""
-        n = event.position.n
-        if self._isolation.is_trying(lane.lease, n):
-            lane.end_isolated_try(n)
-            self._isolation.end(lane.lease, n)
+    def _note_calls(self, lane: Lane, events: Iterable[LoggedEvent]) -> None:
+        """Note in one round trip, on a lane whose owners died, what the next calls are for.
+
+        A suspect is noted when it is tried alone.
+        """
+        numbers = [event.position.n for event in events]
+        lane.begin_calls(n for n in numbers if not (lane.kills(n) or lane.window.is_done(n)))
+
+    def _note_survival(self, lane: Lane, events: Sequence[LoggedEvent]) -> None:
+        """Note that a call on a lane whose owners died is over, and this worker lives."""
+        lane.survive_calls(event.position.n for event in events)
+        for event in events:
+            self._isolation.end(lane.lease, event.position.n)
 
     def _put_aside_parked(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Park the events of keys that are parked already; return the other events."""

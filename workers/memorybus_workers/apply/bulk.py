@@ -143,7 +143,7 @@ class BulkApplier(SerialApplier):
             yield run
 
     def _goes_in_bulk(self, lane: Lane, event: LoggedEvent) -> bool:
-        calm = self._breaker.is_closed and not lane.careful and self.is_at_rest(lane)
+        calm = self._breaker.is_closed and self.is_at_rest(lane)
         return calm and is_turn(event) and self._is_fresh(lane, event)
 
     def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:

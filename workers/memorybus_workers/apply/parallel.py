@@ -28,9 +28,6 @@ _CALLS_PER_THREAD = 2
 _PROBE_POLL_SECONDS = 0.02
 """Seconds between two checks of whether a probe has returned."""
 
-_DEATHS_BEFORE_CAUTION = 2
-"""After so many deaths of owners in a row a lane's events are tried one by one, slowly."""
-
 
 class PartlyFailed(BaseException):
     """Raised for a call for several turns of which some failed, named by event id."""
@@ -60,9 +57,9 @@ class ParallelApplier(Applier):
         self._committed_at: dict[Lane, float] = {}
         self._bulk = takes_turns_in_bulk(instance.provider)
 
-    def count_suspects(self, deaths: int) -> int:
-        """Return the size of the whole window after two deaths; one death may have any cause."""
-        return self._settings.window if deaths >= _DEATHS_BEFORE_CAUTION else 0
+    def reach(self) -> int:
+        """Return the size of the window: any event in it may be under way."""
+        return self._settings.window
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -120,14 +117,11 @@ class ParallelApplier(Applier):
         if lane in self._leaving or not window.has_ready():
             return
         lane.crash("lane.before_apply")
-        most = self._room()
-        if lane.careful:
-            if any(other.careful for other in self._in_flight):
-                return  # if two ran at once, either could be blamed for the other
-            lane.commit()
-            most = 1
+        events = list(window.take(self._room()))
+        if lane.careful and self._breaker.is_closed:
+            self._note_calls(lane, events)
         now = self._clock.monotonic()
-        for event in window.take(most):
+        for event in events:
             wait = self._decide_wait(lane, event, now)
             if wait is None:
                 self._submit(lane, event)
@@ -160,6 +154,8 @@ class ParallelApplier(Applier):
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             probes = not self._breaker.is_closed
             behind = self._turns_behind(lane, event)
+            if behind and lane.careful:
+                lane.begin_calls(turn.position.n for turn in behind)
             self.pool.submit(Task(lane, event, self._failing_events.served, probes, behind))
         else:
             self._breaker.release_probe()
@@ -167,7 +163,7 @@ class ParallelApplier(Applier):
 
     def _turns_behind(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
         """Return the turns of the same key that share one call with an event."""
-        if not self._bulk or lane.careful or not self._breaker.is_closed:
+        if not self._bulk or not self._breaker.is_closed:
             return ()
         most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
         run = list(takewhile(lambda one: is_turn(one) and self._is_fresh(lane, one), most))
@@ -264,7 +260,8 @@ class ParallelApplier(Applier):
 
     def _settle(self, lane: Lane, done: CallResult) -> None:
         event = done.task.event
-        self._note_survival(lane, event)
+        if done.error is not None or lane.kills(event.position.n):
+            self._note_survival(lane, done.task.events)
         if isinstance(done.error, Withdrawn):
             self._release_probe(done.task)
             self._failing_events.forget(

@@ -19,7 +19,7 @@ from memorybus_workers.lanes.parking import BEHIND
 _FIRST_CHUNK = 64
 
 _MAX_BATCHES_PER_COMMIT = 4
-"""The most batches between two commits: after a death their events are tried one by one."""
+"""The most batches between two commits: after a death their calls are noted."""
 
 SET_BACK_REASON = (
     "Redis was set back to a state before this event, and a `blind` provider cannot be asked "
@@ -72,11 +72,9 @@ class SerialApplier(Applier):
         self._turn_ends = self._commit_at = 0.0
         self._stopped = False
 
-    def count_suspects(self, deaths: int) -> int:
-        """Return how many events may have been applied since a dead owner's last commit."""
-        return super().count_suspects(deaths) * (
-            1 if self._largest == 1 else _MAX_BATCHES_PER_COMMIT
-        )
+    def reach(self) -> int:
+        """Return what a turn may read without a commit: one event if each is committed."""
+        return 1 if self._largest == 1 else self._settings.batch * _MAX_BATCHES_PER_COMMIT
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -136,11 +134,13 @@ class SerialApplier(Applier):
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
         """Apply what was read, chunk by chunk, for a turn's time at most."""
-        for chunk in self._chunks(events, lane.chunk_size(self._chunk)):
+        for chunk in self._chunks(events, lane.batch_size(self._chunk)):
             if self._is_paused():
                 self._stopped = True
                 return False
             self._before_chunk(lane, chunk)
+            if lane.careful:
+                self._note_calls(lane, self._events_to_call(lane, chunk))
             begun = self._clock.monotonic()
             with self._instance.apply_span(chunk):
                 outcome = self._apply_chunk(lane, chunk)
@@ -236,7 +236,7 @@ class SerialApplier(Applier):
             or self._breaker.has_failures
             or not self.is_at_rest(lane)
         )
-        return not (uneasy or lane.careful or lane.parked.keys or self._limits)
+        return not (uneasy or lane.has_suspects or lane.parked.keys or self._limits)
 
     def _call_quickly(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
@@ -317,7 +317,8 @@ class SerialApplier(Applier):
         except BaseException as error:  # sys.exit() in a provider counts as a refusal
             return self._handle_failed_try(lane, event, error)
         if uneasy:
-            self._note_survival(lane, event)
+            if lane.kills(event.position.n):
+                self._note_survival(lane, [event])
             self._failing_events.settle(event.envelope.id)
         if self._breaker.has_failures and self._apply.handles(type(event.envelope.event)):
             self._breaker.note_success()
@@ -342,5 +343,5 @@ class SerialApplier(Applier):
         """Return the verdict on an event whose try has failed; see `_try`."""
         if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
             error = Unavailable(str(error))  # opening or committing caused it, not this event
-        self._note_survival(lane, event)
+        self._note_survival(lane, [event])
         return self._handle_failure(lane, event, error)

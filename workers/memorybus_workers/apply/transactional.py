@@ -84,7 +84,7 @@ class TransactionalApplier(SerialApplier):
         outcome = ChunkOutcome(set(), {})
         simple = lane.window.idle
         mine = self._put_aside_parked(lane, self._events_to_apply(lane, events, outcome))
-        if lane.careful or self._failing_events.has_any(event.envelope.id for event in mine):
+        if lane.has_suspects or self._failing_events.has_any(event.envelope.id for event in mine):
             return self._try_one_by_one(lane, mine, outcome)
         served = self._failing_events.served
         try:

@@ -174,7 +174,7 @@ class LaneSet:
         try:
             check_log_id(self._redis, self._keys, self._shared.log_id)
             lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
-            lane.begin(self.applier.begin(lane), self.applier.count_suspects(checkpoint.deaths))
+            lane.begin(self.applier.begin(lane), self.applier.reach())
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost a checkpoint that the provider still has
         except BaseException:

@@ -4,7 +4,7 @@ Live work, catching up and a replay use the same class; only start point and ins
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -22,8 +22,8 @@ from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
 from memorybus_workers.lanes.answers import Answers
+from memorybus_workers.lanes.caution import Caution
 from memorybus_workers.lanes.context import InstanceContext
-from memorybus_workers.lanes.isolated_try import TooManyKills, TryBegun, judge_isolated_try
 from memorybus_workers.lanes.leases import Lease, WriteFenced
 from memorybus_workers.lanes.pace import Pace, count_unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
@@ -127,16 +127,15 @@ class Lane:
             self.answers.answer_refused,
             self._settings.secrets,
         )
-        self._careful_upto = -1
         self._end = self._plan.end(partition)
 
-    def begin(self, point: StartPoint, suspects: int) -> None:
+    def begin(self, point: StartPoint, reach: int) -> None:
         """Continue at a start point.
 
         Args:
             point: the checkpoint, and the later events that are done already.
-            suspects: how many events behind the last done one may have been in progress when an
-                owner died: these are tried one by one.
+            reach: how many events behind the last done one an owner that died may have called the
+                provider for.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -147,9 +146,11 @@ class Lane:
         self.window = LaneWindow(point, self._settings.window)
         known = point.n + point.done.bit_length()
         self.doubt = max(checkpoint.sent, known + 1)
-        if suspects:
-            # An event that came into the log after an owner died cannot have killed it.
-            self._careful_upto = min(known + suspects, checkpoint.head)
+        # An event that came into the log after an owner died cannot have killed it.
+        upto = min(known + reach, checkpoint.head) if checkpoint.deaths else 0
+        self._caution = Caution(_decode_notes(checkpoint.suspects), upto)
+        self._caution.forget(self.window.is_done)
+        self._noted = bool(checkpoint.suspects)
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
 
@@ -205,6 +206,7 @@ class Lane:
             if not window.at_rest:
                 return ()  # the open events must be done first
             self._look_back(events[0].position.n)
+            self._caution.skip(max(0, events[0].position.n - 1 - window.n))
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
         found = pace.take(_up_to(self._end, _consecutive(events)))
@@ -292,6 +294,9 @@ class Lane:
             self._leases.drop(self.lease)
             raise WriteFenced(str(self._owned))
         self._committed = Checkpoint(now.entry, now.n, now.done)
+        self._caution.forget(window.is_done)
+        if self._noted and not self.careful:
+            self._write_notes()  # nothing is suspected any more
         self.crash("lane.after_commit")
 
     def check(self, room: float = 0.0) -> None:
@@ -312,38 +317,60 @@ class Lane:
 
     # -- events that may end a worker --------------------------------------------------------------
 
-    def chunk_size(self, most: int) -> int:
-        """Return how many events may go into one chunk: one if `careful`, else `most`."""
-        return 1 if self.careful else most
-
     @property
     def careful(self) -> bool:
-        """Whether events are tried one by one, since they may have killed earlier owners."""
-        return self.window.n < self._careful_upto
+        """Whether each call is noted before it is made, since it may have killed earlier owners."""
+        return self._caution.is_needed(self.window.n)
 
-    def begin_isolated_try(self, n: int) -> TryBegun | TooManyKills:
-        """Note that an event is tried alone, and say whether it may be.
+    @property
+    def has_suspects(self) -> bool:
+        """Whether there are events that were being called when an owner died."""
+        return bool(self._caution.suspects)
+
+    def batch_size(self, most: int) -> int:
+        """Return how many events may go into one batch: `most`, or few if `careful`."""
+        return self._caution.batch_size(most) if self.careful else most
+
+    def kills(self, n: int) -> int:
+        """Return at how many deaths of owners an event was being called."""
+        return self._caution.suspects.get(n, 0)
+
+    def begin_calls(self, numbers: Iterable[int]) -> None:
+        """Note what the provider is about to be called for; call it if the lane is `careful`.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        return judge_isolated_try(self._count_try(n, 1))
+        self._caution.forget(self.window.is_done)
+        if self._caution.begin(numbers):
+            self._write_notes()
 
-    def end_isolated_try(self, n: int) -> None:
-        """Note that the try of an event is over, and that it did not end the worker.
+    def survive_calls(self, numbers: Iterable[int]) -> None:
+        """Note that calls have returned, which did not end the worker.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        self._count_try(n, -1)
+        if self._caution.survive(numbers):
+            self._write_notes()
 
-    def _count_try(self, n: int, step: int) -> int:
-        tries = scripts.run(self._redis, scripts.note_try(self._owned, n, step))
-        if isinstance(tries, scripts.Stale):
+    def _write_notes(self) -> None:
+        notes = [_encode_notes(known) for known in (self._caution.calling, self._caution.suspects)]
+        written = scripts.run(self._redis, scripts.note_tries(self._owned, *notes))
+        if isinstance(written, scripts.Stale):
+            self._leases.drop(self.lease)
             raise WriteFenced(str(self._owned))
-        return tries
+        self._noted = any(notes)
+
+
+def _encode_notes(deaths: Mapping[int, int]) -> bytes:
+    return msgspec.json.encode(deaths) if deaths else b""
+
+
+def _decode_notes(notes: bytes) -> dict[int, int]:
+    return msgspec.json.decode(notes, type=dict[int, int]) if notes else {}
 
 
 def _consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:

@@ -182,7 +182,7 @@ class Worker:
             clock=self._clock,
             rng=self._rng,
             leases=self._leases,
-            isolation=IsolationProbe(self._clock),
+            isolation=IsolationProbe(),
             news=News(),
             tracing=Tracing(self._settings.namespace, self._clock),
             work=self._work,

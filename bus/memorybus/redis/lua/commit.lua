@@ -2,8 +2,8 @@
 --
 -- KEYS[1] lane  hash: `epoch`, `run` (see acquire.lua), checkpoint `entry` and `n`, `done` (the
 --               later events that are done already), `sent` (the highest n that may have been
---               handed to the provider), `at` when it was last written (ms); `deaths` and `tries`
---               are deleted when the checkpoint advances.
+--               handed to the provider), `at` when it was last written (ms); `deaths` is deleted
+--               when the checkpoint advances.
 -- KEYS[2] log   stream: the consumer group of the provider's name is set to the same place.
 --
 -- ARGV: epoch, entry, n, provider, done ('' for nothing), sent ('' if nothing is sent in advance).
@@ -28,7 +28,7 @@ if ARGV[6] ~= '' then
   redis.call('HSET', KEYS[1], 'sent', ARGV[6])
 end
 if tonumber(ARGV[3]) > tonumber(was[2] or '0') then
-  redis.call('HDEL', KEYS[1], 'deaths', 'tries')
+  redis.call('HDEL', KEYS[1], 'deaths')
 end
 if was[2] ~= ARGV[3] then
   if redis.REDIS_VERSION_NUM then -- since 7.0, as is ENTRIESREAD

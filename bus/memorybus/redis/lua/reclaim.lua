@@ -2,8 +2,8 @@
 --
 -- KEYS[1] lease  string `epoch:worker`; deleted only if it is that worker's.
 -- KEYS[2] lane   hash: not changed unless `owner` is that worker. `owner` is deleted, so that no
---                worker waits for the lease's end by its own clock, and the death is counted in
---                `deaths`, as the next owner would do otherwise (see acquire.lua); `tries` stays.
+--                worker waits for the lease's end by its own clock, and the death is noted, as
+--                the next owner would do otherwise (see shared/lane_death.lua).
 -- ARGV: worker.
 -- Returns 1 if the lane was that worker's.
 local held = redis.call('GET', KEYS[1])
@@ -13,5 +13,5 @@ if held and string.match(held, ':(.*)$') ~= ARGV[1]
 end
 redis.call('DEL', KEYS[1])
 redis.call('HDEL', KEYS[2], 'owner')
-redis.call('HINCRBY', KEYS[2], 'deaths', 1)
+note_death(KEYS[2])
 return 1

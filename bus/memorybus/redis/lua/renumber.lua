@@ -8,7 +8,7 @@
 --                Entries of others stay where they are.
 -- KEYS[2] state  hash: `n` becomes the last number given; `sealed` must be ARGV[4].
 -- KEYS[3…] lanes hashes, if they exist: the fields that name events by number are deleted (`done`,
---                `tries`). The owners know such numbers, too, so they are refused from now on, by a
+--                `tries`, `suspects`). The owners know such numbers, too, so they are refused from now on, by a
 --                new `epoch` and by a `run` that no server has: the next owner then treats all
 --                events as sent (see acquire.lua).
 --
@@ -64,7 +64,7 @@ if before then
 end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then
-    redis.call('HDEL', KEYS[i], 'done', 'tries')
+    redis.call('HDEL', KEYS[i], 'done', 'tries', 'suspects')
     redis.call('HINCRBY', KEYS[i], 'epoch', 1)
     redis.call('HSET', KEYS[i], 'run', 'renumbered')
   end

@@ -91,7 +91,7 @@ select period, facts.at, facts.id from asked cross join facts
     and {_SEEN}
 """  # noqa: S608
 _WITH_NEIGHBOURS = f"""
-{FACT} where facts.id in (
+{FACT} where facts.scope in ({SCOPES}) and facts.id in (
     select value from json_each(:found)
     union
     select near.id from json_each(:found) join facts hit on hit.id = value

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import redis
@@ -30,8 +30,11 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.requests import LetterRequest, LetterRequests
-from memorybus.ids import new_id
+from memorybus.ids import digest, new_id
+from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Appended, OutgoingEvent
+from memorybus.wire.codec import Decoder
 from memorybus_workers.apply.applier import STILL_UNDER_WAY
 from memorybus_workers.calls import abandoned
 
@@ -85,6 +88,43 @@ def test_what_was_stored_and_not_answered_is_asked_for(
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["fine", text, "after"]
     assert calls(home(settings)).count("knows") > asked
+
+
+@pytest.mark.parametrize("kind", ["Lookup", "LookupSide", "LookupBulk", "LookupBulkSide"])
+def test_what_is_sent_again_after_a_loss_is_asked_for(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G4: ``lookup``: an event that a producer marks as sent before is asked for wherever it lies.
+
+    Its lane has lost nothing, so only the mark shows that the backend may have it.
+    """
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", "one", "two")
+        wait_until(lambda: texts(home(settings)) == ["one", "two"], "both are applied")
+        asked = calls(home(settings)).count("knows")
+        send_again(redis_client, settings, "one", "two")
+        say(bus, "s", "three")
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["one", "two", "three"]
+    assert calls(home(settings)).count("knows") == asked + 2
+
+
+def send_again(client: redis.Redis, settings: Settings, *words: str) -> None:
+    """Append the events with some texts again, as a spool does after Redis has lost them."""
+    keys = Keys(settings.namespace)
+    bodies = [fields[b"e"] for _, fields in cast("Any", client.xrange(keys.log(0)))]
+    again = [body for body in bodies if any(word.encode() in body for word in words)]
+    ids = [bytes.fromhex(Decoder().decode(body).id) for body in again]
+    events = [
+        OutgoingEvent(number, event_id, digest(body), body)
+        for number, (event_id, body) in enumerate(zip(ids, again, strict=True), 1)
+    ]
+    client.delete(*keys.seen(0))
+    call = scripts.append(
+        keys, 0, "again", 0, events, window_ms=60_000, max_ids=100, possibly_delivered=len(events)
+    )
+    assert scripts.run(client, call) == Appended([])
 
 
 @pytest.mark.parametrize(("kind", "most"), [("Lookup", 1), ("LookupSide", 1), ("Blind", 2)])

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import redis
-from helpers.faults.crew import Crew
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
@@ -267,33 +266,3 @@ def test_transient_failures_of_every_event_park_nothing(
         wait_applied(redis_client, settings, timeout=40)
         (status,) = read_status(settings).providers
     assert (status.dead_letters, len(texts(home(settings)))) == (0, 30)
-
-
-@pytest.mark.timeout(150)
-@pytest.mark.parametrize("kind", ["KeyedSide", "Keyed", "Transactional"])
-def test_an_event_that_ends_its_worker_is_parked(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
-) -> None:
-    """G6: an event that ends worker after worker is found, parked, and the lane goes on."""
-    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "good", "before")
-        say(bus, "bad", "!exit now", "behind")
-        say(bus, "good", "after")
-        assert bus.flush(timeout=25)
-    deaths = 0
-    crew = Crew(spawn, settings)
-    crew.start()
-
-    def goes_on() -> bool:
-        nonlocal deaths
-        deaths += crew.replace_dead()  # as their supervisor would
-        return backlog(redis_client, settings) == 0
-
-    wait_until(goes_on, "the event is parked and the lane goes on", 100)  # several starts
-    crew.stop()
-    # Side by side two deaths come before it goes alone; one whose owner advanced counts for none.
-    assert 3 <= deaths <= (6 if kind == "KeyedSide" else 4)
-    assert sorted(texts(home(settings))) == ["after", "before"]
-    (status,) = read_status(settings).providers
-    assert (status.parked_keys, status.dead_letters) == (1, 2)

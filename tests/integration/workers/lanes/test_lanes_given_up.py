@@ -14,6 +14,7 @@ from helpers.stories.scenario import (
     NAME,
     begin_after_a_failure,
     home,
+    leave_dead,
     partition,
     recorded,
     say,
@@ -239,7 +240,7 @@ def test_a_probe_whose_lane_is_lost_is_followed_by_another(
     with MemoryBus.connect(settings) as bus:
         say(bus, lost, f"!hang={flag} x")
         assert bus.flush(timeout=25)
-        redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
+        leave_dead(redis_client, lane, 1, 2)
         with thread_worker(settings):
             wait_until(lambda: calls(home(settings)), "the probe is under way")
             say(bus, kept, "fine")

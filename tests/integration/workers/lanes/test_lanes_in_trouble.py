@@ -18,6 +18,7 @@ from helpers.stories.scenario import (
     environ,
     home,
     key_of,
+    leave_dead,
     partition,
     recorded,
     say,
@@ -55,20 +56,21 @@ def number_of(client: redis.Redis, settings: Settings, text: str) -> int:
     return n
 
 
-def mourn(client: redis.Redis, settings: Settings, **fields: Any) -> None:
+def mourn(client: redis.Redis, settings: Settings, *numbers: int, deaths: int = 1) -> None:
     """Leave the only lane as owners leave it who were killed in a row, just above its first event.
 
-    That one is a session's beginning, which is nobody's fault.
+    That one is a session's beginning, which is nobody's fault. See `leave_dead` for the rest.
     """
     keys = Keys(settings.namespace)
+    lane = keys.lane(0, NAME)
     ((entry, _),) = cast("Any", client.xrange(keys.log(0), count=1))
-    lane: Any = {"owner": "somebody", "deaths": 5, "entry": entry, "n": 1, **fields}
-    client.hset(keys.lane(0, NAME), mapping=lane)
+    client.hset(lane, mapping={"deaths": 5, "entry": entry, "n": 1})
+    leave_dead(client, lane, *numbers, deaths=deaths)
 
 
 def outlasted(client: redis.Redis, settings: Settings, flag: Path) -> None:
     """Let a worker take over from dead ones, try for a while, and succeed once the flag is gone."""
-    mourn(client, settings)
+    mourn(client, settings, 2)
     with thread_worker(settings):
         wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again")
         flag.unlink()
@@ -161,7 +163,7 @@ def test_a_deadly_event_far_above_a_waiting_key_is_found(
         say(bus, "deadly", "this one")
         assert bus.flush(timeout=25)
         n = number_of(redis_client, settings, "this one")
-        mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
+        mourn(redis_client, settings, n, deaths=3)
         with thread_worker(settings):
             wait_until(lambda: letters(redis_client, settings), "it is parked")
             flag.unlink()
@@ -184,8 +186,7 @@ def test_what_goes_alone_is_alone_in_its_instance(
         say(bus, sound, "sound")
         assert bus.flush(timeout=25)
         for name in (first, second):
-            lane = keys.lane(partition(settings, name), NAME)
-            redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
+            leave_dead(redis_client, keys.lane(partition(settings, name), NAME), 1, 2)
         with thread_worker(settings):
             wait_until(lambda: texts(home(settings)) == ["sound"], "the sound lane goes on")
             say(bus, sound, "sound again")
@@ -207,7 +208,7 @@ def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
         say(bus, "good", "fine")
         assert bus.flush(timeout=25)
         n = number_of(redis_client, settings, "this one")
-        mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
+        mourn(redis_client, settings, n, deaths=3)
         with thread_worker(settings):
             wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["fine"]

@@ -20,7 +20,8 @@ from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
-from memorybus.registry.reclaim import freed_at_once, reclaim_lanes
+from memorybus.registry.done_set import encode_done_set
+from memorybus.registry.reclaim import blamed, freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
@@ -73,9 +74,10 @@ def take(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
     return scripts.run(client, scripts.acquire(keys, 0, NAME, worker, ms))
 
 
-def note_try(client: redis.Redis, keys: Keys, epoch: int) -> object:
-    """Note that an event is tried; return how many tries of it are not over."""
-    return scripts.run(client, scripts.note_try(OwnedLane(keys, 0, NAME, epoch), 7, 1))
+def note_tries(client: redis.Redis, keys: Keys, epoch: int, tries: bytes) -> None:
+    """Note what the provider of partition 0 is called for."""
+    noting = scripts.note_tries(OwnedLane(keys, 0, NAME, epoch), tries, b"")
+    assert scripts.run(client, noting) == scripts.Written()
 
 
 def buried(client: redis.Redis, keys: Keys, worker: str) -> int:
@@ -92,14 +94,14 @@ def _keys(namespace: str) -> Keys:
 
 
 def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -> None:
-    """G5, G6: a dead owner's lane is free at once, in a later epoch, with its death and tries."""
+    """G5, G6: a dead owner's lane is free at once, with its death and what it was called for."""
     first = take(redis_client, keys, "h-1-a")
-    note_try(redis_client, keys, first.epoch)
+    note_tries(redis_client, keys, first.epoch, b'{"7":1}')
     assert take(redis_client, keys, "h-2-b") is None
     assert [buried(redis_client, keys, "h-1-a") for _ in range(2)] == [1, 0]
     second = take(redis_client, keys, "h-2-b")
     assert (second.epoch, second.deaths) == (first.epoch + 1, 1)
-    assert note_try(redis_client, keys, second.epoch) == 2
+    assert second.suspects == b'{"7":1}'
 
 
 def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys) -> None:
@@ -130,6 +132,46 @@ def test_only_classes_that_stand_a_late_call_are_freed() -> None:
     classes = ("transactional", "keyed", "lookup", "blind")
     known = {one: ProviderInfo("kind", one, "shared") for one in classes}
     assert freed_at_once(known) == set(SURE)
+
+
+@pytest.mark.parametrize(
+    ("notes", "named"),
+    [
+        ([], set()),
+        ([("one", 1), ("one", 1)], {"one"}),
+        ([("one", 1), ("two", 1)], set()),
+        ([("one", 1), ("two", 2), ("one", 1)], {"two"}),
+    ],
+    ids=["nobody was called", "one was", "two were", "one of them tried a suspect alone"],
+)
+def test_a_provider_is_blamed_if_no_other_comes_into_question(
+    notes: list[tuple[str, int]], named: set[str]
+) -> None:
+    """G6, G9: a death of which no call is known to be the cause sets no provider apart."""
+    assert blamed(notes) == named
+
+
+def test_only_calls_that_are_not_done_are_blamed(
+    redis_client: redis.Redis, make_settings: MakeSettings, keys: Keys
+) -> None:
+    """G9: a note of calls that have returned since blames nobody for the death."""
+    settings = make_settings(partitions=1, **recorded("Keyed"))
+    roster = Roster(redis_client, keys)
+    roster.register({NAME: ProviderInfo("kind", "keyed", "shared")})
+    blames = []
+    note = b'{"3":1}'
+    for n, done, tries in (
+        (2, b"", note),
+        (3, b"", note),
+        (2, encode_done_set(2, 1), note),
+        (2, b"", b"damaged"),
+    ):
+        owner = take(redis_client, keys, "h-1-a")
+        note_tries(redis_client, keys, owner.epoch, tries)
+        at = scripts.Checkpoint(f"{n}-1", n, done)
+        scripts.run(redis_client, scripts.commit(OwnedLane(keys, 0, NAME, owner.epoch), at))
+        blames.append(reclaim_lanes(settings, "h-1-a"))
+    assert blames == [{NAME}, set(), set(), set()]
 
 
 def test_without_redis_nothing_is_freed(

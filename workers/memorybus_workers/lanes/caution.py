@@ -1,0 +1,70 @@
+"""How carefully a lane calls its provider after an owner died, which an event may have caused (G6).
+
+Pure: the lane writes to Redis what this decides.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+MAX_KILLS: Final = 2
+"""At how many deaths an event may have been noted as being called; then it is parked."""
+
+SMALL_BATCH: Final = 256
+"""How many events a careful lane calls its provider for between two notes, and tries alone later
+if the owner dies of them."""
+
+
+class Caution:
+    """What is known of the events that may have ended a lane's owners.
+
+    An owner that dies leaves no sign of which event it was busy with, so up to where it may have
+    come its successor notes each small batch before it is called. If that one dies, too, the events
+    of its last note are the suspects, and each of them is tried alone.
+
+    Attributes:
+        suspects: by n, at how many deaths an event was noted.
+        calling: what is noted now, each with the death that may follow.
+    """
+
+    def __init__(self, suspects: Mapping[int, int], upto: int) -> None:
+        """Begin.
+
+        Args:
+            suspects: what earlier owners were calling when they died.
+            upto: the highest n for which the last owner that died may have called the provider.
+        """
+        self.suspects = dict(suspects)
+        self.calling: dict[int, int] = {}
+        self._upto = upto
+
+    def skip(self, missing: int) -> None:
+        """Look further, because so many numbers above the checkpoint are missing in the log."""
+        self._upto += missing
+
+    def is_needed(self, n: int) -> bool:
+        """Say whether calls are noted while the checkpoint is at `n`."""
+        return bool(self.suspects) or n < self._upto
+
+    def batch_size(self, most: int) -> int:
+        """Return how many events may go into one batch, of `most` without caution."""
+        return 1 if self.suspects else min(most, SMALL_BATCH)
+
+    def begin(self, numbers: Iterable[int]) -> bool:
+        """Add the events of the next calls; return whether there is something to note."""
+        new = {n: self.suspects.get(n, 0) + 1 for n in numbers if n not in self.calling}
+        self.calling.update(new)
+        return bool(new)
+
+    def survive(self, numbers: Iterable[int]) -> bool:
+        """Clear events whose calls have returned; return whether that has to be noted at once.
+
+        It has to for a suspect, before another event is tried, and when nothing is called any more.
+        """
+        cleared = [self.suspects.pop(n, 0) for n in numbers if self.calling.pop(n, 0)]
+        return bool(cleared) and (any(cleared) or not self.calling)
+
+    def forget(self, is_done: Callable[[int], bool]) -> None:
+        """Forget events that are done."""
+        for known in (self.suspects, self.calling):
+            for n in [n for n in known if is_done(n)]:
+                del known[n]
