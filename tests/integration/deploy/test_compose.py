@@ -148,16 +148,21 @@ def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
     assert "./deploy/prometheus:/etc/prometheus:ro" in COMPOSE["services"]["prometheus"]["volumes"]
 
 
-def test_the_image_archives() -> None:
-    """G7: the image has what sealing needs; without it a container would never trim Redis.
+def test_the_image_has_every_kind_of_provider() -> None:
+    """G7: what sealing needs, or Redis would never be trimmed; and the extra of each provider.
 
-    And what metrics, facts in PostgreSQL and the page need.
+    Besides embedders, traces, metrics and the page. What is left out serves a terminal, or tests.
     """
     (install,) = [line for line in instructions("RUN") if "pip install" in line]
-    (chosen,) = re.findall(r"'\.\[(.+)\]'", install)
-    assert {"archive", "metrics", "postgres", "web"} == set(chosen.split(","))
+    assert '".[$EXTRAS]"' in install
+    (chosen,) = [
+        set(line.removeprefix("EXTRAS=").split(","))
+        for line in instructions("ARG")
+        if line.startswith("EXTRAS=")
+    ]
     extras = PROJECT["optional-dependencies"]
-    assert set(chosen.split(",")) <= set(extras)
+    assert set(extras) - chosen == {"dev", "top"}
+    assert chosen <= set(extras)
     assert any(one.startswith("pyarrow") for one in extras["archive"])
 
 

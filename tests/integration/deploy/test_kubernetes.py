@@ -123,8 +123,8 @@ def test_pods_may_do_nothing_but_their_work(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
 def test_secrets_are_named_and_never_written(document: dict[str, Any]) -> None:
-    """G10: every variable in the file is a plain setting; what is secret comes from the Secret."""
-    assert container(document)["envFrom"] == [{"secretRef": {"name": "memorybus"}}]
+    """G10: every variable in the file is a plain setting; what is secret comes from Secrets."""
+    assert all(set(source) == {"secretRef"} for source in container(document)["envFrom"])
     values = {one["name"]: one["value"] for one in container(document)["env"]}
     assert set(values) == {"MEMORYBUS_CONFIG", "MEMORYBUS_DATA_DIR"}
     assert Path(values["MEMORYBUS_DATA_DIR"]).parent == Path("/data")
@@ -133,6 +133,25 @@ def test_secrets_are_named_and_never_written(document: dict[str, Any]) -> None:
     load(environ={"MEMORYBUS_URL": "redis://redis", **dict.fromkeys(variables, "x")})
     files = "".join(path.read_text() for path in BASE.iterdir())
     assert not re.search(rf"(?im)^\s*(password|{PREFIX}URL|token|api_?key)\s*[:=]", files)
+
+
+def secrets_of(document: dict[str, Any]) -> set[str]:
+    """Return what its pods get variables from, without the common prefix."""
+    sources = container(document)["envFrom"]
+    return {source["secretRef"]["name"].removeprefix("memorybus-") for source in sources}
+
+
+@pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
+def test_each_pod_gets_its_own_secrets_alone(document: dict[str, Any]) -> None:
+    """G10: all reach Redis; a provider's secret goes to who opens it, the page's to the page."""
+    kind, page = container(document)["name"], container(document)["name"] == "page"
+    served = option(document, "--providers").split(",") if document in WORKERS else []
+    opened = SETTINGS.providers if page else served  # the page rebuilds whatever it is told to
+    wanted = {name for name in opened if "password_env" in SETTINGS.provider.get(name, {})}
+    wanted |= {"redis"} | ({"archive"} if kind != "canary" else set())
+    assert secrets_of(document) == wanted | ({"page"} if page else set())
+    listed = (BASE / "kustomization.yaml").read_text()
+    assert all(f"{name}.env" in listed for name in wanted)
 
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
@@ -196,6 +215,18 @@ def test_the_network_lets_through_what_is_needed() -> None:
     served = [port for one in WORKLOADS for port in container(one).get("ports", [])]
     assert opened == {port["containerPort"] for port in served}
     assert all(rule["from"] for rule in policy["spec"]["ingress"])
+
+
+def test_the_network_lets_out_to_each_kind_of_service() -> None:
+    """G10: the usual port of every backend, embedder and collector of the pages can be reached."""
+    (policy,) = named("NetworkPolicy")
+    ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+    pages = [*ROOT.glob("providers/memorybus_providers/*/options.py"), ROOT / "docs/traces.md"]
+    texts = "".join(page.read_text() for page in pages)
+    usual = {int(port) for port in re.findall(r"http://(?:localhost|127\.0\.0\.1):(\d+)", texts)}
+    assert {8000, 8888, 9472, 11434, 4318} <= usual
+    assert usual <= ports
+    assert {53, 443, 5432, 6379} <= ports
 
 
 def test_workers_are_scaled_by_a_metric_that_exists() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ import pytest
 import redis
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
+from helpers.redis.binaries import available
 from memorybus.config.settings import Settings
 from memorybus.embedded.binary import ServerBinary, find_server_binary
 from memorybus.embedded.server import EmbeddedRedis
@@ -96,7 +98,8 @@ def test_starts_a_durable_server_that_evicts_nothing(make_server: MakeServer) ->
     with connected(server) as client:
         config = client.config_get("*")
         info = client.info("server")
-    assert (info["process_id"], info["redis_version"]) == (started.pid, started.version)
+    release = info.get("valkey_version", info["redis_version"])
+    assert (info["process_id"], release) == (started.pid, started.version)
     expected = {
         "appendonly": "yes",
         "appendfsync": "everysec",
@@ -242,14 +245,34 @@ def test_a_torn_tail_is_repaired_by_itself(make_server: MakeServer) -> None:
         assert (client.get("kept"), client.get("torn")) == ("yes", None)
 
 
-def test_an_old_server_refuses_newer_files(make_server: MakeServer) -> None:
-    """Redis 6.2 would begin empty beside the files of Redis 7: it is not started on them (G1)."""
-    found = find_server_binary()
-    server = make_server(find=lambda: ServerBinary(found.path, (6, 2, 14)))
-    (server.directory / "appendonlydir").mkdir(parents=True)
-    (server.directory / "appendonlydir" / "appendonly.aof.manifest").touch()
-    with pytest.raises(ServerFailed, match=r"written by Redis 7 or later.*newer redis-server"):
-        server.start()
+@pytest.mark.servers
+@pytest.mark.parametrize("writer", ["redis-6.2", "redis-7.0"])
+def test_the_files_of_an_older_redis_are_read(make_server: MakeServer, writer: str) -> None:
+    """G1: a data directory of Redis 6.2 or 7.0 keeps its data under the bundled server."""
+    older = available(writer)
+    before = make_server(find=lambda: ServerBinary(older.path, older.version))
+    with before, connected(before) as client:
+        client.xadd("log", {"event": "kept"})
+        client.bgrewriteaof()
+        wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "rewritten")
+        client.xadd("log", {"event": "kept too"})
+    after = make_server(find=partial(find_server_binary, ""))
+    with after, connected(after) as client:
+        assert [fields["event"] for _, fields in client.xrange("log")] == ["kept", "kept too"]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("other", ["redis-6.2", "redis-7.0", "redis-8.2"])
+def test_a_server_that_does_not_read_the_files_is_passed_over(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """G1: a Redis on PATH would not read what Valkey wrote, so the bundled server goes on."""
+    first = make_server(find=partial(find_server_binary, ""))
+    with first, connected(first) as client:
+        client.set("kept", "yes")
+    monkeypatch.setenv("PATH", str(available(other).path.parent), prepend=os.pathsep)
+    with make_server() as second, connected(second) as client:
+        assert client.get("kept") == "yes"
 
 
 def test_no_binary_is_said_at_once(make_server: MakeServer) -> None:

@@ -8,9 +8,9 @@ import pytest
 import redis
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
+from helpers.redis.binaries import available
 from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer
-from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import LogUnavailable
 from memorybus.health.log_health import Examiner, read_health
 from memorybus.health.monitor import read_status
@@ -289,11 +289,8 @@ def test_the_status_shows_what_is_missing(log: Log) -> None:
 
 def test_failed_writes_of_redis_are_told(make_settings: MakeSettings) -> None:
     """G1: an append-only file on a full disk is a critical alarm before anybody asks why."""
-    if find_server_binary().version >= (7,):
-        pytest.skip(
-            "from Redis 7 on the file is many, which cannot be put on a full disk so simply"
-        )
-    server = RedisServer(appendonly="yes")
+    # From Redis 7 on the file is many, which cannot be put on a full disk so simply.
+    server = RedisServer(binary=available("redis-6.2").path, appendonly="yes")
     (server.directory / "appendonly.aof").symlink_to("/dev/full")
     try:
         server.start()

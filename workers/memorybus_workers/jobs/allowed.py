@@ -1,9 +1,9 @@
 """Lets RQ run only jobs whose names are on a list. A new kind of job needs an entry of the list.
 
 With RQ's JSON serializer a worker still imports and runs any callable that a job names. Here a
-job's name is looked up in a table, and callbacks are not run at all: whoever can write to Redis can
-only ask for a recall, a tool that only reads, or an inspection (which may erase an owner's
-memories).
+job's name is looked up in a table, and callbacks and webhooks are not called at all: whoever can
+write to Redis can only ask for a recall, a tool that only reads, or an inspection (which may erase
+an owner's memories).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from redis.client import Pipeline
-from rq.job import Job
+from rq.job import Job, JobStatus
 from rq.registry import StartedJobRegistry
 
 LIST_TTL_SECONDS = 300
@@ -61,14 +61,21 @@ class ListedJob(Job):
         """None, whatever the job names."""
         return
 
+    def send_webhooks(self, status: str | JobStatus, *, exc_string: str | None = None) -> None:
+        """Send nothing, whatever the job names."""
+
     @property
     def should_retry(self) -> bool:
         """False: the next turn asks again anyway."""
         return False
 
     def perform(self) -> Any:
-        """Call it. RQ's own method removes the time to live: a killed job would stay for ever."""
-        return self.func(*self.args, **self.kwargs)
+        """Call it, and first let the job expire, from which RQ has just kept it.
+
+        Without that, a job whose process is killed would stay for ever.
+        """
+        self.connection.expire(self.key, int(self.timeout or 0) + LIST_TTL_SECONDS)
+        return super().perform()
 
     def heartbeat(
         self,

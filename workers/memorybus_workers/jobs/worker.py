@@ -29,6 +29,7 @@ from memorybus.text.redact import describe_error, mask_trace_tail
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
+from rq.executions import Execution
 from rq.job import Job
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
@@ -164,10 +165,11 @@ class JobWorker(SimpleWorker):
         queue: Queue,
         started_job_registry: StartedJobRegistry | None = None,
         exc_string: str = "",
+        execution: Execution | None = None,
     ) -> None:
         """Let RQ store why a job failed as in a dead letter: bounded, with credentials masked."""
         kept = mask_trace_tail(exc_string, self._secrets)
-        super().handle_job_failure(job, queue, started_job_registry, kept)
+        super().handle_job_failure(job, queue, started_job_registry, kept, execution)
 
     def handle_exception(self, job: Job, *exc_info: object) -> None:
         """Log that a job failed in one line, credentials masked; RQ would log the traceback."""
@@ -224,15 +226,13 @@ class JobWorker(SimpleWorker):
     def _beat(self) -> None:
         """Change the running job's sign each second, in a separate thread."""
         while not self._ended.wait(_LOOK_EVERY):
-            execution = self.execution
-            if execution is None:
-                continue
             try:
                 with self.connection.pipeline(transaction=False) as pipe:
-                    # With `xx` only an existing sign changes: the job may have ended just now.
-                    self._queue.started_job_registry.add_execution(
-                        execution, pipe, ttl=self._longest + JOB_TTL_SECONDS, xx=True
-                    )
+                    for execution in tuple(self.executions.values()):
+                        # With `xx` only an existing sign changes: the job may have ended just now.
+                        self._queue.started_job_registry.add_execution(
+                            execution, pipe, ttl=self._longest + JOB_TTL_SECONDS, xx=True
+                        )
                     pipe.execute()
             except (RedisError, OSError) as error:
                 _log.debug("no sign of a running job: %s", error)

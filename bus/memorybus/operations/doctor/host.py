@@ -13,7 +13,7 @@ import msgspec
 
 from memorybus import private
 from memorybus.config.settings import Settings
-from memorybus.embedded.binary import find_server_binary, format_version
+from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
@@ -41,9 +41,7 @@ def check_server_binary(settings: Settings) -> Check:
     if settings.url:
         return Check(name="server binary", ok=True, found="not needed: a url is configured")
     found = find_server_binary()
-    return Check(
-        name="server binary", ok=True, found=f"{found.path} ({format_version(found.version)})"
-    )
+    return Check(name="server binary", ok=True, found=f"{found.path} ({found.name})")
 
 
 def check_spool(settings: Settings) -> Check:

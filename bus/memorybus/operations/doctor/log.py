@@ -15,6 +15,7 @@ from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
+from memorybus.redis.known_faults import faults_of
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "foreign_entries"),
@@ -58,11 +59,16 @@ def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check 
 
 
 def check_version(server: Server) -> Check:
-    """Check that the server is new enough."""
+    """Check that the server is new enough, and name the known faults of its release."""
     found = parse_version(f"v={server.version}")
-    ok = found is not None and found >= OLDEST_VERSION
-    fix = "" if ok else f"use Redis {format_version(OLDEST_VERSION)} or later, or Valkey"
-    return Check(name="redis version", ok=ok, found=server.version, fix=fix)
+    name = f"{server.product} {server.version}"
+    if found is None or found < OLDEST_VERSION:
+        fix = f"use Redis {format_version(OLDEST_VERSION)} or later, or Valkey"
+        return Check(name="redis version", ok=False, found=name, fix=fix)
+    faults = list(faults_of(server))
+    texts = "; ".join((name, *(f"{fault.text}: {fault.source}" for fault in faults)))
+    fix = f"update to a {server.product} without these faults" if faults else ""
+    return Check(name="redis version", ok=True, found=texts, fix=fix)
 
 
 def check_eviction(server: Server) -> Check:

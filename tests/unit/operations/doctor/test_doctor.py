@@ -12,7 +12,12 @@ from memorybus.health.services import START_REMEDY
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
 from memorybus.operations.doctor import canary, doctor, host, serving
-from memorybus.operations.doctor.log import build_checks, check_durability, check_eviction
+from memorybus.operations.doctor.log import (
+    build_checks,
+    check_durability,
+    check_eviction,
+    check_version,
+)
 from memorybus.redis.facts import Server
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
@@ -285,3 +290,35 @@ def test_the_canary_says_how_far_it_came(flight, ok, said):
 
     assert check.ok is ok
     assert said in check.found
+
+
+@pytest.mark.parametrize(
+    ("product", "version", "faults"),
+    [
+        ("Redis", "6.2.14", ["CVE-2025-49844"]),
+        ("Redis", "6.2.20", []),
+        ("Redis", "7.0.15", ["CVE-2025-49844"]),
+        ("Redis", "8.2.3", []),
+        ("Redis", "8.4.0", []),
+        ("Valkey", "8.1.4", ["CVE-2025-67733", "CVE-2026-23631"]),
+        ("Valkey", "9.1.2", []),
+    ],
+)
+def test_a_server_with_known_faults_is_named(product, version, faults):
+    """The doctor names product and release, warns of each published fault and gives its source."""
+    check = check_version(Server(version, "noeviction", "aof:everysec", product))
+    assert check.ok
+    assert check.found.startswith(f"{product} {version}")
+    assert [fault for fault in FAULTS if fault in check.found] == faults
+    assert bool(check.fix) == bool(faults) == ("https://" in check.found)
+
+
+FAULTS = ["CVE-2025-49844", "CVE-2025-67733", "CVE-2026-23631"]
+
+
+@pytest.mark.parametrize("version", ["6.0.16", "unknown"])
+def test_a_server_that_is_too_old_fails(version):
+    """A server before Redis 6.2, or one that names no release, is not used."""
+    check = check_version(Server(version, "noeviction", "aof:everysec"))
+    assert not check.ok
+    assert "6.2.0" in check.fix
