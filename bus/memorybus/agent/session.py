@@ -514,11 +514,12 @@ class Session:
     def system_prompt(self, *, known: str = "") -> str:
         """Return what providers add to this session's system prompt, as one fenced block, or "".
 
-        Every call returns the same bytes as the first one, for the life of the session and of the
-        sessions that continue it (branch, compression, undo), also in another process of this host
-        and while Redis is away. The first call reads what is ready for this agent, person and
-        workspace. If nothing is ready, it waits, at most until `opening_wait` seconds after the
-        session asked for it, and not while Redis is known to be away (G9). The block is data: it is
+        Every call returns the same bytes as the first one that was answered, for the life of the
+        session and of the sessions that continue it (branch, compression, undo), also in another
+        process of this host and while Redis is away. Until then each call reads what is ready for
+        this agent, person and workspace. If no provider has answered, it waits, at most until
+        `opening_wait` seconds after the session asked, and not while Redis is known to be away
+        (G9); it returns "", and the next call reads again. The block is data: it is
         labelled by provider and escaped, and has at most ``prompt_budget`` characters (G10).
 
         Args:
