@@ -19,8 +19,6 @@ from memorybus.receipt import Receipt
 from memorybus.text.cleaning import clean_messages, clean_text
 from memorybus.wire.writer import refusal, whole
 
-_ACTIONS = get_args(WriteAction)
-_STORES = get_args(StoreName)
 _MESSAGE_ROOM = 1_024
 _SECONDS_FROM, _SECONDS_END = 10**9, 10**10
 """Times since 2001 in seconds. As milliseconds they would be in the first months of 1970."""
@@ -165,10 +163,12 @@ def _clean_pairs(field: str, given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _check_write(action: str, store: str, content: str, old_text: str) -> None:
-    if action not in _ACTIONS:
-        raise refusal("action", WriteAction, action)
-    if store not in _STORES:
-        raise refusal("store", StoreName, store)
+    for field, kind, word in (("action", WriteAction, action), ("store", StoreName, store)):
+        if not isinstance(word, str):
+            raise refusal(field, kind, word)
+        if word not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise InvalidEvent(f"memory write: `{field}` {word[:40]!r} is none of {known}")
     if action != "remove" and not content.strip():
         raise InvalidEvent(f"memory write: {action} needs `content`")
     if action != "add" and not old_text.strip():
