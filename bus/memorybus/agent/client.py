@@ -16,7 +16,7 @@ from memorybus.agent.session_store import HostSessions
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.errors import LogError
-from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
+from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
@@ -37,6 +37,7 @@ from memorybus.testing import crash_points
 from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
+from memorybus.wire.writer import exact_value, whole
 
 _CLOSE_SECONDS = 2.0
 """Seconds that the end of a process waits for Redis; unsent events then stay in the spool."""
@@ -170,8 +171,8 @@ class MemoryBus:
         session = Session(self, scope, graph.start(session_id))
         event = SessionStarted(
             platform=scope.platform,
-            agent_context=clean_text(agent_context),
-            title=clean_text(title),
+            agent_context=clean_text(agent_context, "agent_context"),
+            title=clean_text(title, "title"),
             details=session_details(details),
         )
         session.publish(event, session.event_id("start"), at)
@@ -185,8 +186,10 @@ class MemoryBus:
         return Scope(
             agent=check_id("agent", defaults.agent if agent is None else agent),
             user=check_id("user", defaults.user if user is None else user),
-            workspace=clean_text(defaults.workspace if workspace is None else workspace),
-            platform=clean_text(defaults.platform if platform is None else platform),
+            workspace=clean_text(
+                defaults.workspace if workspace is None else workspace, "workspace"
+            ),
+            platform=clean_text(defaults.platform if platform is None else platform, "platform"),
         )
 
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
@@ -194,6 +197,8 @@ class MemoryBus:
 
         It is meant for integrations: it publishes nothing and asks for no memories.
         """
+        scope = exact_value(scope, Scope, "scope")
+        ref = exact_value(ref, SessionRef, "ref")
         check_id("session_id", ref.id)
         self.sessions.put(scope, ref)
         return Session(self, scope, ref, warm_from=warm_from)
@@ -215,7 +220,7 @@ class MemoryBus:
         If no `trace` is given and the process has tracers, the trace of the current span is used.
 
         Raises:
-            InvalidEvent: the event cannot be encoded.
+            InvalidEvent: a value has not the type of its field, which the message names.
             EventTooLarge: the event has more than `event_max_bytes`.
             SpoolFull: the spool has reached its bound, or the disk is full (G10).
         """
@@ -227,7 +232,7 @@ class MemoryBus:
                 scope=scope,
                 session=session,
                 at=self.clock.now_ms() if at is None else at,
-                v=event.version,
+                v=event.version if isinstance(event, Event) else 0,  # the writer refuses others
                 trace=trace or span.trace,
                 event=event,
             )
@@ -295,6 +300,7 @@ class MemoryBus:
                 A provider that does not know times is named in `missing`.
 
         Raises:
+            InvalidEvent: an argument has the wrong type.
             NoWorker: no worker answers recalls.
             LogUnavailable: Redis is away.
         """
@@ -303,15 +309,15 @@ class MemoryBus:
             answer = recall_now(
                 self.settings,
                 self.clock,
-                question,
+                clean_text(question, "question"),
                 agent=scope.agent,
                 user=scope.user,
                 workspace=scope.workspace,
-                session=session,
+                session=check_id("session", session) if session else None,
                 providers=providers,
-                budget=self.settings.recall_budget if budget is None else budget,
+                budget=self.settings.recall_budget if budget is None else whole("budget", budget),
                 timeout=timeout,
-                as_of=as_of,
+                as_of=None if as_of is None else whole("as_of", as_of),
                 trace=span.trace,
             )
             span.set_counts(memories=len(answer.results), missing=len(answer.missing))

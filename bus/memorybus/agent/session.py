@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import msgspec
 
@@ -41,6 +41,7 @@ from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import check_id, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
+from memorybus.wire.writer import refusal, whole
 
 _PROMPT_INTERVAL_SECONDS = 30.0
 """The shortest time, in seconds, between a session's requests for the next system prompt."""
@@ -110,9 +111,9 @@ class Session:
         """
         event = TurnStarted(
             number=number,
-            message=clean_text(message),
-            model=clean_text(model),
-            platform=clean_text(platform),
+            message=clean_text(message, "message"),
+            model=clean_text(model, "model"),
+            platform=clean_text(platform, "platform"),
             remaining_tokens=remaining_tokens,
             tool_count=tool_count,
         )
@@ -143,6 +144,8 @@ class Session:
             durable: the event must also survive a power cut.
             details: what else is known of the turn: names, model, tokens; see `TurnDetails`.
         """
+        if ordinal is not None:
+            ordinal = whole("ordinal", ordinal)
         event = session_events.build_turn(user, assistant, messages, ordinal, **details)
         if ordinal is not None and not event_id:
             event_id = self.event_id("turn", ordinal, event.user, event.assistant)
@@ -179,7 +182,8 @@ class Session:
             InvalidEvent: an unknown action or store, or a text that the action needs is missing.
         """
         event = session_events.memory_write(action, store, content, old_text, provenance)
-        event_id = self.event_id("write", tool_call_id, index) if tool_call_id else ""
+        call, number = clean_text(tool_call_id, "tool_call_id"), whole("index", index)
+        event_id = self.event_id("write", call, number) if call else ""
         return self.publish(event, event_id, at, key=store_key(store, self.scope))
 
     def compressing(
@@ -233,10 +237,10 @@ class Session:
         Leave out what the agent does not know; see `Delegated`.
         """
         event = Delegated(
-            task=clean_text(task),
-            result=clean_text(result),
-            child_session=clean_text(child_session),
-            model=clean_text(model),
+            task=clean_text(task, "task"),
+            result=clean_text(result, "result"),
+            child_session=clean_text(child_session, "child_session"),
+            model=clean_text(model, "model"),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             tool_count=tool_count,
@@ -254,12 +258,13 @@ class Session:
         at: int | None = None,
     ) -> Receipt:
         """Publish that the session is over. It may be resumed, and end again later."""
+        count = whole("message_count", message_count)
         event = SessionEnded(
-            reason=clean_text(reason),
-            message_count=message_count,
+            reason=clean_text(reason, "reason"),
+            message_count=count,
             messages=clean_messages(messages),
         )
-        return self.publish(event, event_id or self.event_id("end", message_count), at)
+        return self.publish(event, event_id or self.event_id("end", count), at)
 
     # -- events as they are, for integrations ------------------------------------------------------
 
@@ -304,11 +309,12 @@ class Session:
         session = self._continue_as(ref)
         event = SessionStarted(
             platform=self.scope.platform,
-            title=clean_text(title),
+            title=clean_text(title, "title"),
             parent=self.id,
             reason="branch",
         )
         session.publish(event, session.event_id("start"), at)
+        self._bus.sessions.put(self.scope, ref)
         return session
 
     def compressed(self, new_id: str | None = None, *, at: int | None = None) -> Session:
@@ -325,7 +331,9 @@ class Session:
     ) -> Session:
         """Return the session under another id; with `reset` it has a new root and nothing warm."""
         reason = "reset" if reset else reason
-        known = self._bus.sessions.get(self.scope, new_id)
+        if reason not in get_args(Reason):
+            raise refusal("reason", Reason, reason)
+        known = self._bus.sessions.get(self.scope, check_id("new_id", new_id))
         return self._switch(graph.follow(self.ref, new_id, reason, known), reason, at)
 
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
@@ -371,6 +379,7 @@ class Session:
         event = graph.switch_event(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
+        self._bus.sessions.put(self.scope, ref)
         return session
 
     def _continue_as(self, ref: SessionRef) -> Session:
@@ -381,9 +390,8 @@ class Session:
         return session
 
     def _move_to(self, ref: SessionRef, warm_from: str = "") -> Session:
-        """Return the session at another place of the lineage, and note the place on this host."""
-        check_id("session_id", ref.id)
-        self._bus.sessions.put(self.scope, ref)
+        """Return the session at another place of the lineage."""
+        check_id("new_id", ref.id)
         topic = self._topic if warm_from else ""
         return Session(self._bus, self.scope, ref, warm_from=warm_from, topic=topic)
 
@@ -400,6 +408,7 @@ class Session:
             query: what the person said.
             answer: what the agent answered; only its beginning is used.
         """
+        query, answer = _text(query), _text(answer)
         if not is_trivial(query):
             asked = with_topic(query, self._topic) if points_back(query) else query
             self._ask_ahead(f"{asked}\n{answer[:_MAX_ANSWER_CHARS]}" if answer else asked)
@@ -414,7 +423,7 @@ class Session:
         This also asks for what providers add to system prompts (`system_prompt`).
         """
         self._ask_prompt(())  # first, and without waiting for events: it is read soon
-        self._ask_ahead(topic)
+        self._ask_ahead(_text(topic))
 
     def _ask_ahead(self, query: str) -> None:
         self._bus.ask(self._build_question(clean_text(query)))
@@ -444,9 +453,9 @@ class Session:
         back ("when was that?") is asked together with the last prompt of this object that does not.
 
         Args:
-            query: the prompt; without one, everything warm is returned.
-            wait: the most seconds to wait; the setting `prefetch_wait` if None, 0 to ask no
-                provider.
+            query: the prompt; without one, or if it is no text, everything warm is returned.
+            wait: the most seconds to wait; the setting `prefetch_wait` if None or no number, 0 to
+                ask no provider.
         """
         lines = self.recalled_lines(query, wait=wait)
         return build_block(lines, self._bus.settings.recall_budget) if lines else ""
@@ -465,6 +474,7 @@ class Session:
                 matters most about the person.
             wait: as for `prefetch`.
         """
+        query = _text(query)
         trivial = is_trivial(query)
         if trivial and not opens and query and not query.isspace():
             return []
@@ -485,7 +495,7 @@ class Session:
             return without_repeats(bus.warm.in_provider_order(lines))
         text = self._with_topic(query)
         prompt = Prompt(text, text_digest(text), lambda: self._build_question(text))
-        wait = bus.settings.prefetch_wait if wait is None else wait
+        wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
         return without_repeats(bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait)))
 
     def _with_topic(self, query: str) -> str:
@@ -504,11 +514,12 @@ class Session:
     def system_prompt(self, *, known: str = "") -> str:
         """Return what providers add to this session's system prompt, as one fenced block, or "".
 
-        Every call returns the same bytes as the first one, for the life of the session and of the
-        sessions that continue it (branch, compression, undo), also in another process of this host
-        and while Redis is away. The first call reads what is ready for this agent, person and
-        workspace. If nothing is ready, it waits, at most until `opening_wait` seconds after the
-        session asked for it, and not while Redis is known to be away (G9). The block is data: it is
+        Every call returns the same bytes as the first one that was answered, for the life of the
+        session and of the sessions that continue it (branch, compression, undo), also in another
+        process of this host and while Redis is away. Until then each call reads what is ready for
+        this agent, person and workspace. If no provider has answered, it waits, at most until
+        `opening_wait` seconds after the session asked, and not while Redis is known to be away
+        (G9); it returns "", and the next call reads again. The block is data: it is
         labelled by provider and escaped, and has at most ``prompt_budget`` characters (G10).
 
         Args:
@@ -516,7 +527,7 @@ class Session:
                 is left out.
         """
         return system_prompts.session_prompt(
-            self._bus, self.scope, self.ref.root, self._prompt_asked_at, known
+            self._bus, self.scope, self.ref.root, self._prompt_asked_at, _text(known)
         )
 
     def _prompt_asked_at(self) -> float:
@@ -573,3 +584,8 @@ class Session:
             this form and not raised, so that the model can be told.
         """
         return tool_calls.call_tool(self._bus, self, offered, arguments or {}, timeout, event_id)
+
+
+def _text(given: object) -> str:
+    """Return what a caller gave, or "" if it is no text: recall breaks no agent (G9)."""
+    return given if isinstance(given, str) else ""

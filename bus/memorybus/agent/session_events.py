@@ -17,10 +17,8 @@ from memorybus.events import (
 )
 from memorybus.receipt import Receipt
 from memorybus.text.cleaning import clean_messages, clean_text
+from memorybus.wire.writer import refusal, whole
 
-_ACTIONS = get_args(WriteAction)
-_STORES = get_args(StoreName)
-_TURN_TEXTS = ("user_name", "assistant_name", "model")
 _MESSAGE_ROOM = 1_024
 _SECONDS_FROM, _SECONDS_END = 10**9, 10**10
 """Times since 2001 in seconds. As milliseconds they would be in the first months of 1970."""
@@ -35,7 +33,7 @@ def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
 
     A detail of more than 1,024 characters is left out, because a name that is cut is another name.
     """
-    cleaned = {clean_text(name): clean_text(value) for name, value in (given or {}).items()}
+    cleaned = _clean_pairs("details", given)
     short = [(n, v) for n, v in cleaned.items() if v and max(len(n), len(v)) <= _LONGEST_DETAIL]
     return dict(short[:_MOST_DETAILS])
 
@@ -75,13 +73,13 @@ def build_turn(
 ) -> TurnCompleted:
     """Return a completed turn; see `Session.turn_completed` and `TurnDetails`."""
     return TurnCompleted(
-        user=clean_text(user),
-        assistant=clean_text(assistant),
+        user=clean_text(user, "user"),
+        assistant=clean_text(assistant, "assistant"),
         messages=clean_messages(messages) if messages else (),
-        user_name=clean_text(user_name),
-        assistant_name=clean_text(assistant_name),
+        user_name=clean_text(user_name, "user_name"),
+        assistant_name=clean_text(assistant_name, "assistant_name"),
         ordinal=-1 if ordinal is None else ordinal,
-        model=clean_text(model),
+        model=clean_text(model, "model"),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         synthetic=synthetic,
@@ -100,14 +98,15 @@ def memory_write(
     Raises:
         InvalidEvent: an unknown action or store, or a text that the action needs is missing.
     """
-    _check_write(action, store, content, old_text)
-    return MemoryWritten(
+    event = MemoryWritten(
         action=action,
         store=store,
-        content=clean_text(content),
-        old_text=clean_text(old_text),
-        provenance={clean_text(k): clean_text(v) for k, v in (provenance or {}).items()},
+        content=clean_text(content, "content"),
+        old_text=clean_text(old_text, "old_text"),
+        provenance=_clean_pairs("provenance", provenance),
     )
+    _check_write(action, store, content, old_text)
+    return event
 
 
 def build_compressions(
@@ -121,10 +120,9 @@ def build_compressions(
 
     A message that is too large for any event gets an event of its own, which `publish` refuses.
     """
+    count = whole("compression_count", compression_count)
     return [
-        ContextCompressing(
-            messages=part, compression_count=compression_count, wants_reply=wants_reply
-        )
+        ContextCompressing(messages=part, compression_count=count, wants_reply=wants_reply)
         for part in _split_messages(clean_messages(messages), max_bytes)
     ]
 
@@ -133,9 +131,12 @@ def checked_time(at: int | None) -> int | None:
     """Return a time of an event that a caller gave, milliseconds; None for now.
 
     Raises:
-        InvalidEvent: it is in seconds.
+        InvalidEvent: it is in seconds, or no whole number.
     """
-    if at is not None and _SECONDS_FROM <= at < _SECONDS_END:
+    if at is None:
+        return None
+    at = whole("at", at)
+    if _SECONDS_FROM <= at < _SECONDS_END:
         raise InvalidEvent(f"`at` is {at}, which looks like seconds; milliseconds are wanted")
     return at
 
@@ -146,18 +147,28 @@ def checked_event_ids(events: Iterable[Receipt | str]) -> tuple[str, ...]:
     Raises:
         InvalidEvent: one of `events` is not an event id.
     """
-    ids = [one if isinstance(one, str) else one.event_id for one in events]
+    ids = [event.event_id if isinstance(event, Receipt) else event for event in events]
     for event_id in ids:
-        if not _ID.fullmatch(event_id):
-            raise InvalidEvent(f"{event_id[:40]!r} is no event's id: 32 hex digits, of a receipt")
+        if not isinstance(event_id, str) or not _ID.fullmatch(event_id):
+            raise InvalidEvent(
+                f"{str(event_id)[:40]!r} is no event's id: 32 hex digits, of a receipt"
+            )
     return tuple(dict.fromkeys(ids))
 
 
+def _clean_pairs(field: str, given: Mapping[str, str] | None) -> dict[str, str]:
+    if not isinstance(given, Mapping | None):
+        raise refusal(field, dict[str, str], given)
+    return {clean_text(k, field): clean_text(v, field) for k, v in (given or {}).items()}
+
+
 def _check_write(action: str, store: str, content: str, old_text: str) -> None:
-    if action not in _ACTIONS:
-        raise InvalidEvent(f"memory write: action {action!r} is none of {', '.join(_ACTIONS)}")
-    if store not in _STORES:
-        raise InvalidEvent(f"memory write: store {store!r} is none of {', '.join(_STORES)}")
+    for field, kind, word in (("action", WriteAction, action), ("store", StoreName, store)):
+        if not isinstance(word, str):
+            raise refusal(field, kind, word)
+        if word not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise InvalidEvent(f"memory write: `{field}` {word[:40]!r} is none of {known}")
     if action != "remove" and not content.strip():
         raise InvalidEvent(f"memory write: {action} needs `content`")
     if action != "add" and not old_text.strip():

@@ -8,6 +8,7 @@ part of each lineage's system prompt that must stay the same.
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,23 @@ class HostSessions:
             ("select text from prompts where slot = ?", (slot,)),
         )
         return str(kept)
+
+    def forget(self, sessions: Iterable[tuple[Scope, str]]) -> None:
+        """Erase the notes of some sessions' turns, and all system prompts, also from the disk.
+
+        The sessions keep their places in their lineages: later events must not get the ids of
+        earlier ones.
+
+        Raises:
+            SpoolError: another process writes, or the disk is full.
+        """
+        slots = {recall_slot(scope, session) for scope, session in sessions}
+        self._run(
+            *(("delete from turns where slot = ?", (slot,)) for slot in slots),
+            ("delete from prompts", ()),
+            ("vacuum", ()),
+            ("pragma wal_checkpoint(truncate)", ()),
+        )
 
     def _run(self, *steps: tuple[str, tuple[str | int | bytes, ...]]) -> list[tuple[Any, ...]]:
         """Execute several statements, and return the rows of the last one."""

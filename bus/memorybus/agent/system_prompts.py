@@ -4,6 +4,7 @@ Workers make this text as they make recalls (`RecallRequest.prompt`), for each a
 workspace. They make it whenever a session begins and after turns, so that the next session finds it
 ready. The text that a session got first is noted on its host (`HostSessions`) under its lineage. A
 branch and a compression continue with the same text, so that a model's prefix cache stays valid.
+Only an answer is noted: "nothing" is one, and that none came in time is not.
 """
 
 from __future__ import annotations
@@ -41,21 +42,26 @@ def session_prompt(
         if kept is not None:
             return kept
         block = _build_ready_block(bus, scope, asked_at, known)
-        return bus.sessions.keep_prompt(scope, root, block, now)
+        return "" if block is None else bus.sessions.keep_prompt(scope, root, block, now)
     except SpoolError as error:  # the notes are lost, but the agent still gets its prompt (G9)
         _log.warning("a system prompt may change within its session: %s", error)
-        return _build_ready_block(bus, scope, asked_at, known)
+        return _build_ready_block(bus, scope, asked_at, known) or ""
 
 
 def _build_ready_block(
     bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: str
-) -> str:
-    """Return the block of the answers that are ready; an owner's first session waits for some."""
+) -> str | None:
+    """Return the block of the answers that are ready; an owner's first session waits for some.
+
+    None if no provider's answer was reached in time.
+    """
     owner, slot = owner_slot(scope), prompt_slot(scope)
     sections = bus.warm.sections(owner, slot)
     if not sections:
         bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
         sections = bus.warm.sections(owner, slot)
+    if not sections:
+        return None
     return build_block(list(new_sections(sections, known)), bus.settings.prompt_budget)
 
 

@@ -32,14 +32,14 @@ def call_tool(
     event_id: str = "",
 ) -> dict[str, Any]:
     """Call a tool; see `Session.call_tool`."""
-    tool = bus.tools().named(offered)
+    tool = bus.tools().named(offered) if isinstance(offered, str) else None
     if tool is None:
-        return failed_result(f"memory has no tool {offered[:64]!r}")
+        return failed_result(f"memory has no tool {str(offered)[:64]!r}")
     try:
-        plain = _plain_arguments(arguments)
+        plain, wait = _plain_arguments(arguments), _checked_seconds(timeout)
         if tool.writes:
-            return _call_writing_tool(bus, session, tool, plain, timeout, event_id)
-        return _call_reading_tool(bus, session, tool, plain, timeout)
+            return _call_writing_tool(bus, session, tool, plain, wait, event_id)
+        return _call_reading_tool(bus, session, tool, plain, wait)
     except MemoryBusError as error:
         return failed_result(str(error))
 
@@ -47,6 +47,12 @@ def call_tool(
 def failed_result(why: str, **more: Any) -> dict[str, Any]:
     """Return the result for a call that failed."""
     return {"ok": False, "error": why, **more}
+
+
+def _checked_seconds(timeout: object) -> float:
+    if isinstance(timeout, int | float):
+        return timeout
+    raise InvalidEvent(f"`timeout` takes seconds, not this {type(timeout).__name__}")
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

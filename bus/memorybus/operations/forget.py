@@ -1,11 +1,14 @@
 """``memorybus forget``: erases a person, or an agent's memories, wherever they can be reached.
 
-1. A tombstone hides the events up to now from every reader. No replay and no rebuild brings them
+1. What ended processes of this host left in spools is sent, so that nothing comes later. A
+   tombstone hides the events up to now from every reader. No replay and no rebuild brings them
    back, and the archive drops their bytes.
 2. We wait until the lanes have passed these events, so that none is on its way to a provider.
 3. Each instance erases its state and names what it cannot reach.
-4. Warm results and dead letters are removed; then the entries of the log, as far as they are
-   sealed.
+4. Warm results of everybody, replies and dead letters are removed: another person may have been
+   shown what this person's session wrote to the agent's store. Then the entries of the log are
+   removed, as far as they are sealed.
+5. The files of Redis and of this host's agents are rewritten.
 
 Every step may be repeated: a second run of the command finishes what the first one left.
 """
@@ -25,7 +28,9 @@ from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
+from memorybus.log.file_rewrite import rewrite_redis_files
 from memorybus.log.removal import Removed, remove_entries
+from memorybus.operations import leftovers
 from memorybus.operations.archive.opening import open_archive
 from memorybus.operations.catching_up import await_lanes
 from memorybus.operations.dead_letters import selection, waiting
@@ -35,18 +40,18 @@ from memorybus.processes.commands import EndedSilently, run_archiver
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
-from memorybus.recall.purge import purge_sessions
+from memorybus.recall.purge import purge_answers, purge_sessions
 from memorybus.registry.instances import InstancesView
 
 LOOK_EVERY = 0.2
 """Seconds until an instance that could not be asked is asked again."""
 
 OUT_OF_REACH: Final = (
-    "spools of agents that are away: providers get what they send later; run this again then",
+    "spools of agents on other hosts: providers get what they send later; run this again then",
     "segments of the archive as they were, for an hour after they were written anew",
-    "system prompts that agents' hosts have noted, for 30 days at most",
-    "Redis's memory has a deleted entry until its last neighbour goes, within the hot window",
-    "Redis's files hold what was written until they are rewritten: redis-cli bgrewriteaof",
+    "system prompts that other hosts have noted, for 30 days at most: run this there, too",
+    "deleted entries in Redis's memory and files, until the last neighbour goes (the hot window)",
+    "snapshots (RDB) that Redis has written: redis-cli bgsave",
     "the tombstone, which names who is forgotten: without it a replay would bring them back",
     "backups of Redis, of the archive and of providers, exports, and logs of other programs",
 )
@@ -222,14 +227,17 @@ class Eraser:
             ArchiveError: the tombstone cannot be written; nothing was erased.
             LogError: Redis is away; the command has to be run again.
         """
+        self._step("spools")
+        leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
         tombstone = self._hide(plan, reason, by)
         self._await_lanes(plan.instances)
         instances = [self._erase_in(plan.owner, *one) for one in plan.instances.items()]
-        self._step("warm results")
-        purge_sessions(self._settings, plan.found.sessions, plan.instances)
+        self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()
+        self._purge(plan)  # once more: a recall may have been under way
         log = self._remove() if not self._problems else Removed()
+        left = self._rewrite_files(plan.found)
         return Erasure(
             tombstone=tombstone,
             events=plan.found.events,
@@ -237,7 +245,7 @@ class Eraser:
             letters=len(plan.letters),
             log=log,
             instances=instances,
-            remains=[*_describe_unsealed(log, self._settings), *OUT_OF_REACH],
+            remains=[*_describe_unsealed(log, self._settings), *left, *OUT_OF_REACH],
             problems=self._problems,
         )
 
@@ -280,6 +288,22 @@ class Eraser:
                 if self._clock.monotonic() >= until:
                     return InstanceErasure(name, problem=str(error))
                 self._clock.sleep(LOOK_EVERY)
+
+    def _purge(self, plan: ErasurePlan) -> None:
+        """Remove what was recalled before, for anybody; it is recalled again."""
+        self._step("warm results")
+        purge_sessions(self._settings, plan.found.sessions, plan.instances)
+        purge_answers(self._settings, set(plan.instances.values()))
+
+    def _rewrite_files(self, found: FoundHistory) -> list[str]:
+        """Rewrite the files in which bytes of the events may be; return what remains."""
+        self._step("files")
+        sessions = {(scope, session.id) for scope, session in found.sessions}
+        return [
+            *leftovers.erase_spools(self._settings, self._wait, self._clock),
+            *leftovers.erase_host_notes(self._settings, sessions),
+            *rewrite_redis_files(self._settings, self._wait, self._clock),
+        ]
 
     def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
         """Ask the lanes' owners to discard dead letters, and wait for them."""

@@ -79,6 +79,29 @@ def purge_sessions(
         redis.close()
 
 
+def purge_answers(settings: Settings, providers: Iterable[str]) -> None:
+    """Delete everybody's warm results of some providers, which are asked again, and all replies.
+
+    A reply is an answer to a call of a minute ago at most.
+
+    Raises:
+        LogUnavailable: Redis is away; call this again.
+    """
+    keys = Keys(settings.namespace)
+    redis = connect_redis(settings)
+    try:
+        for provider in providers:
+            purge(redis, settings, provider)
+        for partition in range(settings.partitions):
+            [shard] = group_by_shard(redis, [keys.log(partition)])
+            for key in shard.redis.scan_iter(match=keys.reply(partition, "*"), count=_PAGE):
+                redis.delete(key)
+    except (RedisError, OSError) as error:
+        raise translate_redis_error(error, "recall") from error
+    finally:
+        redis.close()
+
+
 def _slots(redis: Redis, keys: Keys) -> Iterator[str]:
     """Yield the slots that have warm results; one may come twice."""
     before, after = keys.warm("\0").split("\0")

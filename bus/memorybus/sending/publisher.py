@@ -7,9 +7,8 @@ from typing import get_args
 import msgspec
 
 from memorybus.concurrency.forking import ProcessLock
-from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
-from memorybus.events import LATEST, Envelope
-from memorybus.ids import checksum
+from memorybus.errors import ConfigError, SpoolCorrupt, SpoolError
+from memorybus.events import Envelope
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.redis.keys import partition_of
@@ -18,7 +17,7 @@ from memorybus.sending.counters import Counters
 from memorybus.sending.flusher import Flusher
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
-from memorybus.wire.codec import Encoder
+from memorybus.wire.writer import Writer
 
 _LEVELS = get_args(Level)
 _STOP_SECONDS = 1.0
@@ -26,8 +25,6 @@ _STOP_SECONDS = 1.0
 
 _MIN_CLOSE_SECONDS = 0.1
 """When the bus is closed, the flusher gets at least this many seconds to end."""
-
-_ID_BYTES = 16
 
 
 class Publisher:
@@ -49,7 +46,7 @@ class Publisher:
         self._clock = context.clock
         self._crash = context.crash
         self._while_connected = while_connected
-        self._encoder = Encoder(settings.compress_min_bytes)
+        self._writer = Writer(settings.event_max_bytes)
         self._files = SpoolFiles.from_settings(settings, context.new_id, context.clock)
         self._inherited: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
@@ -71,37 +68,18 @@ class Publisher:
             durable: the event must also survive a power cut (fsync).
 
         Raises:
-            InvalidEvent: a text is not Unicode (a lone surrogate), or the id or the time is not
-                valid.
+            InvalidEvent: readers could not read a value as it was given; see `Writer.write`.
             EventTooLarge: the event has more than ``event_max_bytes``.
             SpoolFull: the spool has reached its bound, or the disk is full.
         """
-        if not 0 <= envelope.at <= LATEST:
-            raise InvalidEvent(
-                f"`at` is {envelope.at}; it must be milliseconds since 1970, up to the year 9999"
-            )
-        body, mark = self._encode(envelope)
-        partition = partition_of(envelope.key, self._settings.partitions)
-        sequence = self._append(partition, _id_bytes(envelope.id), mark, body, durable)
+        accepted, body, mark = self._writer.write(envelope)
+        partition = partition_of(accepted.key, self._settings.partitions)
+        sequence = self._append(partition, bytes.fromhex(accepted.id), mark, body, durable)
         self.flusher.wake()
         self._crash("publisher.after_spool")
         if self._leaving:
             self.hurry(self._leaving)
-        return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
-
-    def _encode(self, envelope: Envelope) -> tuple[bytes, bytes]:
-        kind = type(envelope.event).__name__
-        try:
-            payload = self._encoder.event(envelope.event)
-            body = self._encoder.envelope(envelope)
-        except (UnicodeEncodeError, TypeError, OverflowError, RecursionError) as error:
-            raise InvalidEvent(f"{kind}: cannot be encoded: {error}") from error
-        if len(body) > self._settings.event_max_bytes:
-            raise EventTooLarge(
-                f"this {kind} has {len(body)} bytes, and `event_max_bytes` is "
-                f"{self._settings.event_max_bytes}. Publish less text per event, or raise the bound"
-            )
-        return body, checksum(payload)
+        return Receipt(accepted.id, "spooled", sequence, self.flusher.state)
 
     def _append(
         self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
@@ -214,13 +192,3 @@ class Publisher:
             self._closed = True
             self.flusher.stop(max(_MIN_CLOSE_SECONDS, deadline - self._clock.monotonic()))
             self.spool.close()
-
-
-def _id_bytes(event_id: str) -> bytes:
-    try:
-        raw = bytes.fromhex(event_id)
-    except ValueError:
-        raw = b""
-    if len(raw) != _ID_BYTES:
-        raise InvalidEvent(f"event id {event_id[:40]!r} must be 32 hex digits")
-    return raw

@@ -14,7 +14,7 @@ Everything else is kept as it came, including unknown fields.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from memorybus.errors import InvalidEvent
@@ -38,16 +38,16 @@ _Path: TypeAlias = "tuple[_Path, str | int] | None"
 """The path to a value, innermost step first; only an error turns it into a text."""
 
 
-def clean_text(text: str) -> str:
+def clean_text(text: str, field: str = "text") -> str:
     """Return a text as it is remembered: without fenced recall, and encodable as UTF-8.
 
     A clean text is returned unchanged. Cleaning twice changes nothing.
 
     Raises:
-        InvalidEvent: it is not a text.
+        InvalidEvent: it is not a text; the message names `field`.
     """
     if not isinstance(text, str):
-        raise InvalidEvent(f"a text was expected, not {type(text).__name__}")
+        raise InvalidEvent(f"`{field}` takes a text, not this {type(text).__name__}")
     if "\x00" in text or not (text.isascii() or _is_encodable(text)):
         text = _UNWRITABLE.sub("\ufffd", text)
     return scrub(text) if "<" in text else text
@@ -67,9 +67,13 @@ def clean_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]
     Every text in them is cleaned, in contents, in lists of parts and in arguments of tools alike.
 
     Raises:
-        InvalidEvent: a message is not a mapping, or something in it is not JSON; the error names
-            the path, for example ``messages[0].content[2].image``.
+        InvalidEvent: these are not messages, a message is not a mapping, or something in it is not
+            JSON; the error names the path, for example ``messages[0].content[2].image``.
     """
+    if not isinstance(messages, Iterable):
+        raise InvalidEvent(
+            f"`messages` takes a list of messages, not this {type(messages).__name__}"
+        )
     return tuple([_message(message, (None, number)) for number, message in enumerate(messages)])
 
 
@@ -150,8 +154,11 @@ def check_id(what: str, value: str) -> str:
     """Return the id of a session, an agent or a person as it is.
 
     Raises:
-        InvalidEvent: it is empty, longer than 512 characters, has a NUL or is not Unicode text.
+        InvalidEvent: it is not a text, empty, longer than 512 characters, has a NUL or is not
+            Unicode text.
     """
+    if not isinstance(value, str):
+        raise InvalidEvent(f"`{what}` takes a text, not this {type(value).__name__}")
     if not value or len(value) > _MAX_ID or "\x00" in value:
         raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters and no NUL")
     try:

@@ -84,16 +84,8 @@ class Encoder:
         self._msgpack = msgspec.msgpack.Encoder()
         self._zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
 
-    def event(self, event: Event) -> bytes:
-        """Return an event's bytes, of which the payload digest is made.
-
-        Raises:
-            UnicodeEncodeError: a text holds a lone surrogate (`text.cleaning` replaces them).
-        """
-        return self._msgpack.encode(event)
-
     def envelope(self, envelope: Envelope) -> bytes:
-        """Return an envelope's msgpack bytes."""
+        """Return an envelope's msgpack bytes (`writer` checks what it holds)."""
         return self._msgpack.encode(envelope)
 
     def pack(self, body: bytes) -> bytes:
@@ -138,7 +130,7 @@ class Decoder:
             raise CorruptEnvelope(f"not an envelope: {error}") from error
         if envelope.v != envelope.event.version:
             return self._decode_slowly(body)
-        if not _is_plausible(envelope):
+        if not is_plausible(envelope):
             raise _implausible_error(envelope)
         return envelope
 
@@ -202,7 +194,7 @@ class Decoder:
             trace=head.trace,
             event=event,
         )
-        if not _is_plausible(envelope):
+        if not is_plausible(envelope):
             raise _implausible_error(envelope)
         return envelope
 
@@ -234,7 +226,7 @@ def are_plausible(envelopes: Sequence[Envelope]) -> bool:
         return False
 
 
-def _is_plausible(envelope: Envelope) -> bool:
+def is_plausible(envelope: Envelope) -> bool:
     """Say whether id and time have the form that our publishers write; stores rely on this form."""
     digits = envelope.id
     return len(digits) == _ID_DIGITS and not digits.strip(_HEX) and 0 <= envelope.at <= LATEST

@@ -1,9 +1,13 @@
 """Keeps the agent's two stores as rows for providers of the two-method contract (see `ethos`).
 
-``memory_rows(key, store, content, updated_at)`` has one row for each store of each owner. The rows
-are made from the kept facts of the stores, in the transaction that changes those facts. So a row is
-always current, and contains nothing that was taken back or erased. memorybus itself does not read
-these rows.
+``memory_rows(key, store, content, updated_at)`` has one row for each key under which a provider of
+that contract looks for a store of an owner. ``memory`` is looked for under ``sessionKey`` where
+``memoryScope`` is ``global``, and under ``sessionKey:personalityId`` where it is
+``per-personality``; ``user`` under ``userId``. The values are those of `ethos.LoadContext`.
+
+The rows are made from the kept facts of the stores, in the transaction that changes those facts. So
+a row is always current, and contains nothing that was taken back or erased. memorybus itself does
+not read these rows.
 """
 
 from typing import Final
@@ -42,16 +46,24 @@ set content = excluded.content, updated_at = excluded.updated_at
 where memory_rows.content <> excluded.content
 """
 _DROP = "delete from memory_rows where key = %s and store = %s"
+_ADD_PERSONALITIES = """
+insert into memory_rows
+select key || ':' || split_part(key, '@', 1), store, content, updated_at from memory_rows
+where store = 'memory' and position(':' in key) = 0 on conflict do nothing
+"""
+"""Makes the rows of ``per-personality`` for a table of a release that had none of them.
+
+A key begins with the agent's folder, which has neither ``@`` nor ``:``.
+"""
 _STORES: Final[tuple[tuple[StoreName, str], ...]] = (("memory", _OF_OWNER), ("user", _OF_PERSON))
 
 
 def prepare(link: Link) -> None:
     """Make the table if it is missing, with rows for all facts that are kept so far."""
     with link.transaction(STATEMENT_SECONDS) as db:
-        if _has_table(db):
-            return
         db.execute(_LOCK_ROWS, ("table",))
         if _has_table(db):
+            db.execute(_ADD_PERSONALITIES)
             return
         db.execute(_TABLE)
         for names in db.execute(_OWNERS).fetchall():
@@ -73,17 +85,22 @@ def _refresh(db: Connection, owner: Owner) -> None:
     """Write or delete an owner's rows. Another transaction that changes the same row waits until
     this one ends.
     """
-    keys: dict[StoreName, str] = {"memory": session_key(owner), "user": folder_of(owner.user)}
+    conversation, person = session_key(owner), folder_of(owner.user)
+    keys: dict[StoreName, tuple[str, ...]] = {
+        "memory": (conversation, f"{conversation}:{folder_of(owner.agent)}"),
+        "user": (person,),
+    }
     names = {"agent": owner.agent, "person": owner.user, "workspace": owner.workspace}
     for store, owned in _STORES:
-        db.execute(_LOCK_ROWS, (keys[store],))
+        db.execute(_LOCK_ROWS, (keys[store][0],))
         asked = {part: encode_text(name) for part, name in names.items()}
         asked |= {"kind": KINDS[store], "between": SEPARATOR}
         row = db.execute(_ENTRIES.format(owned=owned), asked).fetchone()
-        if row and row[0]:
-            db.execute(_KEEP, (keys[store], store, row[0]))
-        else:
-            db.execute(_DROP, (keys[store], store))
+        for key in keys[store]:
+            if row and row[0]:
+                db.execute(_KEEP, (key, store, row[0]))
+            else:
+                db.execute(_DROP, (key, store))
 
 
 def _has_table(db: Connection) -> bool:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 from helpers.hermes.hermes_plugin import Host
@@ -31,9 +32,10 @@ pytestmark = pytest.mark.xdist_group("prompts")
 class World:
     """A server, and a worker whose providers add to prompts."""
 
-    def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        """Keep both."""
+    def __init__(self, settings: Settings, server: RedisServer, client: redis.Redis) -> None:
+        """Keep them."""
         self.settings = settings
+        self.server = server
         self.client = client
         self.keys = Keys(settings.namespace)
 
@@ -66,7 +68,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     spawner = Spawn(directory, f"prompts-{os.getpid()}", directory)
     try:
         child = worker(spawner, settings, jobs=1)
-        yield World(settings, server.client())
+        yield World(settings, server, server.client())
         assert child.alive, child.output()
     finally:
         spawner.end_all()
@@ -240,8 +242,41 @@ def test_the_first_prompt_of_all_waits_a_moment(world: World, user: str) -> None
         assert "oats" in session.system_prompt()
 
 
+def test_an_answer_that_was_not_reached_in_time_is_not_kept(
+    world: World, bus: MemoryBus, user: str
+) -> None:
+    """A session that began while Redis gave no answer gets its memories later, and keeps these."""
+    say(bus, user, "rye")
+    next_session(bus, user, both("rye"))
+    hasty = msgspec.structs.replace(world.settings, opening_wait=0.1, prefetch_deadline=0.05)
+    world.server.freeze()
+    try:
+        with MemoryBus.connect(hasty) as late:
+            session = late.session("late", user=user)
+            assert session.system_prompt() == ""
+            world.server.thaw()
+            wait_until(lambda: both("rye")(session.system_prompt()), "it has the memories", 60)
+            first = session.system_prompt()
+    finally:
+        world.server.thaw()
+    say(bus, user, "barley")
+    next_session(bus, user, both("barley"))
+    assert bus.session("late", user=user, warm=False).system_prompt() == first
+
+
+def test_an_answer_of_nothing_is_kept(world: World, bus: MemoryBus, user: str) -> None:
+    """A session whose providers had nothing to add keeps that, so that its prefix stays cached."""
+    session = bus.session("new", user=user)
+    slot = world.keys.warm(prompt_slot(session.scope))
+    wait_until(lambda: world.client.hlen(slot) == 4, "both have answered", 60)
+    assert session.system_prompt() == ""
+    say(bus, user, "millet")
+    next_session(bus, user, both("millet"))
+    assert bus.session("new", user=user, warm=False).system_prompt() == ""
+
+
 def test_without_redis_nobody_waits(make_settings: MakeSettings, witness: Witness) -> None:
-    """G9: with Redis away a prompt is empty, at once as soon as that is known, and stays so."""
+    """G9: with Redis away a prompt is empty, at once as soon as that is known."""
     settings = make_settings(url="redis://127.0.0.1:1/0", opening_wait=30.0)
     with MemoryBus.connect(settings) as bus:
         wait_until(lambda: bus.problem, "Redis is known to be away")

@@ -7,7 +7,8 @@ import pytest
 from memorybus.agent import session_store
 from memorybus.agent.session_store import HostSessions
 from memorybus.errors import SpoolError
-from memorybus.events import Scope
+from memorybus.events import Scope, SessionRef
+from memorybus.redis.keys import recall_slot
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 
@@ -49,3 +50,20 @@ def test_a_file_that_cannot_be_written_is_said(notes: HostSessions) -> None:
     notes._db.execute("pragma query_only = on")
     with pytest.raises(SpoolError, match="readonly"):
         notes.keep_prompt(ANN, "s", "text", 1)
+
+
+def test_what_is_forgotten_is_not_in_the_file(notes: HostSessions, tmp_path: Path) -> None:
+    """All prompts and the turns of a forgotten session go, bytes too; the rest stays."""
+    for scope in (ANN, BOB):
+        notes.put(scope, SessionRef("s", "root"))
+        notes.keep_prompt(scope, "root", f"a wolpertinger of {scope.user}", 1)
+        notes.keep_turns(recall_slot(scope, "s"), b"turns of " + scope.user.encode(), 1, 9)
+    notes.forget([(ANN, "s")])
+    assert (notes.prompt(ANN, "root", 2), notes.prompt(BOB, "root", 2)) == (None, None)
+    assert notes.turns(recall_slot(ANN, "s")) == b""
+    assert notes.turns(recall_slot(BOB, "s")) == b"turns of bob"
+    assert notes.get(ANN, "s") == notes.get(BOB, "s") == SessionRef("s", "root")
+    left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"turns of bob" in left
+    assert b"wolpertinger" not in left
+    assert b"turns of ann" not in left

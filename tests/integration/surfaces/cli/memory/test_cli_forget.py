@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeSettings
+from helpers.making import MakeServer, MakeSettings
 from helpers.processes.commands import run_command
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
@@ -132,6 +132,76 @@ def test_a_person_is_erased_everywhere_and_nobody_else(
     assert people(redis_client, settings).count("ann") == 2
     assert [one for one in read_status(settings).alarms if "gone" in str(one)] == []
     assert "DATA LOSS" not in child.output()
+
+
+def test_what_others_were_shown_goes_and_files_are_rewritten(
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    run: Run,
+    configured: Callable[[Settings], None],
+) -> None:
+    """What a person's session wrote to the agent's store is erased for all; what remains is named.
+
+    It is nowhere in Redis, in its files, or in this host's notes and spools.
+    """
+    server = make_redis(appendonly="yes")
+    both, written = ("builtin", "holographic"), f"A {SECRET} lives in the garden.".encode()
+    settings = make_settings(url=server.url, providers=both, spool_keep=5.0, **QUICK)
+    configured(settings)
+    worker(spawn, settings, jobs=1)
+    client, keys = server.client(), Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus:
+        hers = bus.session("s-ann", user="ann", warm=False)
+        hers.memory_written("add", written.decode())
+        assert bus.flush("logged", 10)
+        applied(client, settings)
+        his = bus.session("s-bob", user="bob", warm=False)
+        assert SECRET in his.prefetch(f"Where does the {SECRET} live?", wait=20)
+        bus.sessions.keep_prompt(his.scope, "s-bob", f"There is a {SECRET}.", 1)
+        client.hset(keys.reply(0, "ab" * 16), "builtin", f"a {SECRET}")
+        client.expire(keys.reply(0, "ab" * 16), 60)
+    assert {keys.warm(his.slot), keys.reply(0, "ab" * 16)} <= set(in_redis(client, settings))
+
+    assert written in file_bytes(server.directory, "*.aof")
+    assert written in file_bytes(settings.spool_dir, "*.db*")
+
+    code, done = run(settings, "--user", "ann", "--yes", "--reason", "she asked")
+
+    assert (code, done["problems"]) == (0, [])
+    assert not list(settings.spool_dir.glob("*.db"))
+    assert written not in file_bytes(server.directory, "*.aof")
+    assert SECRET.encode() not in file_bytes(settings.data_dir, "sessions.db*")
+    left = set(in_redis(client, settings)) - {keys.want(his.slot)}  # his own question
+    assert not left
+    with MemoryBus.connect(settings) as bus:
+        scope = bus.session("s-bob", user="bob", warm=False).scope
+        assert bus.sessions.prompt(scope, "s-bob", 2) is None
+
+
+def file_bytes(directory: Path, names: str) -> bytes:
+    """Return all that is in some files of a directory."""
+    return b"".join(path.read_bytes() for path in directory.rglob(names))
+
+
+def test_a_spool_that_is_in_use_is_named(
+    redis_url: str,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    run: Run,
+    configured: Callable[[Settings], None],
+) -> None:
+    """The spool of a process that runs is not touched, and is named with what to do."""
+    settings = make_settings(url=redis_url, providers=("builtin", "holographic"), **QUICK)
+    configured(settings)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s-ann", user="ann", warm=False).turn_completed("I am here.", "Good.")
+        assert bus.flush("logged", 10)
+        code, done = run(settings, "--user", "ann", "--yes", "--reason", "she asked")
+        [spool] = settings.spool_dir.glob("*.db")
+    assert code == 0
+    assert [what for what in done["remains"] if str(spool) in what and "run this again" in what]
 
 
 def test_what_is_not_erased_yet_is_told_and_the_second_run_ends_it(

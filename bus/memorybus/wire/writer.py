@@ -1,0 +1,153 @@
+"""Writes envelopes so that readers get what was given; what they could not read is refused.
+
+Every envelope is read back by the readers' own decoder. So the types in `events` alone decide what
+an event may hold, and a field that is added there is checked at once.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, get_args
+
+import msgspec
+
+from memorybus.errors import EventTooLarge, InvalidEvent
+from memorybus.events import EVENT_TYPES, LATEST, AnyEvent, Envelope, Message, Scope, SessionRef
+from memorybus.ids import checksum
+from memorybus.msgspec_types import prepared
+from memorybus.wire.codec import is_plausible
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+_REFUSALS = (
+    UnicodeEncodeError, TypeError, OverflowError, RecursionError,
+    msgspec.MsgspecError,
+)  # fmt: skip
+"""What encoding and decoding raise for a value that does not fit."""
+
+_PARTS: Final[Mapping[Any, tuple[type[msgspec.Struct], ...]]] = MappingProxyType({
+    Scope: (Scope,), SessionRef: (SessionRef,), AnyEvent: EVENT_TYPES,
+})  # fmt: skip
+"""The structs that a field of an envelope takes, by the field's type."""
+
+_TAKES: Final[Mapping[Any, str]] = MappingProxyType({
+    int: "an integer of 64 bits", str: "a text", bool: "True or False",
+    Scope: "a Scope", SessionRef: "a SessionRef", AnyEvent: "an event of `memorybus.events`",
+    dict[str, str]: "texts by name", dict[str, Any]: "JSON values by name",
+    tuple[str, ...]: "a list of texts", tuple[Message, ...]: "a list of JSON objects",
+})  # fmt: skip
+
+
+class Writer:
+    """Writes envelopes. Safe to call from any thread."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """Refuse envelopes of more than `max_bytes`."""
+        self._max_bytes = max_bytes
+        self._msgpack = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode
+
+    def write(self, envelope: Envelope) -> tuple[Envelope, bytes, bytes]:
+        """Return an envelope as readers get it, its bytes, and the `checksum` of its event's bytes.
+
+        A whole float is taken where an integer belongs, and written as one.
+
+        Raises:
+            InvalidEvent: readers would get something else, or nothing; the message names the field.
+            EventTooLarge: it has too many bytes.
+        """
+        try:
+            body, mark = self._encode(envelope)
+            same = self._decode(body) == envelope and envelope.v == envelope.event.version
+            if same and is_plausible(envelope):
+                return envelope, body, mark
+        except _REFUSALS:
+            pass
+        exact = _exact_envelope(envelope)
+        return exact, *self._encode(exact)
+
+    def _encode(self, envelope: Envelope) -> tuple[bytes, bytes]:
+        mark = checksum(self._msgpack(envelope.event))
+        body = self._msgpack(envelope)
+        if len(body) > self._max_bytes:
+            raise EventTooLarge(
+                f"this {type(envelope.event).__name__} has {len(body)} bytes, and "
+                f"`event_max_bytes` is {self._max_bytes}. Publish less text per event, or raise "
+                "the bound"
+            )
+        return body, mark
+
+
+def whole(field: str, value: object) -> int:
+    """Return an integer that was given as an integer or as a whole float.
+
+    Raises:
+        InvalidEvent: it is neither.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise refusal(field, int, value)
+
+
+def refusal(field: str, kind: Any, value: object) -> InvalidEvent:
+    """Return the error for a value that a field does not take; it names the value's type only."""
+    takes = _TAKES.get(kind) or f"one of {', '.join(get_args(kind))}"
+    return InvalidEvent(f"`{field}` takes {takes}, not this {type(value).__name__}")
+
+
+def _exact_envelope(envelope: Envelope) -> Envelope:
+    """Return an envelope in which every value has exactly the type of its field.
+
+    Raises:
+        InvalidEvent: a value does not fit; the message names its field.
+    """
+    exact = _exact(envelope, "")
+    if not 0 <= exact.at <= LATEST:
+        raise InvalidEvent(
+            f"`at` is {exact.at}; it must be milliseconds since 1970, up to the year 9999"
+        )
+    if not is_plausible(exact):
+        raise InvalidEvent(
+            f"`id`, the event's id, must be 32 hex digits in lower case, not {len(exact.id)} "
+            "characters of another kind"
+        )
+    if exact.v != exact.event.version:
+        raise InvalidEvent(f"`v` is {exact.v}, and the event's version is {exact.event.version}")
+    return exact
+
+
+def _exact(struct: _S, prefix: str) -> _S:
+    return type(struct)(
+        **{
+            field.name: exact_value(getattr(struct, field.name), field.type, prefix + field.name)
+            for field in msgspec.structs.fields(struct)
+        }
+    )
+
+
+def exact_value(value: Any, kind: Any, field: str) -> Any:
+    """Return a value that has exactly the type of its field, and so has all that is in it.
+
+    Raises:
+        InvalidEvent: it does not fit.
+    """
+    if parts := _PARTS.get(kind):
+        if type(value) not in parts:
+            raise refusal(field, kind, value)
+        return _exact(value, f"{type(value).__name__}.")
+    if kind is int:
+        value = whole(field, value)
+    try:
+        read = _read_back(value, kind)
+        # msgspec writes some strangers as texts, such as a UUID; and NaN differs from itself.
+        same = read == (value if isinstance(read, str) else _read_back(read, kind))
+    except _REFUSALS:
+        same = False
+    if not same:
+        raise refusal(field, kind, value)
+    return read
+
+
+def _read_back(value: object, kind: Any) -> Any:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(value), type=prepared(kind))
