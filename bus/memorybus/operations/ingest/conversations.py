@@ -17,6 +17,7 @@ from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
 from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts import (
+    ReadingOptions,
     RecordedSession,
     Transcript,
     TranscriptError,
@@ -24,6 +25,8 @@ from memorybus.operations.ingest.transcripts import (
 )
 
 PLATFORM = "ingest"
+
+_DEFAULT_OPTIONS = ReadingOptions()
 
 _FLUSH_STEP = 0.5
 """Seconds between two counts of the events that Redis has not taken yet."""
@@ -40,13 +43,17 @@ class ParsedFile(msgspec.Struct, frozen=True):
     modified_ms: int
 
 
-def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
-    """Parse every file; return the parsed ones, and refuse those that cannot be read completely."""
+def load_files(
+    paths: Iterable[Path], options: ReadingOptions = _DEFAULT_OPTIONS
+) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; return the parsed ones, and refuse those of which nothing can be read."""
     sources: list[ParsedFile] = []
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
+            found = ParsedFile(
+                path, read_transcript(path, options), path.stat().st_mtime_ns // 1_000_000
+            )
             _check_no_shared_session(found, sources)
             sources.append(found)
         except TranscriptError as error:
@@ -147,16 +154,17 @@ def publish_file(
     Raises:
         SpoolFull: the spool has reached its bound; what was published stays published.
     """
-    sessions: dict[str, Session] = {}
+    sessions: dict[tuple[str, str], Session] = {}
     turns = 0
-    refused: list[RefusedInput] = []
+    left_out = source.transcript.left_out
+    refused = list(left_out.named)
     for conversation in source.transcript.conversations:
         try:
             session = _open_session(bus, conversation, sessions, agent, user, source.modified_ms)
         except EventError as error:
             refused.append(RefusedInput(f"{source.path}: {conversation.session}", str(error)))
             continue
-        sessions[conversation.session] = session
+        sessions[conversation.session, conversation.user] = session
         for refusal in _publish_turns(session, conversation, source):
             on_turn()
             if refusal is None:
@@ -168,6 +176,8 @@ def publish_file(
         sessions=len(source.transcript.conversations),
         turns=turns,
         skipped=source.transcript.skipped,
+        unread=left_out.unread,
+        dropped=left_out.dropped,
         refused=tuple(refused),
     )
 
@@ -175,13 +185,13 @@ def publish_file(
 def _open_session(
     bus: MemoryBus,
     conversation: RecordedSession,
-    sessions: Mapping[str, Session],
+    sessions: Mapping[tuple[str, str], Session],
     agent: str | None,
     user: str | None,
     modified_ms: int,
 ) -> Session:
     at = conversation.at or modified_ms
-    before = sessions.get(conversation.after)
+    before = sessions.get((conversation.after, conversation.user))
     if before is not None:
         return before.switched_to(conversation.session, reason="resume", at=at)
     return bus.session(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -12,16 +13,18 @@ from memorybus.operations.ingest.foreign.enveloping import (
     build_envelopes,
 )
 from memorybus.operations.ingest.foreign.model import ForeignError
+from memorybus.operations.ingest.foreign.reading import Export
 from memorybus.operations.ingest.foreign.sources import PARSERS
 
 OURS = ImportOwner(Scope(agent="pilot", user="me", workspace="boat"))
 NOON = 1_780_315_200_000  # 2026-06-01T12:00:00Z
+NOW = NOON + 60_000
 
 
 def taken(source: str, value: Any, owner: ImportOwner = OURS) -> EnvelopedExport:
     """Return the events of an export, all at midnight of 1970 where it does not tell."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return build_envelopes(source, "f", PARSERS[source](data, "f"), owner, 0)
+    return build_envelopes(source, "f", PARSERS[source](Export(data, "f", UTC)), owner, 0, NOW)
 
 
 def writes(found: EnvelopedExport) -> list[tuple[Any, ...]]:
@@ -130,7 +133,7 @@ LISTED = sorted(set(PARSERS) - {"letta"})
     ("data", "why"),
     [
         (b"{oops", "f:1: not JSON"),
-        (b'{"a": 1}\n{oops', "f:2: not JSON"),
+        (b'"a"\n{oops', "f:2: not JSON"),
         (b"[1]", "item 1: expected an object"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
@@ -258,15 +261,19 @@ ZEP = {
 }  # fmt: skip
 
 
+IN_2020, TWELVE_HOURS = 1_577_836_800_000, 12 * 3_600_000
+
+
 def test_zep_threads_and_facts() -> None:
-    """Messages become turns, and a fact that expired is removed at that time."""
+    """A fact begins when it became true, and is removed when it ceased to be, if that is past."""
     found = taken("zep", ZEP)
     assert turns(found) == [("Hello", "Hi Ann", "zep:th", 0, "me", "pilot", NOON)]
     assert writes(found) == [
-        ("add", "user", "Ann lives in Bonn", "", "ann", "pilot", NOON),
+        ("add", "user", "Ann lives in Bonn", "", "ann", "pilot", IN_2020),
+        ("remove", "user", "", "Ann lives in Bonn", "ann", "pilot", NOON - TWELVE_HOURS),
         ("add", "user", "Ann is away until July", "", "ann", "pilot", NOON),
-        ("remove", "user", "", "Ann lives in Bonn", "ann", "pilot", NOON + 7_000),
     ]
+    assert found.left_out.dropped == {"ends in the future": 1}
 
 
 def test_zep_messages_of_earlier_releases() -> None:
@@ -331,7 +338,7 @@ def test_letta_agents_bring_conversations_and_blocks() -> None:
 )
 def test_what_is_no_agent_file_is_refused_whole(value: Any) -> None:
     """A file that is not JSON, or has no agents, is refused by name."""
-    with pytest.raises(ForeignError, match="f: "):
+    with pytest.raises(ForeignError, match="f:"):
         taken("letta", value)
 
 
@@ -398,7 +405,7 @@ BAD = [
     ("honcho", {"id": "1", "content": "x", "peer_id": "p"}, "no 'session_id'"),
     ("honcho", {"id": "1", "content": "x", "observed_id": "p"}, "no 'observer_id'"),
     ("hindsight", {"id": "1", "date": ""}, "no 'text'"),
-    ("hindsight", {"id": 1, "text": "x"}, "'id' must be a text"),
+    ("hindsight", {"id": [1], "text": "x"}, "'id' must be a text"),
     ("mentisdb", {"id": "1", "content": "x", "relations": 3}, "'relations' must be a list"),
     ("mentisdb", {"content": "x"}, "no 'id'"),
     ("zep", {"uuid": "1", "content": "x"}, "no 'role_type' or 'role'"),
