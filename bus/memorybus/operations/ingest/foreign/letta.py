@@ -32,6 +32,7 @@ from memorybus.operations.ingest.shapes.roles import REASONING, role_of
 _ABOUT_PERSON = "human"
 _ANSWER = "send_message"
 _PACKED = "user_message"
+_NAMELESS = "agent"
 _SPEAKS_BESIDE_TOOLS = ("letta_v1_agent",)
 """The types of agents whose content is said, even beside a call of a tool."""
 
@@ -59,7 +60,7 @@ def _records_of(whole: dict[str, Any], export: Export, left_out: LeftOut) -> Ite
     blocks = {id_text(one.get("id")): one for one in _objects_of(whole, "blocks", export, left_out)}
     for agent in _objects_of(whole, "agents", export, left_out):
         common = {
-            "agent": agent.get("name"),
+            "agent": id_text(agent.get("name")) or _NAMELESS,
             "agent_type": agent.get("agent_type"),
             "file_time": whole.get("created_at"),
         }

@@ -1,12 +1,12 @@
 """Reads a file as a `Transcript`: decodes it, recognizes its format and parses it."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
-from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.shapes.decoding import decoded_lines
-from memorybus.operations.ingest.shapes.json_lines import JsonFile, JsonLine, parse_file
+from memorybus.operations.ingest.shapes.json_lines import JsonLine, parse_file
 from memorybus.operations.ingest.shapes.left_out import LeftOut
 from memorybus.operations.ingest.transcripts import locomo
 from memorybus.operations.ingest.transcripts.messages import parse_messages
@@ -54,43 +54,37 @@ def parse_transcript(
 def _parse(file: io.BufferedReader, name: str, stem: str, options: ReadingOptions) -> Transcript:
     left_out = LeftOut()
     parsed = parse_file(decoded_lines(file, name), name, left_out)
-    is_locomo = any(locomo.is_sample(line.value) for line in parsed.lines)
-    transcript = (
-        _parse_samples(parsed, name, stem, options, left_out)
-        if is_locomo
-        else parse_messages(parsed, name, stem, options, left_out)
-    )
-    if transcript.conversations:
-        return transcript
-    nothing = "no session with an utterance in it" if is_locomo else "no message with content in it"
-    for refusal in left_out.named:
-        raise TranscriptError(refusal.why.removeprefix(f"{refusal.place}: "), refusal.place)
-    raise TranscriptError(nothing, name)
+    samples = [line for line in parsed.lines if locomo.is_sample(line.value)]
+    others = [line for line in parsed.lines if not locomo.is_sample(line.value)]
+    transcripts = [
+        *_parse_samples(samples, name, stem, options, left_out, single=len(parsed.lines) == 1),
+        parse_messages(parsed._replace(lines=others), name, stem, options, left_out),
+    ]
+    sessions = tuple(one for transcript in transcripts for one in transcript.conversations)
+    if not sessions:
+        _refuse(name, left_out, "session with an utterance" if samples else "message with content")
+    skipped = sum(transcript.skipped for transcript in transcripts)
+    return Transcript(conversations=sessions, skipped=skipped, left_out=left_out)
 
 
 def _parse_samples(
-    file: JsonFile, name: str, stem: str, options: ReadingOptions, left_out: LeftOut
-) -> Transcript:
-    parsed = [
-        locomo.parse_sample(line, name, stem, options, left_out)
-        for line, stem in _samples(file, name, stem, left_out)
-    ]
-    return Transcript(
-        conversations=tuple(one for sample in parsed for one in sample.conversations),
-        skipped=sum(sample.skipped for sample in parsed),
-        left_out=left_out,
-    )
+    samples: Sequence[JsonLine],
+    name: str,
+    stem: str,
+    options: ReadingOptions,
+    left_out: LeftOut,
+    *,
+    single: bool,
+) -> Iterator[Transcript]:
+    """Yield the LoCoMo samples of a file; a single one is named by the file alone."""
+    for line in samples:
+        place = line._replace(where=name) if single else line
+        own = stem if single else f"{stem}-{line.number}"
+        yield locomo.parse_sample(place, name, own, options, left_out)
 
 
-def _samples(
-    file: JsonFile, name: str, stem: str, left_out: LeftOut
-) -> Iterator[tuple[JsonLine, str]]:
-    """Yield the samples, each with the beginning of its sessions' ids."""
-    for line in file.lines:
-        if not locomo.is_sample(line.value):
-            why = f"{line.where}: not a LoCoMo sample like the others"
-            left_out.refuse(RefusedInput(name, why, line.where))
-        elif len(file.lines) == 1:
-            yield line._replace(where=name), stem
-        else:
-            yield line, f"{stem}-{line.number}"
+def _refuse(name: str, left_out: LeftOut, nothing: str) -> NoReturn:
+    """Refuse a file of which nothing can be read, by the first place that cannot."""
+    for refusal in left_out.named:
+        raise TranscriptError(refusal.why.removeprefix(f"{refusal.place}: "), refusal.place)
+    raise TranscriptError(f"no {nothing} in it", name)
