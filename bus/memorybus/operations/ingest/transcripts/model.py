@@ -20,6 +20,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
         user_name: the person's name, if the file gives it.
         assistant_name: the agent's name, if the file gives it.
         at: when it was said, milliseconds; None if the file does not say.
+        source_id: the file's own id of the message that begins the turn; "" if it has none.
     """
 
     user: str = ""
@@ -28,6 +29,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     user_name: str = ""
     assistant_name: str = ""
     at: int | None = None
+    source_id: str = ""
 
 
 class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):

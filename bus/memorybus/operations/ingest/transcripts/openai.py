@@ -19,6 +19,7 @@ from memorybus.text.times import parse_timestamp
 
 SESSION_FIELDS = ("session_id", "session", "conversation_id")
 TIME_FIELDS = ("timestamp", "created_at", "at", "ts")
+ID_FIELDS = ("id", "message_id", "uuid")
 SPOKEN_ROLES = ("user", "assistant")
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
@@ -196,6 +197,7 @@ def _build_turn(group: Sequence[_Message]) -> RecordedTurn:
         user_name=_name_of(group, "user"),
         assistant_name=_name_of(group, "assistant"),
         at=_time_of(group),
+        source_id=_source_id_of(group),
     )
 
 
@@ -214,6 +216,13 @@ def _join_texts(group: Sequence[_Message], role: str) -> str:
 def _name_of(group: Sequence[_Message], role: str) -> str:
     names = (one.message.get("name") for one in group if one.role == role)
     return next((name for name in names if isinstance(name, str)), "")
+
+
+def _source_id_of(group: Sequence[_Message]) -> str:
+    """Return the id of the user's message, or of the first one if the user wrote none."""
+    first = next((one for one in group if one.role == "user"), group[0])
+    ids = (first.message.get(name) for name in ID_FIELDS)
+    return next((str(one) for one in ids if isinstance(one, str | int) and one != ""), "")
 
 
 def _time_of(group: Sequence[_Message]) -> int | None:

@@ -48,6 +48,14 @@ def test_messages_are_kept_where_the_two_sides_do_not_tell_all():
     assert conversation.turns[0].user_name == "Ann"
 
 
+@pytest.mark.parametrize("name", ["id", "message_id", "uuid"])
+def test_a_turn_carries_the_id_of_its_first_message(name):
+    """The source's own id of the user's message identifies the turn; an answer's does not."""
+    (conversation,) = parsed(jsonl(USER | {name: "m1"}, ASSISTANT | {name: "m2"})).conversations
+
+    assert [turn.source_id for turn in conversation.turns] == ["m1"]
+
+
 TOOL_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
 TOOL = {"role": "tool", "tool_call_id": "c1", "content": "12 knots"}
 
