@@ -4,8 +4,11 @@ import json
 import os
 
 import pytest
+from memorybus.config.settings import Settings
 from memorybus.errors import EventTooLarge, InvalidEvent
 from memorybus.operations.ingest import conversations
+from memorybus.operations.ingest.asked_history import AskedHistory
+from memorybus.operations.ingest.conversations import FilePublisher
 
 
 class RecordingSession:
@@ -32,6 +35,7 @@ class RecordingBus:
 
     def __init__(self):
         self.calls = []
+        self.settings = Settings()
 
     def session(self, session_id, **more):
         """Open a session; refuse an id that is none."""
@@ -76,7 +80,9 @@ def published(path, **more):
     assert refused == []
     bus, ticks = RecordingBus(), []
     options = {"agent": None, "user": None} | more
-    done = conversations.publish_file(bus, source, on_turn=lambda: ticks.append(1), **options)
+    with AskedHistory() as asked:
+        publisher = FilePublisher(bus, asked, on_turn=lambda: ticks.append(1), **options)
+        done = publisher.publish(source)
     return bus.calls, done, len(ticks)
 
 
