@@ -18,7 +18,7 @@ from memorybus.operations.ingest.foreign.model import (
 )
 from memorybus.operations.ingest.foreign.reading import Export, parse_export
 
-LISTS = ("items", "messages", "conclusions")
+LISTS = ("items", "messages", "conclusions", "sessions")
 
 
 def parse(export: Export) -> ParsedExport:

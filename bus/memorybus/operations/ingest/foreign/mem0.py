@@ -35,7 +35,7 @@ def _parse_memory(record: Record) -> ParsedRecord:
     user, agent = text_of(record, "user_id", default=""), text_of(record, "agent_id", default="")
     return ForeignMemory(
         id=text_of(record, "id"),
-        text=text_of(record, "memory"),
+        text=text_of(record, "memory", "text"),
         at=begin_of(record, "updated_at", "created_at"),
         user=user,
         agent=agent,

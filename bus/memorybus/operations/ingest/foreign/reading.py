@@ -20,6 +20,15 @@ from memorybus.operations.ingest.shapes.decoding import decoded_lines
 from memorybus.operations.ingest.shapes.json_lines import JsonFile, parse_file
 from memorybus.operations.ingest.shapes.left_out import LeftOut
 
+_INHERITED = (
+    "user_id", "user_uuid", "agent_id", "run_id", "thread_id", "thread_uuid", "session_id",
+    "created_at",
+)  # fmt: skip
+"""The fields of an object around records that count for those of them that do not have them."""
+
+_MAX_DEPTH = 8
+"""How deep lists of records may lie within each other (G10)."""
+
 
 class Export(NamedTuple):
     """An export before parsing.
@@ -61,25 +70,39 @@ class Export(NamedTuple):
             ForeignError: nothing in it is JSON.
         """
         for line in self.parse_json(left_out).lines:
-            yield from self._records_of(line.value, line.where, lists, left_out)
+            for where, value in _objects_of(line.value, line.where, lists, left_out, _MAX_DEPTH):
+                yield Record(where, value, self.zone)
 
-    def _records_of(
-        self, value: Any, where: str, lists: Sequence[str], left_out: LeftOut
-    ) -> Iterator[Record]:
-        if isinstance(value, list):
-            for number, item in enumerate(value, 1):
-                yield from self._records_of(item, f"{where}: item {number}", (), left_out)
-        elif not isinstance(value, dict):
-            why = f"expected an object, not {type(value).__name__}"
-            left_out.refuse(RefusedInput(where, f"{where}: {why}"))
-        elif held := [key for key in lists if isinstance(value.get(key), list)]:
-            for key in held:
-                yield from self._records_of(value[key], f"{where}: {key}", (), left_out)
-            for key, other in value.items():
-                if key not in held and isinstance(other, list):
-                    left_out.drop(key, len(other))
-        else:
-            yield Record(where, value, self.zone)
+
+def _objects_of(
+    value: Any, where: str, lists: Sequence[str], left_out: LeftOut, depth: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects in a value that hold no lists of others, each with its place."""
+    if isinstance(value, list) and depth:
+        for number, item in enumerate(value, 1):
+            yield from _objects_of(item, f"{where}: item {number}", lists, left_out, depth - 1)
+    elif not isinstance(value, dict):
+        why = f"expected an object, not {type(value).__name__}"
+        left_out.refuse(RefusedInput(where, f"{where}: {why}"))
+    elif depth and any(isinstance(value.get(key), list) for key in lists):
+        yield from _objects_within(value, where, lists, left_out, depth)
+    else:
+        yield where, value
+
+
+def _objects_within(
+    value: dict[str, Any], where: str, lists: Sequence[str], left_out: LeftOut, depth: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects in an object's lists, with what it says for all of them."""
+    around = {name: value[name] for name in _INHERITED if value.get(name) is not None}
+    for key, held in value.items():
+        if not isinstance(held, list):
+            continue
+        if key not in lists:
+            left_out.drop(key, len(held))
+            continue
+        for place, item in _objects_of(held, f"{where}: {key}", lists, left_out, depth - 1):
+            yield place, item | {n: v for n, v in around.items() if item.get(n) is None}
 
 
 def parse_records(

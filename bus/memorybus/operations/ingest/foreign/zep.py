@@ -23,7 +23,7 @@ from memorybus.operations.ingest.foreign.model import (
 from memorybus.operations.ingest.foreign.reading import Export, parse_export
 from memorybus.operations.ingest.shapes.roles import role_of
 
-LISTS = ("items", "messages", "edges", "facts")
+LISTS = ("items", "messages", "edges", "facts", "relevant_facts", "threads", "sessions")
 _SPEAKERS: dict[str | None, Speaker] = {"user": "user", "assistant": "assistant"}
 
 
@@ -46,7 +46,7 @@ def _parse_record(record: Record, thread: str) -> ParsedRecord:
 
 def _parse_fact(record: Record) -> ForeignMemory:
     return ForeignMemory(
-        id=text_of(record, "uuid"),
+        id=text_of(record, "uuid", "uuid_", "id"),
         text=text_of(record, "fact"),
         at=begin_of(record, "created_at"),
         user=text_of(record, "user_id", "user_uuid", default=""),
@@ -61,7 +61,7 @@ def _parse_message(record: Record, thread: str) -> ParsedRecord:
     if speaker is None:
         return None
     return ForeignMessage(
-        id=text_of(record, "uuid"),
+        id=text_of(record, "uuid", "uuid_", "id"),
         speaker=speaker,
         text=text_of(record, "content"),
         session=text_of(record, "thread_id", "thread_uuid", "session_id", default=thread),

@@ -52,7 +52,7 @@ _MAX_DATA_CHARS = 256
 """The longest text in a part without words, such as a picture (G10)."""
 
 
-class Content(NamedTuple):
+class MessageContent(NamedTuple):
     """The content of a message.
 
     Attributes:
@@ -69,7 +69,7 @@ class Content(NamedTuple):
     decides: bool
 
 
-def content_of(message: Mapping[str, Any], role: str, left_out: LeftOut) -> Content:
+def content_of(message: Mapping[str, Any], role: str, left_out: LeftOut) -> MessageContent:
     """Return the content of a message.
 
     Args:
@@ -89,7 +89,7 @@ def content_of(message: Mapping[str, Any], role: str, left_out: LeftOut) -> Cont
 
 
 _EMPTY: tuple[object, ...] = (None, "", [])
-_NO_CONTENT = Content("", None, by_tool=False, decides=False)
+_NO_CONTENT = MessageContent("", None, by_tool=False, decides=False)
 
 
 def other_fields(message: Mapping[str, Any], left_out: LeftOut) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _without_reasoning(value: Any) -> Any:
     return {name: inner for name, inner in value.items() if name not in REASONING_FIELDS}
 
 
-def _read(value: Any, role: str, left_out: LeftOut) -> Content:
+def _read(value: Any, role: str, left_out: LeftOut) -> MessageContent:
     parts = value if isinstance(value, list) else [value]
     said = [part for part in parts if not _is_reasoning(part)]
     kept = [_kept_part(part, role) for part in said]
@@ -122,7 +122,7 @@ def _read(value: Any, role: str, left_out: LeftOut) -> Content:
     left_out.drop(DATA, with_data)
     left_out.drop("reasoning", len(parts) - len(said) + len(changed) - with_data)
     text, by_tool = "\n".join(filter(None, words)), any(map(_is_by_tool, said))
-    return Content(
+    return MessageContent(
         text,
         kept if kept and not all(words) else text,
         by_tool=by_tool,

@@ -12,7 +12,7 @@ from memorybus.events import Message
 from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.shapes.contents import (
     TEXT_FIELDS,
-    Content,
+    MessageContent,
     content_of,
     other_fields,
 )
@@ -154,12 +154,14 @@ class _MessageReader:
         )
 
 
-def _is_silent(role: str, content: Content, message: Message) -> bool:
+def _is_silent(role: str, content: MessageContent, message: Message) -> bool:
     carries = message.get("tool_calls") or (isinstance(content.kept, list) and content.kept)
     return role in SPOKEN_ROLES and not content.text and not carries
 
 
-def _kept_message(message: Message, role: str, content: Content, left_out: LeftOut) -> Message:
+def _kept_message(
+    message: Message, role: str, content: MessageContent, left_out: LeftOut
+) -> Message:
     """Return a message in OpenAI's form, with all fields that this does not replace."""
     is_openai = message.get("role") == role and "content" in message
     replaced = () if is_openai else (*ROLE_FIELDS, *TEXT_FIELDS)

@@ -139,6 +139,7 @@ LISTED = sorted(set(PARSERS) - {"letta"})
         (b"[1]", "item 1: expected an object"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
+        (b"[" * 700 + b"]" * 700, "expected an object"),
     ],
 )
 def test_what_is_no_export_is_refused_whole(source: str, data: bytes, why: str) -> None:
@@ -527,6 +528,16 @@ def test_what_a_memory_cannot_be_is_counted() -> None:
     graph = [{"source": "ann", "relationship": "sails", "target": "boat"}] * 3
     found = taken("mem0", {"results": [MEMORIES["mem0"]], "relations": graph})
     assert (len(found.envelopes), found.left_out.dropped) == (1, {"relations": 3})
+
+
+def test_what_is_around_messages_counts_for_them() -> None:
+    """A thread names its session and its person once, for all of its messages."""
+    thread = {"thread_id": "th", "user_id": "ann", "messages": [
+        {"uuid_": "m1", "role": "user", "content": "Hello", "created_at": NOON},
+        {"uuid_": "m2", "role": "assistant", "content": "Hi", "created_at": NOON},
+    ]}  # fmt: skip
+    found = taken("zep", {"threads": [thread]})
+    assert turns(found) == [("Hello", "Hi", "zep:th", 0, "ann", "pilot", NOON)]
 
 
 def test_a_torn_line_of_an_export_costs_itself() -> None:

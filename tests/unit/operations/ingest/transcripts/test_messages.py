@@ -211,6 +211,7 @@ GOOD = jsonl(USER)
         (jsonl({"messages": [3]}), "chat.jsonl:2: messages[0]: expected a message"),
         (b"[" * 200_000 + b"\n", "chat.jsonl:2: not JSON"),
         (b"1" * 10_000 + b"\n", "chat.jsonl:2: not JSON we can read"),
+        (b"[" * 700 + b"]" * 700, "chat.jsonl:2: [0]: [0]"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named_and_left_out(line, complaint):
@@ -263,6 +264,14 @@ def test_unreadable_lines_are_counted_and_the_first_hundred_named():
 def test_contents_of_other_forms_are_read(content, text):
     """A part may be an object, a text or a number, and its text may lie one object deeper."""
     assert sides(jsonl({"role": "user", "content": content})) == [(text, "")]
+
+
+def test_deep_values_cost_no_words():
+    """G10: whatever lies deep within a message is cut off, and its words stay."""
+    deep = b"[" * 700 + b"]" * 700
+    line = b'{"role": "user", "content": [%b, "a"], "x": %b, "timestamp": %b, "author": %b}\n'
+
+    assert sides(line % (deep, deep, deep, deep)) == [("a", "")]
 
 
 @pytest.mark.parametrize(
