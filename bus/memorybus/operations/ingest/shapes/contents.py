@@ -113,6 +113,10 @@ def _without_reasoning(value: Any) -> Any:
 
 
 def _read(value: Any, role: str, left_out: LeftOut) -> MessageContent:
+    if isinstance(value, str):
+        text = _without_thoughts(value, role)
+        left_out.drop("reasoning", text != value)
+        return MessageContent(text, text, by_tool=False, decides=True)
     parts = value if isinstance(value, list) else [value]
     said = [part for part in parts if not _is_reasoning(part)]
     kept = [_kept_part(part, role) for part in said]

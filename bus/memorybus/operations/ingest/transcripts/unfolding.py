@@ -44,7 +44,7 @@ _MAX_DEPTH = 8
 _MAX_AROUND = 3
 """How many objects may be around a message (G10)."""
 
-_CONTENTS = frozenset((*TEXT_FIELDS, *_LISTS, "mapping"))
+_CONTENTS = (*TEXT_FIELDS, *_LISTS, "mapping")
 
 
 class Surroundings(NamedTuple):
@@ -166,7 +166,9 @@ def _inner_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if any(isinstance(value.get(name), str | list) for name in _CONTENTS):
         return None
     inner = (value[name] for name in _AROUND if isinstance(value.get(name), dict))
-    return next((one for one in inner if role_of(one) or not _CONTENTS.isdisjoint(one)), None)
+    return next(
+        (one for one in inner if role_of(one) or any(name in one for name in _CONTENTS)), None
+    )
 
 
 def describe_type(value: Any) -> str:
