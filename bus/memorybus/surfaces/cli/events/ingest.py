@@ -39,7 +39,9 @@ def run_ingest(
 ) -> int:
     """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.
 
-    Ingesting a file again adds nothing. A file that cannot be read whole is reported, and the
+    Ingesting a file again adds nothing, also if it was cut, renamed or has grown since: a turn that
+    grew or was edited takes the place of its older form, and what a forgotten person said before
+    is refused. A file that cannot be read whole is reported, and the
     others are ingested (exit code 1). Without --user, LoCoMo's user is `speaker_a`. A file of
     `memorybus export` names the owner of each event itself. With --from, FILE is what another
     memory exported; a record that differs from its documented format is left out and named. mem0,
@@ -95,10 +97,12 @@ def _show_report(output: Output, report: "IngestReport") -> None:
         output.result(report)
         return
     new = "" if report.new_events is None else f", {report.new_events} events new in the log"
+    others = {"known already": report.known, "a newer form": report.replaced}
+    known = "".join(f", {count} of them {what}" for what, count in others.items() if count)
     events = f", {report.events} events read" if report.events else ""
     output.show(
         f"{report.files} files, {report.sessions} sessions, {report.turns} turns published"
-        f"{events}{new}"
+        f"{known}{events}{new}"
     )
     if report.skipped:
         output.show(f"{report.skipped} messages without content were left out")
