@@ -6,6 +6,7 @@ from typing import Self
 
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
+from memorybus.history.forgotten import Forgotten
 from memorybus.history.history import History
 from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts.model import RecordedTurn
@@ -20,39 +21,7 @@ from memorybus.operations.ingest.turn_matching import (
     match_turns,
     outgrows,
 )
-from memorybus.query.filter import Matcher
-from memorybus.query.query import EventRow, Query
 from memorybus.redis.connect import connect_redis
-from memorybus.text.display import iso
-
-
-class Forgotten:
-    """What tombstones hide: it may not come back with an import, whatever its id is now.
-
-    Args:
-        queries: the queries of the tombstones.
-    """
-
-    def __init__(self, queries: Sequence[Query]) -> None:
-        """Prepare the queries."""
-        self._queries = [(Matcher(query), query.upto) for query in queries]
-
-    def why(self, row: EventRow, *, timed: bool = True) -> str:
-        """Return why an event is refused; "" if no tombstone hides it.
-
-        Args:
-            row: the event.
-            timed: whether its time is known; otherwise nothing shows that it was said later.
-        """
-        for matcher, upto in self._queries:
-            if matcher.wants(row):
-                until = f" up to {iso(upto)}" if upto else ""
-                untimed = "" if timed else "; without a time, nothing shows that it was said later"
-                return (
-                    f"its owner ({row.user}, agent {row.agent}) was forgotten{until}{untimed}; "
-                    "memorybus keeps out what was said before"
-                )
-        return ""
 
 
 class AskedHistory:

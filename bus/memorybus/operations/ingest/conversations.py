@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import EventError, MemoryBusError
-from memorybus.events import Scope, SessionSwitched, TurnCompleted
+from memorybus.events import Scope, TurnCompleted
 from memorybus.ids import derived_id
 from memorybus.lineage.identity import identity_of
 from memorybus.operations.ingest.asked_history import AskedHistory
@@ -36,6 +36,8 @@ from memorybus.operations.ingest.turn_matching import (
     TurnMarks,
     TurnMatch,
     marks_of_recorded,
+    replacing_rewind,
+    replacing_rewind_id,
 )
 from memorybus.query.query import EventRow
 from memorybus.text.cleaning import check_id
@@ -412,9 +414,8 @@ class _OpenedSession:
 
 
 def _retract(session: Session, older: str, newer: str, at: int) -> None:
-    """Take an older form of a turn back; the same two forms give the same event each time (G2)."""
-    event = SessionSwitched(new_id=session.id, reason="rewind", rewound=True, retracted=(older,))
-    session.publish(event, derived_id("ingest", "replaced", older, newer), at)
+    """Take an older form of a turn back."""
+    session.publish(replacing_rewind(session.id, older), replacing_rewind_id(older, newer), at)
 
 
 def _owner_words(scope: Scope) -> tuple[str, str, str, str]:

@@ -5,12 +5,15 @@ from pathlib import Path
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, read_variable
-from memorybus.events import Scope
+from memorybus.errors import LogUnavailable
+from memorybus.events import Scope, TurnCompleted
+from memorybus.operations.ingest.asked_history import AskedHistory
 from memorybus.operations.ingest.foreign.enveloping import EnvelopedExport, ImportOwner
 from memorybus.operations.ingest.foreign.live import SOURCES
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import is_address
 from memorybus.operations.ingest.foreign.sources import read_address, read_file
+from memorybus.operations.ingest.foreign_turns import NewForms, select_new_forms
 from memorybus.operations.ingest.log_growth import count_logged, note_growth
 from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
@@ -68,8 +71,29 @@ def _ingest_one(
         dropped=found.left_out.dropped,
         refused=tuple(found.refused),
     )
-    count = len(found.envelopes)
-    return sum_reports([read, publish_source(settings, name, found.envelopes, count, on_stage)])
+    try:
+        news = _ask_history(settings, found, on_stage)
+    except LogUnavailable as error:
+        return sum_reports([read, IngestReport(refused=(RefusedInput(name, str(error)),))])
+    count = len(news.envelopes)
+    sent = publish_source(settings, name, news.envelopes, count, on_stage, found.untimed)
+    others = len(found.envelopes) - sent.events if sent.files else 0
+    counted = IngestReport(events=others, known=news.known, replaced=news.replaced)
+    return sum_reports([read, sent, counted])
+
+
+def _ask_history(settings: Settings, found: EnvelopedExport, on_stage: OnStage) -> NewForms:
+    """Return what the history lacks of an export.
+
+    Raises:
+        LogUnavailable: Redis does not answer.
+        ArchiveError: the archive cannot say what it has.
+    """
+    scopes = {one.scope for one in found.envelopes if isinstance(one.event, TurnCompleted)}
+    with AskedHistory() as asked:
+        if scopes:
+            asked.ask(settings, scopes, on_stage)
+        return select_new_forms(asked, found.envelopes, found.untimed)
 
 
 def _read(

@@ -28,7 +28,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
         level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
             and so nothing was published.
         refused: files and turns that were not published, and why.
-        refused_turns: how many turns were not published.
+        refused_turns: how many turns, or events of a file of events, were not published.
     """
 
     files: int = 0

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from memorybus.events import SessionRef, TurnCompleted
-from memorybus.ids import digest
+from memorybus.events import SessionRef, SessionSwitched, TurnCompleted
+from memorybus.ids import derived_id, digest
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations.ingest.transcripts.model import RecordedTurn
 from memorybus.text.cleaning import clean_text
@@ -142,6 +142,16 @@ def is_same_session(known: Sequence[KnownTurn], turns: Sequence[TurnMarks], *, n
     here = Counter((one.words, one.answer) for one in turns)
     both = (there & here).total()
     return (timed and not named) or 2 * both >= min(there.total(), here.total())
+
+
+def replacing_rewind(session: str, older: str) -> SessionSwitched:
+    """Return the event that takes the older form of a turn back."""
+    return SessionSwitched(new_id=session, reason="rewind", rewound=True, retracted=(older,))
+
+
+def replacing_rewind_id(older: str, newer: str) -> str:
+    """Return the id of that event: the same two forms give the same one each time (G2)."""
+    return derived_id("ingest", "replaced", older, newer)
 
 
 class _Pair(NamedTuple):

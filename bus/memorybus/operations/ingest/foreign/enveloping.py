@@ -10,7 +10,15 @@ import msgspec
 
 from memorybus.agent.session_events import build_turn, memory_write
 from memorybus.errors import EventError
-from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
+from memorybus.events import (
+    AnyEvent,
+    Envelope,
+    Scope,
+    SessionRef,
+    SessionStarted,
+    TurnCompleted,
+    WriteAction,
+)
 from memorybus.ids import derived_id, text_digest
 from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
 from memorybus.operations.ingest.refused import RefusedInput
@@ -65,14 +73,21 @@ class ImportOwner(msgspec.Struct, frozen=True):
 
 
 class EnvelopedExport(msgspec.Struct):
-    """Events in the order of their times, and the records of which no event could be made."""
+    """Events in the order of their times, and the records of which no event could be made.
+
+    Attributes:
+        envelopes: the events.
+        untimed: the ids of those for which the source gives no time.
+        left_out: the records that are refused, and what is dropped.
+    """
 
     envelopes: list[Envelope] = []
+    untimed: set[str] = set()
     left_out: LeftOut = msgspec.field(default_factory=LeftOut)
 
     @property
     def refused(self) -> list[RefusedInput]:
-        """The first records that are refused."""
+        """The first records that are refused, and why."""
         return self.left_out.named
 
 
@@ -90,7 +105,7 @@ def build_envelopes(
         now: the present, milliseconds: a memory that ends later is true and stays.
     """
     maker = _EnvelopeMaker(source, owner, at)
-    done = EnvelopedExport(left_out=found.left_out)
+    done = EnvelopedExport(untimed=maker.untimed, left_out=found.left_out)
     for kept in found.memories:
         done.left_out.drop("ends in the future", (kept.until or 0) > now)
         try:
@@ -113,6 +128,7 @@ class _EnvelopeMaker:
         self._source = source
         self._owner = owner
         self._at = at
+        self.untimed: set[str] = set()
 
     def memory_events(self, kept: ForeignMemory, now: int) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it is no longer true."""
@@ -124,7 +140,9 @@ class _EnvelopeMaker:
         provenance = _provenance_of(self._source, kept)
         action: WriteAction = "replace" if kept.replaces else "add"
         write = memory_write(action, kept.store, kept.text, kept.replaces, provenance)
-        yield self._envelope(write, key, scope, ref, at, "memory", kept.id, text_digest(kept.text))
+        yield self._envelope(
+            write, key, scope, ref, kept.at, "memory", kept.id, text_digest(kept.text)
+        )
         if kept.until is not None and kept.until <= now:
             removal = memory_write("remove", kept.store, "", kept.text, provenance)
             yield self._envelope(removal, key, scope, ref, max(kept.until, at), "removal", kept.id)
@@ -152,17 +170,17 @@ class _EnvelopeMaker:
         for messages in _group_by_turn(said):
             user = self._owner.person(messages[0]) or person
             scope = self._owner.scope(self._source, user, agent, workspace)
-            key, at = session_key(scope, ref.root), self._time(messages)
+            key = session_key(scope, ref.root)
+            at = next((one.at for one in messages if one.at is not None), None)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
                 owner = (scope.agent, scope.user)
                 yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
-            own = [one.id for one in messages]
-            yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
-
-    def _time(self, messages: Sequence[ForeignMessage]) -> int:
-        return next((one.at for one in messages if one.at is not None), self._at)
+            turn = _build_turn(messages, ordinal)
+            own = [text_digest(text) for text in (turn.user, turn.assistant)]
+            own += [one.id for one in messages]
+            yield self._envelope(turn, key, scope, ref, at, "turn", *own)
 
     def _envelope(
         self,
@@ -170,15 +188,18 @@ class _EnvelopeMaker:
         key: str,
         scope: Scope,
         ref: SessionRef,
-        at: int,
+        at: int | None,
         *own: str,
     ) -> Envelope:
+        event_id = derived_id("ingest", self._source, *own)
+        if at is None:
+            self.untimed.add(event_id)
         return Envelope(
-            id=derived_id("ingest", self._source, *own),
+            id=event_id,
             key=key,
             scope=scope,
             session=ref,
-            at=at,
+            at=self._at if at is None else at,
             v=event.version,
             event=event,
         )
@@ -218,7 +239,7 @@ def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessa
         yield group
 
 
-def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
+def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> TurnCompleted:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
     return build_turn(
         _join_side(messages, "user"),
@@ -227,6 +248,7 @@ def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
         ordinal,
         user_name=names.get("user", ""),
         assistant_name=names.get("assistant", ""),
+        source_id=messages[0].id,
     )
 
 

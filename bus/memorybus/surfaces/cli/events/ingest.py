@@ -52,8 +52,10 @@ def run_ingest(
 
     Conversations are JSON, a message or a conversation on each line, or one document: messages of
     OpenAI, Anthropic, Gemini, LangChain and ShareGPT, exports of ChatGPT and claude.ai, LoCoMo. The
-    file may be compressed with gzip. Ingesting a file again adds nothing. Lines that cannot be read
-    are named and left out (exit code 1). Without --user, LoCoMo's user is `speaker_a`. A file of
+    file may be compressed with gzip. Ingesting a file again adds nothing, also if it was cut,
+    renamed or has grown since: a turn that grew or was edited takes the place of its older form,
+    and what a forgotten person said before is refused. Lines that cannot be read are named and left
+    out (exit code 1). Without --user, LoCoMo's user is `speaker_a`. A file of
     `memorybus export` names the owner of each event itself. With --from, FILE is what another
     memory exported; a record that differs from its documented format is left out and named. mem0,
     hindsight, honcho and mentisdb can also be read from their running service: give its address in
@@ -112,10 +114,12 @@ def _show_report(output: Output, report: "IngestReport") -> None:
         output.result(report)
         return
     new = "" if report.new_events is None else f", {report.new_events} events new in the log"
+    others = {"known already": report.known, "a newer form": report.replaced}
+    known = "".join(f", {count} of them {what}" for what, count in others.items() if count)
     events = f", {report.events} events read" if report.events else ""
     output.show(
         f"{report.files} files, {report.sessions} sessions, {report.turns} turns published"
-        f"{events}{new}"
+        f"{known}{events}{new}"
     )
     if report.skipped:
         output.show(f"{report.skipped} messages without content were left out")

@@ -288,3 +288,51 @@ def test_a_turn_that_was_taken_back_stays_away(desk: Desk) -> None:
         assert bus.flush("logged", 10)
     assert desk.ingest("a.jsonl", *turn("my PIN is 1", "ok, noted", 1, "s")) == (0, 0, 1, 0)
     assert desk.live() == []
+
+
+def zep(uuid: str, role: str, content: str, day: int) -> Line:
+    """Return a message as Zep exports it."""
+    at = f"2026-09-{day:02}T08:00:00Z"
+    return {"uuid": uuid, "role": role, "content": content, "created_at": at, "thread_id": "t"}
+
+
+def test_a_foreign_export_that_grew_replaces_its_last_turn(desk: Desk) -> None:
+    """G2: conversations of other systems are known by the ids of their messages, cut or grown."""
+    old = [zep("1", "user", "oven?", 1), zep("2", "assistant", "Smeg.", 1)]
+    half = [zep("3", "user", "Otto?", 2)]
+    grown = [*half, zep("4", "assistant", "Hello.", 2), zep("5", "user", "And?", 3)]
+
+    def ingest(*lines: Line) -> tuple[int, ...]:
+        report = desk.run("--from", "zep", desk.write("z.jsonl", *lines))
+        return report["new_events"], report["replaced"], report["known"], report["refused_turns"]
+
+    assert ingest(*old, *half) == (3, 0, 0, 0)
+    assert ingest(*old, *grown) == (3, 1, 1, 0)
+    assert ingest(*grown[1:]) == (0, 0, 2, 0)
+    assert ingest(*old, *half) == (0, 0, 2, 0)
+    assert desk.live() == [("oven?", "Smeg."), ("Otto?", "Hello."), ("And?", "")]
+
+
+def test_foreign_memories_of_a_forgotten_person_are_refused(desk: Desk) -> None:
+    """A memory that was changed since, or that has no time, does not come back either."""
+    kept = {"id": "1", "memory": "Ann sails", "user_id": "ann", "created_at": "2026-09-01"}
+    desk.run("--from", "mem0", desk.write("m.json", kept))
+    desk.forget("ann", SEPTEMBER + 30 * DAY)
+    changed = [kept | {"memory": "Ann rows"}, {"id": "2", "memory": "Ann skis", "user_id": "ann"}]
+    report = desk.run("--from", "mem0", desk.write("m.jsonl", *changed), code=1)
+    assert (report["new_events"], report["refused_turns"]) == (0, 2)
+    assert {"was forgotten" in one["why"] for one in report["refused"]} == {True}
+    later = kept | {"memory": "Ann flies", "created_at": "2026-12-01"}
+    assert desk.run("--from", "mem0", desk.write("m.json", later))["new_events"] == 1
+
+
+def test_events_of_a_forgotten_person_are_refused_under_other_ids(desk: Desk) -> None:
+    """Lines of events that the log never had are forgotten, too, if a tombstone covers them."""
+    desk.ingest("a.jsonl", *turn("a?", "A.", 1, "s"))
+    path = desk.folder / "out.jsonl"
+    assert main(["export", str(path), "--user", "default"]) == 0
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    desk.forget("default", SEPTEMBER + 30 * DAY)
+    for some in (lines, [line | {"id": new_id()} for line in lines]):
+        report = desk.run(desk.write("again.jsonl", *some), code=1)
+        assert (report["new_events"], report["refused_turns"]) == (0, len(lines))
