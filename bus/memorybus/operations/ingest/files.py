@@ -20,9 +20,7 @@ from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts import ReadingOptions, TranscriptError
 from memorybus.operations.ingest.transcripts.speakers import by_speaker
 
-_OWNERS_IN_FILE = (
-    "its events name their user and agent; leave out --user, --user-from-name and --agent"
-)
+_OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
 
 
 def ingest_files(
@@ -70,7 +68,7 @@ def ingest_files(
                 on_stage=on_stage,
             )
         )
-    named = bool(user or agent or user_from_name)
+    named = bool(user or agent)
     reports += [_ingest_events(settings, path, on_stage, named=named) for path in event_files]
     return note_growth(settings, sum_reports(reports), before)
 
