@@ -136,6 +136,7 @@ HERMES_ALSO_SEES = {
     "reconcile.history_index": ("memorybus.history.history",),
     "reconcile.reconcile": ("memorybus.health.monitor", "memorybus.history.history"),
     "reconcile.view": ("memorybus.text.display",),
+    "transcripts.turns": ("memorybus.text.bounding",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 

@@ -145,6 +145,10 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         tokens_out: completion tokens of all its calls; 0 if unknown.
         synthetic: whether the host wrote `user` itself, so that nobody said it (for example
             because a background task ended).
+        source_id: the id that an imported turn's source gave the message with which it begins; ""
+            if there is none.
+        replaces: the event with an older form of this turn, which an import has read again since
+            (it was longer, or edited); a rewind that retracts it follows. "" for none.
     """
 
     user: str = ""
@@ -157,6 +161,8 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
     tokens_in: int = 0
     tokens_out: int = 0
     synthetic: bool = False
+    source_id: str = ""
+    replaces: str = ""
 
 
 class MemoryWritten(Event, frozen=True, kw_only=True):

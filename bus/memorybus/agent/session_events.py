@@ -48,6 +48,8 @@ class TurnDetails(TypedDict, total=False):
         tokens_in: prompt tokens.
         tokens_out: tokens of the answer.
         synthetic: whether the host wrote the user's text itself, so that no person said it.
+        source_id: the id that an imported turn has in its source.
+        replaces: the event with an older form of the turn.
     """
 
     user_name: str
@@ -56,6 +58,8 @@ class TurnDetails(TypedDict, total=False):
     tokens_in: int
     tokens_out: int
     synthetic: bool
+    source_id: str
+    replaces: str
 
 
 def build_turn(
@@ -70,6 +74,8 @@ def build_turn(
     tokens_in: int = 0,
     tokens_out: int = 0,
     synthetic: bool = False,
+    source_id: str = "",
+    replaces: str = "",
 ) -> TurnCompleted:
     """Return a completed turn; see `Session.turn_completed` and `TurnDetails`."""
     return TurnCompleted(
@@ -83,6 +89,8 @@ def build_turn(
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         synthetic=synthetic,
+        source_id=clean_text(source_id),
+        replaces=replaces,
     )
 
 

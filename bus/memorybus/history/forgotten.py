@@ -6,9 +6,10 @@ from typing import Protocol
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.query.filter import EventFilter
-from memorybus.query.query import Query
+from memorybus.query.filter import EventFilter, Matcher
+from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import Plan
+from memorybus.text.display import iso
 
 TOMBSTONE_AGE = 5.0
 """Seconds after which a reader looks for new tombstones."""
@@ -89,3 +90,32 @@ class EventFilters:
         if partition not in self._filters:
             self._filters[partition] = EventFilter(self._plan, partition, forgotten)
         return self._filters[partition]
+
+
+class Forgotten:
+    """What tombstones hide: it may not come back with an import, whatever its id is now.
+
+    Args:
+        queries: the queries of the tombstones.
+    """
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        """Prepare the queries."""
+        self._queries = [(Matcher(query), query.upto) for query in queries]
+
+    def why(self, row: EventRow, *, timed: bool = True) -> str:
+        """Return why an event is refused; "" if no tombstone hides it.
+
+        Args:
+            row: the event.
+            timed: whether its time is known; otherwise nothing shows that it was said later.
+        """
+        for matcher, upto in self._queries:
+            if matcher.wants(row):
+                until = f" up to {iso(upto)}" if upto else ""
+                untimed = "" if timed else "; without a time, nothing shows that it was said later"
+                return (
+                    f"its owner ({row.user}, agent {row.agent}) was forgotten{until}{untimed}; "
+                    "memorybus keeps out what was said before"
+                )
+        return ""

@@ -111,16 +111,18 @@ def run_export(
 def _read_events(settings: Settings, asked: ExportRequest, unread: list[str]) -> Iterator[Envelope]:
     """Yield the events of the history that are asked for, in the order of the log.
 
-    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones.
+    Volatile events (`TurnStarted`) are left out, as in the archive, and so are forgotten ones and
+    the older forms of imported turns.
     Memory use does not grow with the history. `unread` gets a text for each part that cannot be
     read; the rest is read all the same.
     """
     history = journal.open_history(settings)
     with contextlib.closing(history):
+        older = journal.older_forms(history, asked.query)
         for event in history.scan(
             asked.query, asked.since, asked.until, damage=DamageHandler(unread)
         ):
-            if not event.envelope.event.volatile:
+            if not (event.envelope.event.volatile or event.envelope.id in older):
                 yield event.envelope
 
 

@@ -1,6 +1,6 @@
 """Reads the history for people: all partitions, in the order in which Redis took the events."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -8,7 +8,13 @@ import msgspec
 from memorybus.archive.damage import DamageHandler
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
-from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
+from memorybus.events import (
+    EVENT_TYPES,
+    Envelope,
+    SessionSwitched,
+    TurnCompleted,
+    UnknownEvent,
+)
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START, EventLog, Head
@@ -115,7 +121,44 @@ def newest_events(
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     found = history.scan_backward(wanted.query(), heads, damage=DamageHandler(unread))
-    return list(islice(filter(wanted.wants, found), limit))[::-1]
+    newest_forms = without_older_forms(found)
+    return list(islice(filter(wanted.wants, newest_forms), limit))[::-1]
+
+
+def without_older_forms(
+    newest_first: Iterable[LoggedEvent], older: Collection[str] = ()
+) -> Iterator[LoggedEvent]:
+    """Yield events without the turns for which an import has published a newer form.
+
+    Args:
+        newest_first: the events, so that each newer form comes before the older one.
+        older: the ids of further older forms.
+    """
+    hidden = set(older)
+    for logged in newest_first:
+        event = logged.envelope.event
+        if isinstance(event, TurnCompleted) and event.replaces:
+            hidden.add(event.replaces)
+        if logged.envelope.id not in hidden:
+            yield logged
+
+
+def older_forms(history: History, query: Query) -> frozenset[str]:
+    """Return the ids of the turns for which an import has published a newer form.
+
+    A rewind takes each of them back: only where there are rewinds, all turns are read.
+
+    Args:
+        history: archive and log.
+        query: whose events are meant; the query's types and ids do not count.
+    """
+    owners = msgspec.structs.replace(query, ids=(), upto=0, types=(SessionSwitched.__name__,))
+    switches = (one.envelope.event for one in history.scan(owners))
+    if not any(isinstance(one, SessionSwitched) and one.retracted for one in switches):
+        return frozenset()
+    turns = msgspec.structs.replace(owners, types=(TurnCompleted.__name__,))
+    events = (one.envelope.event for one in history.scan(turns))
+    return frozenset(one.replaces for one in events if isinstance(one, TurnCompleted)) - {""}
 
 
 def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:

@@ -24,7 +24,7 @@ from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations.events.words import SearchWords
-from memorybus.operations.journal import EventSelection
+from memorybus.operations.journal import EventSelection, older_forms, without_older_forms
 from memorybus.query.query import Query
 
 SKEW_MS = 3_600_000
@@ -124,9 +124,10 @@ class EventSearch:
         Raises:
             LogError: Redis is away, or the log cannot be used as it is.
         """
-        for event in self._history.read_backward(
-            self._wanted.query(), self.mark, damage=DamageHandler(self.unread)
-        ):
+        query = self._wanted.query()
+        older = older_forms(self._history, query) if self.mark else ()
+        events = self._history.read_backward(query, self.mark, damage=DamageHandler(self.unread))
+        for event in without_older_forms(events, older):
             self.looked += 1
             self.reached = parse_entry_id(event.position.entry)[0]
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:

@@ -1,10 +1,13 @@
 """Publishes recorded conversations: the events that an agent would have published live.
 
-Every turn is published with its ordinal and a time that does not change between runs, so that its
-event id and payload are the same each time: a second ingest of a file adds nothing (G2).
+The history is asked which turns it has, in which form, and whose were forgotten: a second ingest of
+a file adds nothing, however it was cut, grown or renamed since (G2). A turn that grew is published
+with the event that it replaces, and a rewind takes that one back.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,18 +15,36 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
-from memorybus.errors import EventError
+from memorybus.errors import EventError, MemoryBusError
+from memorybus.events import Scope, TurnCompleted
+from memorybus.ids import derived_id
+from memorybus.lineage.identity import identity_of
+from memorybus.operations.ingest.asked_history import AskedHistory
 from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
 from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts import (
+    ReadingOptions,
     RecordedSession,
+    RecordedTurn,
     Transcript,
     TranscriptError,
     read_transcript,
 )
+from memorybus.operations.ingest.turn_matching import (
+    KnownTurn,
+    TurnMarks,
+    TurnMatch,
+    marks_of_recorded,
+    replacing_rewind,
+    replacing_rewind_id,
+)
+from memorybus.query.query import EventRow
+from memorybus.text.cleaning import check_id
 
 PLATFORM = "ingest"
+
+_DEFAULT_OPTIONS = ReadingOptions()
 
 _FLUSH_STEP = 0.5
 """Seconds between two counts of the events that Redis has not taken yet."""
@@ -40,13 +61,17 @@ class ParsedFile(msgspec.Struct, frozen=True):
     modified_ms: int
 
 
-def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
-    """Parse every file; return the parsed ones, and refuse those that cannot be read completely."""
+def load_files(
+    paths: Iterable[Path], options: ReadingOptions = _DEFAULT_OPTIONS
+) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; return the parsed ones, and refuse those of which nothing can be read."""
     sources: list[ParsedFile] = []
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
+            found = ParsedFile(
+                path, read_transcript(path, options), path.stat().st_mtime_ns // 1_000_000
+            )
             _check_no_shared_session(found, sources)
             sources.append(found)
         except TranscriptError as error:
@@ -94,13 +119,45 @@ def ingest_conversations(
         SpoolFull: the spool has reached its bound; what was published stays published.
     """
     turns = sum(source.transcript.turns for source in sources)
-    with MemoryBus.connect(settings) as bus:
+    with MemoryBus.connect(settings) as bus, AskedHistory() as asked:
+        if reachable:
+            asked.ask(settings, _scopes_of(settings, sources, agent, user), on_stage)
         with on_stage("publish", "turns", turns) as step:
-            done = sum_reports(
-                [publish_file(bus, one, agent=agent, user=user, on_turn=step) for one in sources]
-            )
+            publisher = FilePublisher(bus, asked, agent=agent, user=user, on_turn=step)
+            done = sum_reports([publisher.publish(source) for source in sources])
         logged = reachable and _wait_until_logged(bus, on_stage)
     return msgspec.structs.replace(done, level="logged" if logged else "spooled")
+
+
+def _scopes_of(
+    settings: Settings, sources: Iterable[ParsedFile], agent: str | None, user: str | None
+) -> set[Scope]:
+    every = {one.user for source in sources for one in source.transcript.conversations}
+    scopes = set()
+    for speaker in every:
+        with contextlib.suppress(EventError):  # publishing reports it
+            scopes.add(scope_of(settings, agent, user, speaker))
+    return scopes
+
+
+def scope_of(settings: Settings, agent: str | None, user: str | None, speaker: str) -> Scope:
+    """Return the owner of a recorded conversation.
+
+    Args:
+        settings: the settings, for what is given nowhere else.
+        agent: the agent that a command names.
+        user: the person that a command names.
+        speaker: the person that the file names; "" if it names none.
+
+    Raises:
+        InvalidEvent: an id is not valid.
+    """
+    return Scope(
+        agent=check_id("agent", settings.agent if agent is None else agent),
+        user=check_id("user", user or speaker or settings.user),
+        workspace=settings.workspace,
+        platform=PLATFORM,
+    )
 
 
 def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
@@ -124,92 +181,242 @@ def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
     return False
 
 
-def publish_file(
-    bus: MemoryBus,
-    source: ParsedFile,
-    *,
-    agent: str | None,
-    user: str | None,
-    on_turn: Callable[[], None],
-) -> IngestReport:
-    """Publish a file's conversations in order; each continues the session that it names, if any.
-
-    A turn or session that the bus refuses (too large, an invalid id) is reported, and the rest is
-    published.
+class FilePublisher:
+    """Publishes the conversations of files, each turn of which the history lacks.
 
     Args:
         bus: the bus to publish to.
-        source: the parsed file.
+        asked: what the history has.
         agent: the agent; None for the settings' default.
-        user: the person; None for the speaker that the file names, or else the settings' default.
-        on_turn: called after each turn, published or refused.
-
-    Raises:
-        SpoolFull: the spool has reached its bound; what was published stays published.
+        user: the person; None for the speaker that a file names, or else the settings' default.
+        on_turn: called for each turn.
     """
-    sessions: dict[str, Session] = {}
-    turns = 0
-    refused: list[RefusedInput] = []
-    for conversation in source.transcript.conversations:
-        try:
-            session = _open_session(bus, conversation, sessions, agent, user, source.modified_ms)
-        except EventError as error:
-            refused.append(RefusedInput(f"{source.path}: {conversation.session}", str(error)))
-            continue
-        sessions[conversation.session] = session
-        for refusal in _publish_turns(session, conversation, source):
-            on_turn()
-            if refusal is None:
-                turns += 1
+
+    def __init__(
+        self,
+        bus: MemoryBus,
+        asked: AskedHistory,
+        *,
+        agent: str | None,
+        user: str | None,
+        on_turn: Callable[[], None],
+    ) -> None:
+        """Publish nothing yet."""
+        self._bus = bus
+        self._asked = asked
+        self._agent = agent
+        self._user = user
+        self._on_turn = on_turn
+
+    def publish(self, source: ParsedFile) -> IngestReport:
+        """Publish a file's conversations in order; each may continue another one.
+
+        A turn or session that the bus refuses (too large, an invalid id) is reported, and so is
+        what was forgotten; the rest is published.
+
+        Raises:
+            SpoolFull: the spool has reached its bound; what was published stays published.
+        """
+        sessions: dict[tuple[str, str], Session] = {}
+        conversations = source.transcript.conversations
+        names = [conversation.session for conversation in conversations]
+        reports = [_report_of_reading(source.transcript)]
+        for conversation in conversations:
+            reports.append(IngestReport(sessions=1))
+            try:
+                scope = scope_of(self._bus.settings, self._agent, self._user, conversation.user)
+                opened = _OpenedSession(self._bus, self._asked, source, conversation, scope)
+                opened.before = sessions.get((conversation.after, conversation.user))
+                reports += self._publish_turns(opened, names)
+            except EventError as error:
+                refusal = RefusedInput(f"{source.path}: {conversation.session}", str(error))
+                reports.append(IngestReport(refused=(refusal,)))
             else:
-                refused.append(refusal)
+                own = (conversation.session, conversation.user)
+                sessions |= {own: opened.last} if opened.last else {}
+        return sum_reports(reports)
+
+    def _publish_turns(
+        self, opened: "_OpenedSession", names: Sequence[str]
+    ) -> Iterator[IngestReport]:
+        """Publish the turns of a session that the history lacks; yield what became of each."""
+        kept, forgotten = opened.sort_out_forgotten()
+        for why, count in forgotten.items():
+            refusal = RefusedInput(f"{opened.where}: {count} turns", why)
+            yield IngestReport(refused=(refusal,), refused_turns=count)
+            for _ in range(count):
+                self._on_turn()
+        turns = [turn for _, turn in kept]
+        matches = opened.match(turns, names)
+        for (number, turn), match in zip(kept, matches, strict=True):
+            self._on_turn()
+            try:
+                yield opened.publish(turn, match)
+            except TurnRefused as error:
+                refusal = RefusedInput(f"{opened.where}: turn {number}", str(error))
+                yield IngestReport(refused=(refusal,), refused_turns=1)
+
+
+def _report_of_reading(transcript: Transcript) -> IngestReport:
     return IngestReport(
         files=1,
-        sessions=len(source.transcript.conversations),
-        turns=turns,
-        skipped=source.transcript.skipped,
-        refused=tuple(refused),
+        skipped=transcript.skipped,
+        unread=transcript.left_out.unread,
+        dropped=transcript.left_out.dropped,
+        refused=tuple(transcript.left_out.named),
     )
 
 
-def _open_session(
-    bus: MemoryBus,
-    conversation: RecordedSession,
-    sessions: Mapping[str, Session],
-    agent: str | None,
-    user: str | None,
-    modified_ms: int,
-) -> Session:
-    at = conversation.at or modified_ms
-    before = sessions.get(conversation.after)
-    if before is not None:
-        return before.switched_to(conversation.session, reason="resume", at=at)
-    return bus.session(
-        conversation.session,
-        agent=agent,
-        user=user or conversation.user or None,
-        platform=PLATFORM,
-        title=conversation.title,
-        warm=False,
-        at=at,
-    )
+class TurnRefused(MemoryBusError):
+    """The bus refuses one turn, and takes the others of its session."""
 
 
-def _publish_turns(
-    session: Session, conversation: RecordedSession, source: ParsedFile
-) -> Iterable[RefusedInput | None]:
-    for ordinal, turn in enumerate(conversation.turns):
+class _OpenedSession:
+    """Publishes one conversation; its session begins with the first turn that is published.
+
+    Attributes:
+        before: the session that it continues, if that was published before.
+        last: the session to which a turn belonged last; None before the first one.
+    """
+
+    def __init__(
+        self,
+        bus: MemoryBus,
+        asked: AskedHistory,
+        source: ParsedFile,
+        conversation: RecordedSession,
+        scope: Scope,
+    ) -> None:
+        self._bus = bus
+        self._asked = asked
+        self._source = source
+        self._conversation = conversation
+        self._scope = scope
+        self._identity = identity_of(scope, conversation.session)
+        self._forms: Counter[TurnMarks] = Counter()
+        self._ordinals: dict[str, int] = {}
+        self.before: Session | None = None
+        self.last: Session | None = None
+
+    @property
+    def where(self) -> str:
+        """Its file and its id, for messages."""
+        return f"{self._source.path}: {self._conversation.session}"
+
+    def sort_out_forgotten(self) -> tuple[list[tuple[int, RecordedTurn]], Counter[str]]:
+        """Return the turns that may be published, with their numbers from 1, and why others not."""
+        kept, forgotten = [], Counter[str]()
+        for number, turn in enumerate(self._conversation.turns, 1):
+            why = self._why_forgotten(turn)
+            forgotten[why] += 1
+            if not why:
+                kept.append((number, turn))
+        del forgotten[""]
+        return kept, forgotten
+
+    def _why_forgotten(self, turn: RecordedTurn) -> str:
+        at = turn.at or self._conversation.at
+        row = EventRow(
+            "", self._conversation.session, TurnCompleted.__name__, *_owner_words(self._scope),
+            origin="", at=at or 0,
+        )  # fmt: skip
+        return self._asked.forgotten.why(row, timed=at is not None)
+
+    def match(self, turns: Sequence[RecordedTurn], names: Sequence[str]) -> list[TurnMatch]:
+        """Return what the history knows of some turns; `names` are the file's sessions."""
+        name, named = self._conversation.session, self._conversation.named
+        matches = self._asked.match(self._scope, name, turns, named=named, beside=names)
+        ref = next((match.known.ref for match in matches if match.known), None)
+        ref = ref or self._asked.ref(self._scope, name)
+        self.last = Session(self._bus, self._scope, ref) if ref else None
+        return matches
+
+    def publish(self, turn: RecordedTurn, match: TurnMatch) -> IngestReport:
+        """Publish a turn if the history lacks it, or lacks this form of it.
+
+        Raises:
+            InvalidEvent: the session's id is not valid.
+            TurnRefused: the turn is too large, or cannot be encoded.
+            SpoolFull: the spool has reached its bound.
+        """
+        event_id, known = self._event_id(turn), match.known
+        if known is None:
+            session = self._open()
+            self._publish_turn(session, turn, event_id, self._next_ordinal(session.id))
+            return IngestReport(turns=1)
+        session = self.last = Session(self._bus, self._scope, known.ref)
+        if match.verdict == "changed":
+            self._publish_turn(session, turn, event_id, known.ordinal, known)
+            _retract(session, known.id, event_id, self._time(turn, known))
+            return IngestReport(turns=1, replaced=1)
+        if known.unfinished:
+            _retract(session, known.replaces, known.id, self._time(turn, known))
+        return IngestReport(turns=1, known=1)
+
+    def _open(self) -> Session:
+        """Return the session to which the next turn belongs, and begin it if it is new."""
+        conversation, at = self._conversation, self._conversation.at or self._source.modified_ms
+        if self.last is None and self.before is not None:
+            self.last = self.before.switched_to(conversation.session, reason="resume", at=at)
+        self.last = self.last or self._bus.session(
+            conversation.session,
+            agent=self._scope.agent,
+            user=self._scope.user,
+            platform=PLATFORM,
+            title=conversation.title,
+            warm=False,
+            at=at,
+        )
+        return self.last
+
+    def _next_ordinal(self, session: str) -> int:
+        known = self._ordinals.get(session)
+        known = self._asked.next_ordinal(self._scope, session) if known is None else known
+        self._ordinals[session] = known + 1
+        return known
+
+    def _event_id(self, turn: RecordedTurn) -> str:
+        """Return the turn's event id: any run derives the same one, also beside another (G2)."""
+        marks = marks_of_recorded(turn)
+        self._forms[marks] += 1
+        second = "" if marks.second is None else marks.second
+        form = (marks.source, second, marks.words.hex(), marks.answer.hex(), self._forms[marks])
+        return derived_id("ingest", *self._identity, *form)
+
+    def _publish_turn(
+        self,
+        session: Session,
+        turn: RecordedTurn,
+        event_id: str,
+        ordinal: int,
+        known: KnownTurn | None = None,
+    ) -> None:
         try:
             session.turn_completed(
                 turn.user,
                 turn.assistant,
                 messages=turn.messages,
                 ordinal=ordinal,
+                event_id=event_id,
                 user_name=turn.user_name,
                 assistant_name=turn.assistant_name,
-                at=turn.at or conversation.at or source.modified_ms,
+                source_id=turn.source_id,
+                replaces=known.id if known else "",
+                at=self._time(turn, known),
             )
-            yield None
         except EventError as error:
-            what = f"{source.path}: {conversation.session}: turn {ordinal + 1}"
-            yield RefusedInput(what, str(error))
+            raise TurnRefused(str(error)) from error
+
+    def _time(self, turn: RecordedTurn, known: KnownTurn | None = None) -> int:
+        """Return when a turn was said; another form of it was said at the same time."""
+        at = turn.at or self._conversation.at
+        return at or (known.at if known else self._source.modified_ms)
+
+
+def _retract(session: Session, older: str, newer: str, at: int) -> None:
+    """Take an older form of a turn back."""
+    session.publish(replacing_rewind(session.id, older), replacing_rewind_id(older, newer), at)
+
+
+def _owner_words(scope: Scope) -> tuple[str, str, str, str]:
+    return scope.agent, scope.user, scope.workspace, scope.platform

@@ -5,12 +5,15 @@ from pathlib import Path
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, read_variable
-from memorybus.events import Scope
+from memorybus.errors import LogUnavailable
+from memorybus.events import Scope, TurnCompleted
+from memorybus.operations.ingest.asked_history import AskedHistory
 from memorybus.operations.ingest.foreign.enveloping import EnvelopedExport, ImportOwner
 from memorybus.operations.ingest.foreign.live import SOURCES
 from memorybus.operations.ingest.foreign.model import ForeignError
 from memorybus.operations.ingest.foreign.service import is_address
 from memorybus.operations.ingest.foreign.sources import read_address, read_file
+from memorybus.operations.ingest.foreign_turns import NewForms, select_new_forms
 from memorybus.operations.ingest.log_growth import count_logged, note_growth
 from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
@@ -26,6 +29,7 @@ def ingest_foreign(
     *,
     user: str | None,
     agent: str | None,
+    user_from_name: bool = False,
     on_stage: OnStage,
 ) -> IngestReport:
     """Publish the memories of another system.
@@ -38,6 +42,8 @@ def ingest_foreign(
         names: its exported files, or the addresses of its service.
         user: the person for everything; None for the person that the source names.
         agent: the agent for everything; None for the agent that the source names.
+        user_from_name: whether a message of nobody whom the source identifies belongs to the person
+            whom it names.
         on_stage: called for each stage.
 
     Raises:
@@ -46,7 +52,7 @@ def ingest_foreign(
         MemoryBusError: Redis answers, but must not be used as it is.
     """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
-    owner = ImportOwner(scope, agent=agent, user=user)
+    owner = ImportOwner(scope, agent=agent, user=user, user_from_name=user_from_name)
     before = count_logged(settings)
     reports = [_ingest_one(settings, source, name, owner, on_stage) for name in names]
     return note_growth(settings, sum_reports(reports), before)
@@ -56,20 +62,46 @@ def _ingest_one(
     settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
 ) -> IngestReport:
     try:
-        found, skipped = _read(source, name, owner, on_stage)
+        found, skipped = _read(settings, source, name, owner, on_stage)
     except ForeignError as error:
         return IngestReport(refused=(RefusedInput.unreadable(masked(name), error),))
-    read = IngestReport(skipped=skipped, refused=tuple(found.refused))
-    count = len(found.envelopes)
-    return sum_reports([read, publish_source(settings, name, found.envelopes, count, on_stage)])
+    read = IngestReport(
+        skipped=skipped,
+        unread=found.left_out.unread,
+        dropped=found.left_out.dropped,
+        refused=tuple(found.refused),
+    )
+    try:
+        news = _ask_history(settings, found, on_stage)
+    except LogUnavailable as error:
+        return sum_reports([read, IngestReport(refused=(RefusedInput(name, str(error)),))])
+    count = len(news.envelopes)
+    sent = publish_source(settings, name, news.envelopes, count, on_stage, found.untimed)
+    others = len(found.envelopes) - sent.events if sent.files else 0
+    counted = IngestReport(events=others, known=news.known, replaced=news.replaced)
+    return sum_reports([read, sent, counted])
+
+
+def _ask_history(settings: Settings, found: EnvelopedExport, on_stage: OnStage) -> NewForms:
+    """Return what the history lacks of an export.
+
+    Raises:
+        LogUnavailable: Redis does not answer.
+        ArchiveError: the archive cannot say what it has.
+    """
+    scopes = {one.scope for one in found.envelopes if isinstance(one.event, TurnCompleted)}
+    with AskedHistory() as asked:
+        if scopes:
+            asked.ask(settings, scopes, on_stage)
+        return select_new_forms(asked, found.envelopes, found.untimed)
 
 
 def _read(
-    source: str, name: str, owner: ImportOwner, on_stage: OnStage
+    settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
 ) -> tuple[EnvelopedExport, int]:
     if not is_address(name):
-        return read_file(source, Path(name), owner)
+        return read_file(source, Path(name), owner, SYSTEM.now_ms(), settings.zone)
     known = SOURCES.get(source)
     key = read_variable(known.key) if known and known.key else ""
     with on_stage("read", "pages", None) as step:
-        return read_address(source, name, key, owner, SYSTEM.now_ms(), step)
+        return read_address(source, name, key, owner, SYSTEM.now_ms(), settings.zone, step)

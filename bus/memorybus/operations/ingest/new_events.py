@@ -5,7 +5,7 @@ their retention. The known ids are in a temporary file, so that memory use does 
 history.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,10 +18,13 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import EventError
 from memorybus.events import Envelope, UnknownEvent
+from memorybus.history.forgotten import Forgotten
+from memorybus.history.history import History
 from memorybus.log.continuity import PartitionView
 from memorybus.log.stream import START, EventLog
 from memorybus.operations.ingest.known_ids import KnownIds
 from memorybus.operations.ingest.paced import PacedPublisher
+from memorybus.query.query import row_of
 from memorybus.redis.connect import connect_redis
 
 if TYPE_CHECKING:
@@ -43,8 +46,8 @@ class ImportResult(msgspec.Struct, kw_only=True):
         events: how many events were read.
         new: how many of these the log does not have.
         published: how many of the new ones were published.
-        refused: ids of events that this release cannot publish unchanged, and why: the first
-            1,000 of them.
+        refused: ids of events that this release cannot publish unchanged, or that were forgotten,
+            and why: the first 1,000 of them.
         refused_events: how many such events there are.
         executed: whether the import was carried out, not only planned.
         logged: whether Redis has everything that was published.
@@ -60,15 +63,23 @@ class ImportResult(msgspec.Struct, kw_only=True):
 
 
 def publish_new(
-    settings: Settings, envelopes: Iterable[Envelope], step: Callable[[], None], *, execute: bool
+    settings: Settings,
+    envelopes: Iterable[Envelope],
+    step: Callable[[], None],
+    *,
+    execute: bool,
+    untimed: Collection[str] = (),
 ) -> ImportResult:
     """Publish the events that this log never had, in their order, under their own ids and times.
+
+    What a tombstone of this log hides is refused, also under an id that the log never had.
 
     Args:
         settings: the settings of the log.
         envelopes: the events; read once, one at a time.
         step: called before each event.
         execute: whether to publish; otherwise they are only counted.
+        untimed: the ids of events whose time is only that of their file.
 
     Raises:
         LogUnavailable: Redis is away, so that it is unknown what is new.
@@ -78,15 +89,18 @@ def publish_new(
     done = ImportResult(executed=execute)
     with KnownIds() as known:
         _note_known_ids(settings, known)
+        forgotten = _read_forgotten(settings)
         with MemoryBus.connect(settings) as bus:
             paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
             for envelope in envelopes:
                 step()
                 done.events += 1
-                if known.is_new(envelope.id):
-                    done.new += 1
+                new = known.is_new(envelope.id)
+                done.new += new
+                why = _why_refused(forgotten, envelope, timed=envelope.id not in untimed)
+                if new or why:
                     _publish_or_refuse(
-                        done, envelope, partial(_publish_unchanged, bus, paced, envelope)
+                        done, envelope, partial(_publish_unchanged, bus, paced, envelope), why
                     )
             done.logged = bus.flush("logged", FLUSH_TIMEOUT) if execute else True
     return done
@@ -106,6 +120,14 @@ def _note_known_ids(settings: Settings, known: KnownIds) -> None:
             _note_archived_ids(archive, views, known)
 
 
+def _read_forgotten(settings: Settings) -> Forgotten:
+    with (
+        closing(connect_redis(settings)) as redis,
+        closing(History.from_settings(redis, settings)) as history,
+    ):
+        return Forgotten(history.forgotten_queries())
+
+
 def _note_logged_ids(log: EventLog, known: KnownIds) -> None:
     for partition in range(log.partitions):
         after = START
@@ -123,13 +145,20 @@ def _note_archived_ids(
             known.add(ids)
 
 
-def _publish_or_refuse(done: ImportResult, envelope: Envelope, publish: Callable[[], None]) -> None:
-    """Publish an event that the log does not have, or note why it is refused."""
-    why = ""
+def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> str:
+    """Return why an event may not be published; "" if it may."""
     if isinstance(envelope.event, UnknownEvent):
         known = envelope.event.wire_version
-        why = f"this release does not know its {'type or version' if known else 'form'}"
-    elif done.executed:
+        return f"this release does not know its {'type or version' if known else 'form'}"
+    row = row_of(envelope if timed else msgspec.structs.replace(envelope, at=0))
+    return forgotten.why(row, timed=timed)
+
+
+def _publish_or_refuse(
+    done: ImportResult, envelope: Envelope, publish: Callable[[], None], why: str
+) -> None:
+    """Publish an event that the log does not have, or note why it is refused."""
+    if done.executed and not why:
         try:
             publish()
             done.published += 1

@@ -1,6 +1,6 @@
 """Publishes the events of one source (a file or another memory system), and reports them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
@@ -13,7 +13,12 @@ from memorybus.operations.ingest.transcripts import TranscriptError
 
 
 def publish_source(
-    settings: Settings, name: str, envelopes: Iterable[Envelope], count: int, on_stage: OnStage
+    settings: Settings,
+    name: str,
+    envelopes: Iterable[Envelope],
+    count: int,
+    on_stage: OnStage,
+    untimed: Collection[str] = (),
 ) -> IngestReport:
     """Publish those events of a source that are new to the log.
 
@@ -23,13 +28,14 @@ def publish_source(
         envelopes: the source's events.
         count: how many events these are.
         on_stage: called once, when publishing begins.
+        untimed: the ids of events whose time is only that of the source.
 
     Raises:
         ArchiveUnavailable: the log's archive cannot say which events are new.
     """
     try:
         with on_stage("publish", "events", count) as step:
-            done = publish_new(settings, envelopes, step, execute=True)
+            done = publish_new(settings, envelopes, step, execute=True, untimed=untimed)
     except TranscriptError as error:
         return IngestReport(refused=(RefusedInput.unreadable(name, error),))
     except LogUnavailable as error:
@@ -39,6 +45,7 @@ def publish_source(
         events=done.events,
         level="logged" if done.logged else "spooled",
         refused=_refused_events(name, done),
+        refused_turns=done.refused_events,
     )
 
 

@@ -1,8 +1,10 @@
 """Events as lines of JSON: the same event comes back, or the line is refused with its place."""
 
 import gc
+import gzip
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,10 @@ def test_what_json_cannot_hold_is_refused_not_changed(event: Event) -> None:
         LINES.encode(enveloped(event))
 
 
+def _as_utf16(data: bytes) -> bytes:
+    return data.decode().encode("utf-16")
+
+
 FINE = json.loads(LINES.encode(enveloped(TurnCompleted(user="a"))))
 
 
@@ -123,6 +129,17 @@ def test_lines_tell_themselves_from_messages(tmp_path: Path) -> None:
     talk.write_text('{"role": "user", "content": "hi", "id": "x"}\n')
     assert holds_events(events)
     assert not any(map(holds_events, (talk, tmp_path, tmp_path / "none", Path("/dev/null"))))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, b"\xef\xbb\xbf".__add__, _as_utf16])
+def test_a_packed_file_of_events_is_one_of_events(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """An export that was compressed, or saved by an editor, has the same events."""
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(pack(json.dumps(FINE).encode() + b"\n"))
+    assert holds_events(path)
+    assert [one.id for one in events_of(path)] == [FINE["id"]]
 
 
 def test_a_version_that_nothing_writes_is_refused() -> None:

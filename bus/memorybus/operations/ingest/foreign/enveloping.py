@@ -10,10 +10,19 @@ import msgspec
 
 from memorybus.agent.session_events import build_turn, memory_write
 from memorybus.errors import EventError
-from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted, WriteAction
+from memorybus.events import (
+    AnyEvent,
+    Envelope,
+    Scope,
+    SessionRef,
+    SessionStarted,
+    TurnCompleted,
+    WriteAction,
+)
 from memorybus.ids import derived_id, text_digest
 from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
 from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.shapes.left_out import LeftOut
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id
 
@@ -31,11 +40,19 @@ class ImportOwner(msgspec.Struct, frozen=True):
         default: the scope of memories for which the source names no owner.
         agent: the agent for all memories; None for the agent that the source names.
         user: the person for all memories; None for the person that the source names.
+        user_from_name: whether a message of nobody whom the source identifies belongs to the person
+            whom it names.
     """
 
     default: Scope
     agent: str | None = None
     user: str | None = None
+    user_from_name: bool = False
+
+    def person(self, message: ForeignMessage) -> str:
+        """Return the person of the source who wrote a message; "" if it is not known."""
+        by_name = self.user_from_name and message.speaker == "user"
+        return message.user or (message.name if by_name else "")
 
     def is_agent(self, person: str) -> bool:
         """Say whether a person of the source is an agent: the given agent, or one of `AGENTS`."""
@@ -56,14 +73,26 @@ class ImportOwner(msgspec.Struct, frozen=True):
 
 
 class EnvelopedExport(msgspec.Struct):
-    """Events in the order of their times, and the records of which no event could be made."""
+    """Events in the order of their times, and the records of which no event could be made.
+
+    Attributes:
+        envelopes: the events.
+        untimed: the ids of those for which the source gives no time.
+        left_out: the records that are refused, and what is dropped.
+    """
 
     envelopes: list[Envelope] = []
-    refused: list[RefusedInput] = []
+    untimed: set[str] = set()
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
+
+    @property
+    def refused(self) -> list[RefusedInput]:
+        """The first records that are refused, and why."""
+        return self.left_out.named
 
 
 def build_envelopes(
-    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int
+    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int, now: int
 ) -> EnvelopedExport:
     """Return the events of a parsed export.
 
@@ -73,19 +102,21 @@ def build_envelopes(
         found: the parsed export.
         owner: the owner of the memories.
         at: the time of records without one, milliseconds.
+        now: the present, milliseconds: a memory that ends later is true and stays.
     """
     maker = _EnvelopeMaker(source, owner, at)
-    done = EnvelopedExport(refused=list(found.refused))
+    done = EnvelopedExport(untimed=maker.untimed, left_out=found.left_out)
     for kept in found.memories:
+        done.left_out.drop("ends in the future", (kept.until or 0) > now)
         try:
-            done.envelopes += maker.memory_events(kept)
+            done.envelopes += maker.memory_events(kept, now)
         except EventError as error:
-            done.refused.append(RefusedInput(f"{name}: {kept.id}", str(error)))
+            done.left_out.refuse(RefusedInput(f"{name}: {kept.id}", str(error)))
     for session, said in _group_by_session(found.messages).items():
         try:
             done.envelopes += maker.session(session, said)
         except EventError as error:
-            done.refused.append(RefusedInput(f"{name}: {session}", str(error)))
+            done.left_out.refuse(RefusedInput(f"{name}: {session}", str(error)))
     done.envelopes.sort(key=lambda envelope: envelope.at)
     return done
 
@@ -97,8 +128,9 @@ class _EnvelopeMaker:
         self._source = source
         self._owner = owner
         self._at = at
+        self.untimed: set[str] = set()
 
-    def memory_events(self, kept: ForeignMemory) -> Iterator[Envelope]:
+    def memory_events(self, kept: ForeignMemory, now: int) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it is no longer true."""
         kept = self._with_agent_owner(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
@@ -108,8 +140,10 @@ class _EnvelopeMaker:
         provenance = _provenance_of(self._source, kept)
         action: WriteAction = "replace" if kept.replaces else "add"
         write = memory_write(action, kept.store, kept.text, kept.replaces, provenance)
-        yield self._envelope(write, key, scope, ref, at, "memory", kept.id, text_digest(kept.text))
-        if kept.until is not None:
+        yield self._envelope(
+            write, key, scope, ref, kept.at, "memory", kept.id, text_digest(kept.text)
+        )
+        if kept.until is not None and kept.until <= now:
             removal = memory_write("remove", kept.store, "", kept.text, provenance)
             yield self._envelope(removal, key, scope, ref, max(kept.until, at), "removal", kept.id)
 
@@ -128,25 +162,25 @@ class _EnvelopeMaker:
     def session(self, session: str, said: Sequence[ForeignMessage]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
         said = [self._with_agent_role(one) for one in said]
-        person = next((one.user for one in said if one.user), "")
+        person = next(filter(None, map(self._owner.person, said)), "")
         agent = next((one.agent for one in said if one.agent), "")
         workspace = next((one.workspace for one in said if one.workspace), "")
         counts: dict[Scope, int] = {}
         ref = _session_ref(self._source, session)
         for messages in _group_by_turn(said):
-            user = messages[0].user or person
+            user = self._owner.person(messages[0]) or person
             scope = self._owner.scope(self._source, user, agent, workspace)
-            key, at = session_key(scope, ref.root), self._time(messages)
+            key = session_key(scope, ref.root)
+            at = next((one.at for one in messages if one.at is not None), None)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
                 owner = (scope.agent, scope.user)
                 yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
-            own = [one.id for one in messages]
-            yield self._envelope(_build_turn(messages, ordinal), key, scope, ref, at, "turn", *own)
-
-    def _time(self, messages: Sequence[ForeignMessage]) -> int:
-        return next((one.at for one in messages if one.at is not None), self._at)
+            turn = _build_turn(messages, ordinal)
+            own = [text_digest(text) for text in (turn.user, turn.assistant)]
+            own += [one.id for one in messages]
+            yield self._envelope(turn, key, scope, ref, at, "turn", *own)
 
     def _envelope(
         self,
@@ -154,15 +188,18 @@ class _EnvelopeMaker:
         key: str,
         scope: Scope,
         ref: SessionRef,
-        at: int,
+        at: int | None,
         *own: str,
     ) -> Envelope:
+        event_id = derived_id("ingest", self._source, *own)
+        if at is None:
+            self.untimed.add(event_id)
         return Envelope(
-            id=derived_id("ingest", self._source, *own),
+            id=event_id,
             key=key,
             scope=scope,
             session=ref,
-            at=at,
+            at=self._at if at is None else at,
             v=event.version,
             event=event,
         )
@@ -202,7 +239,7 @@ def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessa
         yield group
 
 
-def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
+def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> TurnCompleted:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
     return build_turn(
         _join_side(messages, "user"),
@@ -211,6 +248,7 @@ def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> AnyEvent:
         ordinal,
         user_name=names.get("user", ""),
         assistant_name=names.get("assistant", ""),
+        source_id=messages[0].id,
     )
 
 
