@@ -142,6 +142,7 @@ HERMES_ALSO_SEES = {
     ),
     "reconcile.survey": ("memorybus.history.forgotten",),
     "reconcile.view": ("memorybus.text.display",),
+    "transcripts.turns": ("memorybus.text.bounding",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 

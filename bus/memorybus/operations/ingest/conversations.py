@@ -25,6 +25,7 @@ from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
 from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts import (
+    ReadingOptions,
     RecordedSession,
     RecordedTurn,
     Transcript,
@@ -43,6 +44,8 @@ from memorybus.text.cleaning import check_id
 
 PLATFORM = "ingest"
 
+_DEFAULT_OPTIONS = ReadingOptions()
+
 _FLUSH_STEP = 0.5
 """Seconds between two counts of the events that Redis has not taken yet."""
 
@@ -58,13 +61,17 @@ class ParsedFile(msgspec.Struct, frozen=True):
     modified_ms: int
 
 
-def load_files(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
-    """Parse every file; return the parsed ones, and refuse those that cannot be read completely."""
+def load_files(
+    paths: Iterable[Path], options: ReadingOptions = _DEFAULT_OPTIONS
+) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; return the parsed ones, and refuse those of which nothing can be read."""
     sources: list[ParsedFile] = []
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(path, read_transcript(path), path.stat().st_mtime_ns // 1_000_000)
+            found = ParsedFile(
+                path, read_transcript(path, options), path.stat().st_mtime_ns // 1_000_000
+            )
             _check_no_shared_session(found, sources)
             sources.append(found)
         except TranscriptError as error:
@@ -210,22 +217,23 @@ class FilePublisher:
         Raises:
             SpoolFull: the spool has reached its bound; what was published stays published.
         """
-        sessions: dict[str, Session] = {}
+        sessions: dict[tuple[str, str], Session] = {}
         conversations = source.transcript.conversations
         names = [conversation.session for conversation in conversations]
-        reports = [IngestReport(files=1, skipped=source.transcript.skipped)]
+        reports = [_report_of_reading(source.transcript)]
         for conversation in conversations:
             reports.append(IngestReport(sessions=1))
             try:
                 scope = scope_of(self._bus.settings, self._agent, self._user, conversation.user)
                 opened = _OpenedSession(self._bus, self._asked, source, conversation, scope)
-                opened.before = sessions.get(conversation.after)
+                opened.before = sessions.get((conversation.after, conversation.user))
                 reports += self._publish_turns(opened, names)
             except EventError as error:
                 refusal = RefusedInput(f"{source.path}: {conversation.session}", str(error))
                 reports.append(IngestReport(refused=(refusal,)))
             else:
-                sessions |= {conversation.session: opened.last} if opened.last else {}
+                own = (conversation.session, conversation.user)
+                sessions |= {own: opened.last} if opened.last else {}
         return sum_reports(reports)
 
     def _publish_turns(
@@ -247,6 +255,16 @@ class FilePublisher:
             except TurnRefused as error:
                 refusal = RefusedInput(f"{opened.where}: turn {number}", str(error))
                 yield IngestReport(refused=(refusal,), refused_turns=1)
+
+
+def _report_of_reading(transcript: Transcript) -> IngestReport:
+    return IngestReport(
+        files=1,
+        skipped=transcript.skipped,
+        unread=transcript.left_out.unread,
+        dropped=transcript.left_out.dropped,
+        refused=tuple(transcript.left_out.named),
+    )
 
 
 class TurnRefused(MemoryBusError):

@@ -13,6 +13,8 @@ import msgspec
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, UnknownEvent
+from memorybus.operations.ingest.refused import UnreadableInput
+from memorybus.operations.ingest.shapes.decoding import BYTE_ORDER_MARK, decoded_lines
 from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.wire.codec import Decoder
 
@@ -81,9 +83,9 @@ def holds_events(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            first = file.readline(_PEEK_BYTES)
-        value = msgspec.json.decode(first)
-    except (OSError, *_UNREADABLE):
+            first = next(decoded_lines(file, str(path), _PEEK_BYTES), b"")
+        value = msgspec.json.decode(first.removeprefix(BYTE_ORDER_MARK))
+    except (OSError, UnreadableInput, *_UNREADABLE):
         return False
     return isinstance(value, dict) and value.keys() >= _LINE_FIELDS
 
@@ -98,15 +100,17 @@ def events_of(path: Path) -> Iterator[Envelope]:
     lines = EventLines()
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(decoded_lines(file, str(path)), 1):
                 if line.strip():
                     yield _decode_line(lines, line, f"{path}:{number}")
     except OSError as error:
         raise TranscriptError(error.strerror or str(error), str(path)) from error
+    except UnreadableInput as error:
+        raise TranscriptError(error.why, error.place) from error
 
 
 def _decode_line(lines: EventLines, line: bytes, where: str) -> Envelope:
     try:
-        return lines.decode(line)
+        return lines.decode(line.removeprefix(BYTE_ORDER_MARK))
     except CorruptEnvelope as error:
         raise TranscriptError(str(error), where) from error

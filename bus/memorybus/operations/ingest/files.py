@@ -3,17 +3,26 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from memorybus.config.settings import Settings
-from memorybus.operations.ingest.conversations import ingest_conversations, load_files
+from memorybus.operations.ingest.conversations import (
+    ParsedFile,
+    ingest_conversations,
+    load_files,
+)
 from memorybus.operations.ingest.event_lines import events_of, holds_events
 from memorybus.operations.ingest.log_growth import count_logged, note_growth
 from memorybus.operations.ingest.refused import RefusedInput
 from memorybus.operations.ingest.report import IngestReport, sum_reports
 from memorybus.operations.ingest.source_events import publish_source
 from memorybus.operations.ingest.stages import OnStage
-from memorybus.operations.ingest.transcripts import TranscriptError
+from memorybus.operations.ingest.transcripts import ReadingOptions, TranscriptError
+from memorybus.operations.ingest.transcripts.speakers import by_speaker
 
-_OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
+_OWNERS_IN_FILE = (
+    "its events name their user and agent; leave out --user, --user-from-name and --agent"
+)
 
 
 def ingest_files(
@@ -22,15 +31,17 @@ def ingest_files(
     *,
     user: str | None,
     agent: str | None,
+    user_from_name: bool = False,
     on_stage: OnStage,
 ) -> IngestReport:
-    """Publish every file that can be read whole.
+    """Publish what can be read of every file of conversations, and every whole file of events.
 
     Args:
         settings: the settings of the log.
         files: conversations and files of events.
         user: the person of the conversations; None for the speaker that a file names.
         agent: the agent of the conversations; None for the settings' default.
+        user_from_name: whether each turn belongs to the person whom it names.
         on_stage: called for each stage.
 
     Raises:
@@ -39,7 +50,11 @@ def ingest_files(
         MemoryBusError: Redis answers, but must not be used as it is.
     """
     event_files = [path for path in files if holds_events(path)]
-    conversations, refused = load_files(path for path in files if path not in event_files)
+    options = ReadingOptions(settings.zone, settings.event_max_bytes)
+    talks = [path for path in files if path not in event_files]
+    conversations, refused = load_files(talks, options)
+    if user_from_name:
+        conversations = list(map(_with_speakers_apart, conversations))
     reports = [IngestReport(refused=tuple(refused))]
     if not conversations and not event_files:
         return reports[0]
@@ -55,9 +70,13 @@ def ingest_files(
                 on_stage=on_stage,
             )
         )
-    named = bool(user or agent)
+    named = bool(user or agent or user_from_name)
     reports += [_ingest_events(settings, path, on_stage, named=named) for path in event_files]
     return note_growth(settings, sum_reports(reports), before)
+
+
+def _with_speakers_apart(file: ParsedFile) -> ParsedFile:
+    return msgspec.structs.replace(file, transcript=by_speaker(file.transcript))
 
 
 def _ingest_events(

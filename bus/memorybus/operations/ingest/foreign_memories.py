@@ -29,6 +29,7 @@ def ingest_foreign(
     *,
     user: str | None,
     agent: str | None,
+    user_from_name: bool = False,
     on_stage: OnStage,
 ) -> IngestReport:
     """Publish the memories of another system.
@@ -41,6 +42,8 @@ def ingest_foreign(
         names: its exported files, or the addresses of its service.
         user: the person for everything; None for the person that the source names.
         agent: the agent for everything; None for the agent that the source names.
+        user_from_name: whether a message of nobody whom the source identifies belongs to the person
+            whom it names.
         on_stage: called for each stage.
 
     Raises:
@@ -49,7 +52,7 @@ def ingest_foreign(
         MemoryBusError: Redis answers, but must not be used as it is.
     """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
-    owner = ImportOwner(scope, agent=agent, user=user)
+    owner = ImportOwner(scope, agent=agent, user=user, user_from_name=user_from_name)
     before = count_logged(settings)
     reports = [_ingest_one(settings, source, name, owner, on_stage) for name in names]
     return note_growth(settings, sum_reports(reports), before)
@@ -59,10 +62,15 @@ def _ingest_one(
     settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
 ) -> IngestReport:
     try:
-        found, skipped = _read(source, name, owner, on_stage)
+        found, skipped = _read(settings, source, name, owner, on_stage)
     except ForeignError as error:
         return IngestReport(refused=(RefusedInput.unreadable(masked(name), error),))
-    read = IngestReport(skipped=skipped, refused=tuple(found.refused))
+    read = IngestReport(
+        skipped=skipped,
+        unread=found.left_out.unread,
+        dropped=found.left_out.dropped,
+        refused=tuple(found.refused),
+    )
     try:
         news = _ask_history(settings, found, on_stage)
     except LogUnavailable as error:
@@ -89,11 +97,11 @@ def _ask_history(settings: Settings, found: EnvelopedExport, on_stage: OnStage) 
 
 
 def _read(
-    source: str, name: str, owner: ImportOwner, on_stage: OnStage
+    settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
 ) -> tuple[EnvelopedExport, int]:
     if not is_address(name):
-        return read_file(source, Path(name), owner)
+        return read_file(source, Path(name), owner, SYSTEM.now_ms(), settings.zone)
     known = SOURCES.get(source)
     key = read_variable(known.key) if known and known.key else ""
     with on_stage("read", "pages", None) as step:
-        return read_address(source, name, key, owner, SYSTEM.now_ms(), step)
+        return read_address(source, name, key, owner, SYSTEM.now_ms(), settings.zone, step)

@@ -1,5 +1,6 @@
 """The report of an ingest, and the sum of several."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -20,6 +21,9 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
             place of the older one.
         events: how many events were read from files of events, including those that the log had.
         skipped: how many messages were left out because they have no content.
+        unread: how many lines and records could not be read; the first 100 of each file are among
+            `refused`, each with its place and the reason.
+        dropped: how often something was dropped, by its kind: reasoning, pictures, relations.
         new_events: by how many events the log grew meanwhile; None if Redis did not answer.
         level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
             and so nothing was published.
@@ -34,6 +38,8 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     replaced: int = 0
     events: int = 0
     skipped: int = 0
+    unread: int = 0
+    dropped: dict[str, int] = {}
     new_events: int | None = None
     level: Literal["logged", "spooled"] | None = None
     refused: tuple[RefusedInput, ...] = ()
@@ -51,6 +57,8 @@ def sum_reports(reports: Sequence[IngestReport]) -> IngestReport:
         replaced=sum(one.replaced for one in reports),
         events=sum(one.events for one in reports),
         skipped=sum(one.skipped for one in reports),
+        unread=sum(one.unread for one in reports),
+        dropped=dict(sum((Counter(one.dropped) for one in reports), Counter())),
         level="spooled" if "spooled" in levels else "logged" if "logged" in levels else None,
         refused=tuple(refusal for one in reports for refusal in one.refused),
         refused_turns=sum(one.refused_turns for one in reports),

@@ -143,17 +143,21 @@ def test_a_refused_turn_is_named_and_the_rest_goes_on(write):
     assert ticks == 3
 
 
-def test_a_malformed_file_is_refused_whole_and_the_others_go_on(write, tmp_path):
-    """Nothing of a file with an error is read; its neighbours are."""
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text(json.dumps(said("fine")) + "\n{oops\n")
+def test_a_file_is_refused_if_nothing_in_it_can_be_read(write, tmp_path):
+    """A torn line is named, and the rest of its file is published; a file of nothing is refused."""
+    bad, torn = tmp_path / "bad.jsonl", tmp_path / "torn.jsonl"
+    bad.write_text("{oops\n")
+    torn.write_text(json.dumps(said("fine")) + "\n{oops\n")
     good = write("good.jsonl", said("a"))
 
-    sources, refused = conversations.load_files([bad, good])
+    sources, refused = conversations.load_files([bad, torn, good])
 
-    assert [source.path for source in sources] == [good]
+    assert [source.path for source in sources] == [torn, good]
     assert [r.what for r in refused] == [str(bad)]
-    assert "bad.jsonl:2: not JSON" in refused[0].why
+    assert "bad.jsonl:1: not JSON" in refused[0].why
+    _, done, _ = published(torn)
+    assert (done.turns, done.unread, len(done.refused)) == (1, 1, 1)
+    assert "torn.jsonl:2: not JSON" in done.refused[0].why
 
 
 def test_two_different_files_do_not_mix_their_sessions(write):

@@ -27,3 +27,11 @@ def test_counts_and_refusals_of_all_sources_are_added() -> None:
 def test_it_is_as_safe_as_its_least_safe_source(levels: list, level: str | None) -> None:
     """G1: `logged` is said only if Redis has all of it; what published nothing does not count."""
     assert sum_reports([IngestReport(level=one) for one in levels]).level == level
+
+
+def test_what_is_left_out_is_added_by_kind() -> None:
+    """Unreadable lines and what is dropped count over all sources."""
+    first = IngestReport(unread=2, dropped={"reasoning": 1})
+    second = IngestReport(unread=3, dropped={"reasoning": 2, "relations": 4})
+    total = sum_reports([first, second])
+    assert (total.unread, total.dropped) == (5, {"reasoning": 3, "relations": 4})

@@ -22,6 +22,7 @@ from memorybus.events import (
 from memorybus.ids import derived_id, text_digest
 from memorybus.operations.ingest.foreign.model import ForeignMemory, ForeignMessage, ParsedExport
 from memorybus.operations.ingest.refused import RefusedInput
+from memorybus.operations.ingest.shapes.left_out import LeftOut
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id
 
@@ -39,11 +40,19 @@ class ImportOwner(msgspec.Struct, frozen=True):
         default: the scope of memories for which the source names no owner.
         agent: the agent for all memories; None for the agent that the source names.
         user: the person for all memories; None for the person that the source names.
+        user_from_name: whether a message of nobody whom the source identifies belongs to the person
+            whom it names.
     """
 
     default: Scope
     agent: str | None = None
     user: str | None = None
+    user_from_name: bool = False
+
+    def person(self, message: ForeignMessage) -> str:
+        """Return the person of the source who wrote a message; "" if it is not known."""
+        by_name = self.user_from_name and message.speaker == "user"
+        return message.user or (message.name if by_name else "")
 
     def is_agent(self, person: str) -> bool:
         """Say whether a person of the source is an agent: the given agent, or one of `AGENTS`."""
@@ -69,16 +78,21 @@ class EnvelopedExport(msgspec.Struct):
     Attributes:
         envelopes: the events.
         untimed: the ids of those for which the source gives no time.
-        refused: the records, and why.
+        left_out: the records of which no event could be made, and why.
     """
 
     envelopes: list[Envelope] = []
     untimed: set[str] = set()
-    refused: list[RefusedInput] = []
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
+
+    @property
+    def refused(self) -> list[RefusedInput]:
+        """The first records that are refused."""
+        return self.left_out.named
 
 
 def build_envelopes(
-    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int
+    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int, now: int
 ) -> EnvelopedExport:
     """Return the events of a parsed export.
 
@@ -88,19 +102,21 @@ def build_envelopes(
         found: the parsed export.
         owner: the owner of the memories.
         at: the time of records without one, milliseconds.
+        now: the present, milliseconds: a memory that ends later is true and stays.
     """
     maker = _EnvelopeMaker(source, owner, at)
-    done = EnvelopedExport(untimed=maker.untimed, refused=list(found.refused))
+    done = EnvelopedExport(untimed=maker.untimed, left_out=found.left_out)
     for kept in found.memories:
+        done.left_out.drop("ends in the future", (kept.until or 0) > now)
         try:
-            done.envelopes += maker.memory_events(kept)
+            done.envelopes += maker.memory_events(kept, now)
         except EventError as error:
-            done.refused.append(RefusedInput(f"{name}: {kept.id}", str(error)))
+            done.left_out.refuse(RefusedInput(f"{name}: {kept.id}", str(error)))
     for session, said in _group_by_session(found.messages).items():
         try:
             done.envelopes += maker.session(session, said)
         except EventError as error:
-            done.refused.append(RefusedInput(f"{name}: {session}", str(error)))
+            done.left_out.refuse(RefusedInput(f"{name}: {session}", str(error)))
     done.envelopes.sort(key=lambda envelope: envelope.at)
     return done
 
@@ -114,7 +130,7 @@ class _EnvelopeMaker:
         self._at = at
         self.untimed: set[str] = set()
 
-    def memory_events(self, kept: ForeignMemory) -> Iterator[Envelope]:
+    def memory_events(self, kept: ForeignMemory, now: int) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it is no longer true."""
         kept = self._with_agent_owner(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
@@ -127,7 +143,7 @@ class _EnvelopeMaker:
         yield self._envelope(
             write, key, scope, ref, kept.at, "memory", kept.id, text_digest(kept.text)
         )
-        if kept.until is not None:
+        if kept.until is not None and kept.until <= now:
             removal = memory_write("remove", kept.store, "", kept.text, provenance)
             yield self._envelope(removal, key, scope, ref, max(kept.until, at), "removal", kept.id)
 
@@ -146,13 +162,13 @@ class _EnvelopeMaker:
     def session(self, session: str, said: Sequence[ForeignMessage]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
         said = [self._with_agent_role(one) for one in said]
-        person = next((one.user for one in said if one.user), "")
+        person = next(filter(None, map(self._owner.person, said)), "")
         agent = next((one.agent for one in said if one.agent), "")
         workspace = next((one.workspace for one in said if one.workspace), "")
         counts: dict[Scope, int] = {}
         ref = _session_ref(self._source, session)
         for messages in _group_by_turn(said):
-            user = messages[0].user or person
+            user = self._owner.person(messages[0]) or person
             scope = self._owner.scope(self._source, user, agent, workspace)
             key = session_key(scope, ref.root)
             at = next((one.at for one in messages if one.at is not None), None)

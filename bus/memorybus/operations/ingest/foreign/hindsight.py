@@ -11,17 +11,16 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedExport,
     ParsedRecord,
     Record,
-    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_export
 
 LISTS = ("items", "memories")
 _DERIVED = "observation"
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the facts of an export.
 
     Observations are left out: Hindsight makes them from facts that the export has, too. A bank is
@@ -30,7 +29,7 @@ def parse(data: bytes, name: str) -> ParsedExport:
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parse_records(read_records(data, name, LISTS), _parse_fact)
+    return parse_export(export, LISTS, _parse_fact)
 
 
 def _parse_fact(record: Record) -> ParsedRecord:

@@ -13,16 +13,15 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedExport,
     ParsedRecord,
     Record,
-    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_export
 
-LISTS = ("items", "messages", "conclusions")
+LISTS = ("items", "messages", "conclusions", "sessions")
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the messages and the conclusions of an export.
 
     Honcho's peers have no roles: a peer that is not known as an agent counts as a person.
@@ -30,7 +29,7 @@ def parse(data: bytes, name: str) -> ParsedExport:
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parse_records(read_records(data, name, LISTS), _parse_record)
+    return parse_export(export, LISTS, _parse_record)
 
 
 def _parse_record(record: Record) -> ParsedRecord:

@@ -2,7 +2,8 @@
 
 Read in mem0ai 2.2.1 (``mem0/memory/main.py``, ``_get_all_from_vector_store``; ``MemoryItem`` of
 ``mem0/configs/base.py``): ``{"results": [{"id", "memory", "hash", "metadata", "created_at",
-"updated_at", "user_id", "agent_id", "run_id", "actor_id", "role"}]}``. ``get_all`` returns 20
+"updated_at", "expiration_date", "user_id", "agent_id", "run_id", "actor_id", "role"}],
+"relations": […]}``. ``get_all`` returns 20
 memories unless ``top_k`` says more.
 """
 
@@ -11,16 +12,15 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedExport,
     ParsedRecord,
     Record,
-    parse_records,
+    begin_of,
     text_of,
-    time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_export
 
 LISTS = ("results", "memories")
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the memories of an export.
 
     A memory with an agent and no person is the agent's own note.
@@ -28,15 +28,15 @@ def parse(data: bytes, name: str) -> ParsedExport:
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parse_records(read_records(data, name, LISTS), _parse_memory)
+    return parse_export(export, LISTS, _parse_memory)
 
 
 def _parse_memory(record: Record) -> ParsedRecord:
     user, agent = text_of(record, "user_id", default=""), text_of(record, "agent_id", default="")
     return ForeignMemory(
         id=text_of(record, "id"),
-        text=text_of(record, "memory"),
-        at=time_of(record, "updated_at", "created_at"),
+        text=text_of(record, "memory", "text"),
+        at=begin_of(record, "updated_at", "created_at"),
         user=user,
         agent=agent,
         store="memory" if agent and not user else "user",

@@ -13,18 +13,17 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedRecord,
     Record,
     Speaker,
-    parse_records,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_export
 
 LISTS = ("memories",)
 _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
 _NAME = "speaker"
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the memories of an export.
 
     Memories that are messages of a conversation become turns again; all others become memories.
@@ -34,7 +33,7 @@ def parse(data: bytes, name: str) -> ParsedExport:
     Raises:
         ForeignError: the file cannot be read.
     """
-    return parse_records(read_records(data, name, LISTS), _parse_record)
+    return parse_export(export, LISTS, _parse_record)
 
 
 def _parse_record(record: Record) -> ParsedRecord:

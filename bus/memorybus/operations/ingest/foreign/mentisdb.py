@@ -15,17 +15,18 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedExport,
     ParsedRecord,
     Record,
-    parse_records,
+    begin_of,
     text_of,
-    time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_records
+from memorybus.operations.ingest.shapes.fields import id_text
+from memorybus.operations.ingest.shapes.left_out import LeftOut
 
 LISTS = ("thoughts",)
 _REPLACING_RELATIONS = frozenset(("supersedes", "corrects", "invalidates"))
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the thoughts of an export.
 
     A thought that supersedes, corrects or invalidates another one of this export replaces it.
@@ -34,18 +35,19 @@ def parse(data: bytes, name: str) -> ParsedExport:
     Raises:
         ForeignError: the file cannot be read.
     """
-    export = list(read_records(data, name, LISTS))
-    found = parse_records(export, _parse_thought)
+    left_out = LeftOut()
+    records = list(export.records(LISTS, left_out))
+    found = parse_records(records, _parse_thought, left_out)
     replaced = {
-        one.value["id"]: _replaced_ids(one.value.get("relations")) for one in export if _has_id(one)
+        id_text(record.value.get("id")): _replaced_ids(record.value.get("relations"))
+        for record in records
     }
+    given = (record.value.get("relations") for record in records)
+    relations = sum(len(one) for one in given if isinstance(one, list))
+    left_out.drop("relations", relations - sum(map(len, replaced.values())))
     texts = {kept.id: kept.text for kept in found.memories}
     found.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in found.memories]
     return found
-
-
-def _has_id(record: Record) -> bool:
-    return isinstance(record.value.get("id"), str)
 
 
 def _parse_thought(record: Record) -> ParsedRecord:
@@ -56,7 +58,7 @@ def _parse_thought(record: Record) -> ParsedRecord:
     return ForeignMemory(
         id=text_of(record, "id"),
         text=text_of(record, "content"),
-        at=time_of(record, "timestamp"),
+        at=begin_of(record, "timestamp"),
         user=text_of(record, "agent_owner", default=""),
         agent=text_of(record, "agent_id", default=""),
         store="memory" if scope.lower() == "agent" else "user",
@@ -68,7 +70,7 @@ def _replaced_ids(relations: object) -> Sequence[str]:
     """Return the ids of the thoughts that one replaces."""
     given = relations if isinstance(relations, list) else []
     return [
-        str(one.get("target_id"))
+        id_text(one.get("target_id"))
         for one in given
         if isinstance(one, dict) and str(one.get("kind")).lower() in _REPLACING_RELATIONS
     ]

@@ -1,13 +1,22 @@
 """The records of a source after parsing, before they become events."""
 
-from collections.abc import Callable, Iterable
+from datetime import tzinfo
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from memorybus.events import StoreName
-from memorybus.operations.ingest.refused import RefusedInput, UnreadableInput
-from memorybus.text.times import parse_timestamp
+from memorybus.events import LATEST, StoreName
+from memorybus.operations.ingest.refused import UnreadableInput
+from memorybus.operations.ingest.shapes.fields import id_text, plain_time
+from memorybus.operations.ingest.shapes.left_out import LeftOut
+from memorybus.text.times import parse_moment
+
+_BEGINNINGS = ("valid_at", "valid_from")
+_ENDS = (
+    "invalid_at", "expired_at", "expiration_date", "expires_at", "invalidated_at", "valid_until",
+    "valid_to",
+)  # fmt: skip
+"""The fields of all sources that say until when something is true."""
 
 Speaker = Literal["user", "assistant"]
 
@@ -17,10 +26,15 @@ class ForeignError(UnreadableInput):
 
 
 class Record(NamedTuple):
-    """One object of an export, and its place (``file:line`` or ``file: item 7``)."""
+    """One object of an export, and its place (``file:line`` or ``file: item 7``).
+
+    Attributes:
+        zone: the zone of times that name none.
+    """
 
     where: str
     value: dict[str, Any]
+    zone: tzinfo
 
 
 class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,55 +102,30 @@ class ParsedExport(msgspec.Struct, kw_only=True):
         messages: messages, in the order of the source.
         skipped: how many records are left out on purpose: empty ones, and kinds that are not
             needed.
-        refused: records that are not as the source documents them, by place.
+        left_out: records that are not as the source documents them, and what is dropped.
     """
 
     memories: list[ForeignMemory] = []
     messages: list[ForeignMessage] = []
     skipped: int = 0
-    refused: list[RefusedInput] = []
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
 
 
 ParsedRecord: TypeAlias = ForeignMemory | ForeignMessage | None
 """A record after parsing; None if it is left out."""
 
 
-def parse_records(
-    records: Iterable[Record], read: Callable[[Record], ParsedRecord]
-) -> ParsedExport:
-    """Parse every record; one that is refused is reported, and the others are used.
-
-    Args:
-        records: the records of a source.
-        read: parses one of them; raises `ForeignError`.
-    """
-    done = ParsedExport()
-    for record in records:
-        try:
-            found = read(record)
-        except ForeignError as error:
-            done.refused.append(RefusedInput(record.where, str(error)))
-            continue
-        if found is None or not found.text.strip():
-            done.skipped += 1
-        elif isinstance(found, ForeignMemory):
-            done.memories.append(found)
-        else:
-            done.messages.append(found)
-    return done
-
-
 def text_of(record: Record, *names: str, default: str | None = None) -> str:
-    """Return the first of these fields that a record has.
+    """Return the first of these fields that a record has; a number, such as an id, as a text.
 
     Raises:
-        ForeignError: the field is no text, or there is no field and no default.
+        ForeignError: there is no field and no default, or the field is no text.
     """
     for name in names:
         value = record.value.get(name)
-        if isinstance(value, str):
-            return value
-        if value is not None:
+        if isinstance(value, str) or id_text(value):
+            return id_text(value)
+        if value is not None and default is None:
             raise ForeignError(f"{name!r} must be a text, not {type(value).__name__}")
     if default is None:
         raise ForeignError(f"it has no {' or '.join(map(repr, names))}")
@@ -146,13 +135,26 @@ def text_of(record: Record, *names: str, default: str | None = None) -> str:
 def time_of(record: Record, *names: str) -> int | None:
     """Return the first of these times that a record has, milliseconds; None if it has none.
 
+    A time before 1970 is the first moment of 1970.
+
     Raises:
         ForeignError: the field is no time.
     """
     for name in names:
         if record.value.get(name):
             try:
-                return parse_timestamp(record.value[name])
-            except (ValueError, OverflowError) as error:
+                moment = parse_moment(plain_time(record.value[name]), record.zone)
+            except ValueError as error:
                 raise ForeignError(f"{name!r}: {error}") from error
+            return min(max(moment, 0), LATEST)
     return None
+
+
+def begin_of(record: Record, *names: str) -> int | None:
+    """Return since when a memory is true; else the first of these times; see `time_of`."""
+    return time_of(record, *_BEGINNINGS, *names)
+
+
+def end_of(record: Record) -> int | None:
+    """Return until when a memory is true; None if it still is; see `time_of`."""
+    return time_of(record, *_ENDS)

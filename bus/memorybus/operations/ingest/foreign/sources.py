@@ -1,6 +1,7 @@
 """Lists the sources, and reads the exports of each."""
 
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,18 +23,28 @@ from memorybus.operations.ingest.foreign.enveloping import (
     build_envelopes,
 )
 from memorybus.operations.ingest.foreign.model import ForeignError, ParsedExport
+from memorybus.operations.ingest.foreign.reading import Export
 from memorybus.operations.ingest.foreign.service import ForeignService
 
-PARSERS: Mapping[str, Callable[[bytes, str], ParsedExport]] = MappingProxyType({
+PARSERS: Mapping[str, Callable[[Export], ParsedExport]] = MappingProxyType({
     "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
     "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
     "memorybus": memorybus_export.parse,
 })  # fmt: skip
-"""The parser of each source: gets an export's bytes and name; raises `ForeignError`."""
+"""The parser of each source; raises `ForeignError` if nothing can be read."""
 
 
-def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExport, int]:
+def read_file(
+    source: str, path: Path, owner: ImportOwner, now: int, zone: tzinfo
+) -> tuple[EnvelopedExport, int]:
     """Return the events of an exported file, and how many of its records were left out.
+
+    Args:
+        source: the source's name.
+        path: the file.
+        owner: the owner of the memories.
+        now: the present, milliseconds.
+        zone: the zone of times that name none.
 
     Raises:
         ForeignError: it cannot be read.
@@ -42,12 +53,18 @@ def read_file(source: str, path: Path, owner: ImportOwner) -> tuple[EnvelopedExp
         data, modified = path.read_bytes(), path.stat().st_mtime_ns // 1_000_000
     except OSError as error:
         raise ForeignError(error.strerror or str(error), str(path)) from error
-    found = PARSERS[source](data, str(path))
-    return build_envelopes(source, str(path), found, owner, modified), found.skipped
+    found = PARSERS[source](Export(data, str(path), zone))
+    return build_envelopes(source, str(path), found, owner, modified, now), found.skipped
 
 
 def read_address(
-    source: str, address: str, key: str, owner: ImportOwner, now: int, step: Callable[[], None]
+    source: str,
+    address: str,
+    key: str,
+    owner: ImportOwner,
+    now: int,
+    zone: tzinfo,
+    step: Callable[[], None],
 ) -> tuple[EnvelopedExport, int]:
     """Return the events of a source's running service, and how many records were left out.
 
@@ -56,7 +73,8 @@ def read_address(
         address: the address of its API.
         key: the key for it; "" for none.
         owner: the owner of the memories.
-        now: the time of records without one, milliseconds.
+        now: the present, which is the time of records without one, milliseconds.
+        zone: the zone of times that name none.
         step: called for each page.
 
     Raises:
@@ -69,5 +87,5 @@ def read_address(
     for page in known.pages(ForeignService(address, known.headers(key))):
         step()
         lines.append(msgspec.json.encode(page))
-    found = PARSERS[source](b"\n".join(lines) or b"[]", address)
-    return build_envelopes(source, address, found, owner, now), found.skipped
+    found = PARSERS[source](Export(b"\n".join(lines) or b"[]", address, zone))
+    return build_envelopes(source, address, found, owner, now, now), found.skipped

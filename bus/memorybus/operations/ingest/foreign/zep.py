@@ -16,29 +16,28 @@ from memorybus.operations.ingest.foreign.model import (
     ParsedRecord,
     Record,
     Speaker,
-    parse_records,
+    begin_of,
     text_of,
     time_of,
 )
-from memorybus.operations.ingest.foreign.reading import read_records
+from memorybus.operations.ingest.foreign.reading import Export, parse_export
+from memorybus.operations.ingest.shapes.roles import role_of
 
-LISTS = ("items", "messages", "edges", "facts")
-_SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "assistant"}
+LISTS = ("items", "messages", "edges", "facts", "relevant_facts", "threads", "sessions")
+_SPEAKERS: dict[str | None, Speaker] = {"user": "user", "assistant": "assistant"}
 
 
-def parse(data: bytes, name: str) -> ParsedExport:
+def parse(export: Export) -> ParsedExport:
     """Return the messages and the facts of an export.
 
     Messages without a thread belong to one with the file's name. Messages of a system or a tool are
-    left out. A fact that has expired in Zep is written, and removed at the time of its expiry.
+    left out. A fact begins when it became true, and is removed when it ceased to be true.
 
     Raises:
         ForeignError: the file cannot be read.
     """
-    thread = Path(name).stem
-    return parse_records(
-        read_records(data, name, LISTS), lambda record: _parse_record(record, thread)
-    )
+    thread = Path(export.name).stem
+    return parse_export(export, LISTS, lambda record: _parse_record(record, thread))
 
 
 def _parse_record(record: Record, thread: str) -> ParsedRecord:
@@ -47,22 +46,22 @@ def _parse_record(record: Record, thread: str) -> ParsedRecord:
 
 def _parse_fact(record: Record) -> ForeignMemory:
     return ForeignMemory(
-        id=text_of(record, "uuid"),
+        id=text_of(record, "uuid", "uuid_", "id"),
         text=text_of(record, "fact"),
-        at=time_of(record, "created_at", "valid_at"),
-        until=time_of(record, "expired_at"),
+        at=begin_of(record, "created_at"),
         user=text_of(record, "user_id", "user_uuid", default=""),
         kind="fact",
     )
 
 
 def _parse_message(record: Record, thread: str) -> ParsedRecord:
-    role, named = text_of(record, "role_type", "role"), "role_type" in record.value
-    speaker = _SPEAKERS.get(role.lower())
+    text_of(record, "role_type", "role")
+    named = "role_type" in record.value
+    speaker = _SPEAKERS.get(role_of(record.value))
     if speaker is None:
         return None
     return ForeignMessage(
-        id=text_of(record, "uuid"),
+        id=text_of(record, "uuid", "uuid_", "id"),
         speaker=speaker,
         text=text_of(record, "content"),
         session=text_of(record, "thread_id", "thread_uuid", "session_id", default=thread),

@@ -1,10 +1,11 @@
-"""Parses recorded conversations: OpenAI-style message JSONL and LoCoMo JSON.
+"""Parses recorded conversations: messages in the forms of many programs, and LoCoMo JSON.
 
-A parser either returns the whole file, or raises `TranscriptError` with the file, the line and the
-reason: nothing of a malformed file is published.
+A line that cannot be read is left out and named with its place and the reason; a file of which
+nothing can be read is a `TranscriptError`.
 """
 
 from memorybus.operations.ingest.transcripts.model import (
+    ReadingOptions,
     RecordedSession,
     RecordedTurn,
     Transcript,
@@ -13,6 +14,7 @@ from memorybus.operations.ingest.transcripts.model import (
 from memorybus.operations.ingest.transcripts.reading import parse_transcript, read_transcript
 
 __all__ = [
+    "ReadingOptions",
     "RecordedSession",
     "RecordedTurn",
     "Transcript",

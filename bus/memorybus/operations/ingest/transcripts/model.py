@@ -1,13 +1,44 @@
 """The types into which every transcript format is parsed."""
 
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+
 import msgspec
 
 from memorybus.events import Message
 from memorybus.operations.ingest.refused import UnreadableInput
+from memorybus.operations.ingest.shapes.left_out import LeftOut
+from memorybus.text.bounding import fit_messages
+
+_OVERHEAD_BYTES = 4_096
+"""Bytes of an event that are neither texts nor messages."""
 
 
 class TranscriptError(UnreadableInput):
     """A file is not a conversation we can read; the place is ``file:line``."""
+
+
+class ReadingOptions(msgspec.Struct, frozen=True):
+    """What the settings say of files.
+
+    Attributes:
+        zone: the zone of times that name none.
+        event_max_bytes: the size of the largest event: what else a turn's messages hold is cut
+            until they fit.
+    """
+
+    zone: tzinfo = UTC
+    event_max_bytes: int = 1 << 20
+
+    def fitting(
+        self, messages: Sequence[Message], texts: str, left_out: LeftOut
+    ) -> tuple[Message, ...]:
+        """Return the messages of a turn in the room that its texts leave in an event."""
+        room = self.event_max_bytes - _OVERHEAD_BYTES - len(texts.encode("utf-8", "replace"))
+        kept = fit_messages(messages, room, max(room, 0))
+        left_out.drop("messages beside their texts", 0 if kept else len(messages))
+        return kept
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +51,8 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
         user_name: the person's name, if the file gives it.
         assistant_name: the agent's name, if the file gives it.
         at: when it was said, milliseconds; None if the file does not say.
-        source_id: the file's own id of the message that begins the turn; "" if it has none.
+        source_id: the id that the source gives the turn's first message; "" if it gives none that
+            no other turn of the session has.
     """
 
     user: str = ""
@@ -61,12 +93,23 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
         conversations: the sessions in the order of the file; one that continues another comes
             after it.
         skipped: how many messages were left out because they have no content.
+        left_out: the lines that cannot be read, and what is dropped of the others.
     """
 
     conversations: tuple[RecordedSession, ...]
     skipped: int = 0
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
 
     @property
     def turns(self) -> int:
         """How many turns the file holds."""
         return sum(len(conversation.turns) for conversation in self.conversations)
+
+
+def with_unique_ids(turns: Sequence[RecordedTurn]) -> tuple[RecordedTurn, ...]:
+    """Return turns without those source ids that several of them have: these identify nothing."""
+    counts = Counter(turn.source_id for turn in turns)
+    return tuple(
+        msgspec.structs.replace(turn, source_id="") if counts[turn.source_id] > 1 else turn
+        for turn in turns
+    )

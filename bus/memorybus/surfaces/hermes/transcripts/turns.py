@@ -5,23 +5,18 @@ only the messages of this turn, and of each message only the keys of OpenAI's fo
 (`PUBLISHED_KEYS`).
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
+from memorybus.text.bounding import LONGEST_TEXT, SHORTEST_TEXT, fit_messages, plain_fields, shorten
 
 PUBLISHED_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
 """The keys of a message that are published; the others are Hermes's own (reasoning, marks)."""
 
-_MAX_TEXT_CHARS = 65_536
-"""The longest text of a message, characters; it is reduced if all messages are too large."""
 
-_MAX_DATA_CHARS = 1_024
-_MIN_TEXT_CHARS = 256
-_MAX_DEPTH = 24
 _MAX_BYTES_PER_CHAR = 4
 """The most bytes that a character takes."""
 
@@ -63,59 +58,21 @@ def _has_words(message: Mapping[str, Any], user: str) -> bool:
 def bounded_messages(
     messages: Sequence[Mapping[str, Any]], room: int
 ) -> tuple[dict[str, Any], ...]:
-    """Return messages as they are published, in at most `room` bytes.
-
-    A mark replaces the middle of a long text, and data URLs are left out. If the messages do not
-    fit even with short texts, none is returned, and the turn consists of its two texts.
-    """
-    limit = _MAX_TEXT_CHARS
-    while limit >= _MIN_TEXT_CHARS:
-        kept = tuple(plain_message(message, limit) for message in messages)
-        if len(msgspec.msgpack.encode(kept)) <= room:
-            return kept
-        limit //= 4
-    return ()
+    """Return messages as they are published, in at most `room` bytes; see `fit_messages`."""
+    return fit_messages(list(map(_published, messages)), room, LONGEST_TEXT)
 
 
-def plain_message(message: Mapping[str, Any], limit: int = _MAX_TEXT_CHARS) -> dict[str, Any]:
-    """Return a message with only `PUBLISHED_KEYS`, each text cut to about `limit` characters."""
-    return {
-        key: _plain(message[key], limit, _MAX_DEPTH) for key in PUBLISHED_KEYS if message.get(key)
-    }
+def plain_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with only `PUBLISHED_KEYS`, and without long texts."""
+    return plain_fields(_published(message), LONGEST_TEXT)
+
+
+def _published(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: message[key] for key in PUBLISHED_KEYS if message.get(key)}
 
 
 def clip_text(text: str, room: int) -> str:
     """Return a text in at most about `room` bytes; a mark replaces the middle of a longer one."""
     if len(text) * _MAX_BYTES_PER_CHAR <= room or len(text.encode("utf-8", "replace")) <= room:
         return text
-    return _shorten(text, max(_MIN_TEXT_CHARS, room // _MAX_BYTES_PER_CHAR))
-
-
-def _shorten(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    mark = f"\n[… {len(text) - limit} characters left out …]\n"
-    half = limit // 2
-    return text[:half] + mark + text[-half:]
-
-
-def _plain(value: object, limit: int, depth: int) -> Any:
-    """Return any value as one that JSON can hold."""
-    if isinstance(value, str):
-        too_large = value.startswith("data:") and len(value) > _MAX_DATA_CHARS
-        return f"[data of {len(value)} characters]" if too_large else _shorten(value, limit)
-    if isinstance(value, Mapping | list | tuple) and depth > 0:
-        return _container(value, limit, depth - 1)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, int) and abs(value) < 1 << 63:
-        return value
-    return f"[{type(value).__name__}]"
-
-
-def _container(value: Mapping[Any, Any] | Sequence[Any], limit: int, depth: int) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner, limit, depth) for key, inner in value.items()}
-    return [_plain(inner, limit, depth) for inner in value]
+    return shorten(text, max(SHORTEST_TEXT, room // _MAX_BYTES_PER_CHAR))

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, timedelta, timezone
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, Scope, SessionStarted, TurnCompleted
 from memorybus.operations.ingest.foreign.enveloping import (
     EnvelopedExport,
@@ -12,16 +15,18 @@ from memorybus.operations.ingest.foreign.enveloping import (
     build_envelopes,
 )
 from memorybus.operations.ingest.foreign.model import ForeignError
+from memorybus.operations.ingest.foreign.reading import Export
 from memorybus.operations.ingest.foreign.sources import PARSERS
 
 OURS = ImportOwner(Scope(agent="pilot", user="me", workspace="boat"))
 NOON = 1_780_315_200_000  # 2026-06-01T12:00:00Z
+NOW = NOON + 60_000
 
 
 def taken(source: str, value: Any, owner: ImportOwner = OURS) -> EnvelopedExport:
     """Return the events of an export, all at midnight of 1970 where it does not tell."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return build_envelopes(source, "f", PARSERS[source](data, "f"), owner, 0)
+    return build_envelopes(source, "f", PARSERS[source](Export(data, "f", UTC)), owner, 0, NOW)
 
 
 def writes(found: EnvelopedExport) -> list[tuple[Any, ...]]:
@@ -130,10 +135,11 @@ LISTED = sorted(set(PARSERS) - {"letta"})
     ("data", "why"),
     [
         (b"{oops", "f:1: not JSON"),
-        (b'{"a": 1}\n{oops', "f:2: not JSON"),
+        (b'"a"\n{oops', "f:2: not JSON"),
         (b"[1]", "item 1: expected an object"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
+        (b"[" * 700 + b"]" * 700, "expected an object"),
     ],
 )
 def test_what_is_no_export_is_refused_whole(source: str, data: bytes, why: str) -> None:
@@ -258,15 +264,19 @@ ZEP = {
 }  # fmt: skip
 
 
+IN_2020, TWELVE_HOURS = 1_577_836_800_000, 12 * 3_600_000
+
+
 def test_zep_threads_and_facts() -> None:
-    """Messages become turns, and a fact that expired is removed at that time."""
+    """A fact begins when it became true, and is removed when it ceased to be, if that is past."""
     found = taken("zep", ZEP)
     assert turns(found) == [("Hello", "Hi Ann", "zep:th", 0, "me", "pilot", NOON)]
     assert writes(found) == [
-        ("add", "user", "Ann lives in Bonn", "", "ann", "pilot", NOON),
+        ("add", "user", "Ann lives in Bonn", "", "ann", "pilot", IN_2020),
+        ("remove", "user", "", "Ann lives in Bonn", "ann", "pilot", NOON - TWELVE_HOURS),
         ("add", "user", "Ann is away until July", "", "ann", "pilot", NOON),
-        ("remove", "user", "", "Ann lives in Bonn", "ann", "pilot", NOON + 7_000),
     ]
+    assert found.left_out.dropped == {"ends in the future": 1}
 
 
 def test_zep_messages_of_earlier_releases() -> None:
@@ -331,7 +341,7 @@ def test_letta_agents_bring_conversations_and_blocks() -> None:
 )
 def test_what_is_no_agent_file_is_refused_whole(value: Any) -> None:
     """A file that is not JSON, or has no agents, is refused by name."""
-    with pytest.raises(ForeignError, match="f: "):
+    with pytest.raises(ForeignError, match="f:"):
         taken("letta", value)
 
 
@@ -398,7 +408,7 @@ BAD = [
     ("honcho", {"id": "1", "content": "x", "peer_id": "p"}, "no 'session_id'"),
     ("honcho", {"id": "1", "content": "x", "observed_id": "p"}, "no 'observer_id'"),
     ("hindsight", {"id": "1", "date": ""}, "no 'text'"),
-    ("hindsight", {"id": 1, "text": "x"}, "'id' must be a text"),
+    ("hindsight", {"id": [1], "text": "x"}, "'id' must be a text"),
     ("mentisdb", {"id": "1", "content": "x", "relations": 3}, "'relations' must be a list"),
     ("mentisdb", {"content": "x"}, "no 'id'"),
     ("zep", {"uuid": "1", "content": "x"}, "no 'role_type' or 'role'"),
@@ -419,3 +429,169 @@ def test_a_bad_record_is_named_and_the_others_go_on(
     assert why in refusal.why
     assert refusal.what in ("f: item 1", "f: 1")
     assert len(found.envelopes) == len(without.envelopes) > 1
+
+
+def letta_agent(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return an agent file with one agent, whose messages are numbered."""
+    numbered = [{"id": n, "created_at": NOON} | one for n, one in enumerate(messages)]
+    return {"agents": [{"name": "Skipper", "messages": numbered} | more]}
+
+
+def call(tool: str, **arguments: str) -> dict[str, Any]:
+    """Return a call of a tool."""
+    return {"function": {"name": tool, "arguments": json.dumps(arguments)}}
+
+
+HELLO = {"role": "user", "content": "Hello"}
+MUSING = [{"type": "text", "text": "She sounds annoyed."}]
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([call("core_memory_append", label="human")], ""),
+        (
+            [call("send_message", message="One."), call("send_message", message="Two.")],
+            "One.\n\nTwo.",
+        ),
+        ([call("archival_memory_search"), call("send_message", message="One.")], "One."),
+        ([{"function": {"name": "send_message", "arguments": {"message": "One."}}}], "One."),
+        ([], "She sounds annoyed."),
+    ],
+)
+def test_letta_says_what_it_sends_and_keeps_its_monologue(calls: list[Any], said: str) -> None:
+    """Content beside a call of a tool is never said aloud; all messages that are sent are."""
+    answer = {"role": "assistant", "content": MUSING, "tool_calls": calls}
+    found = taken("letta", letta_agent(HELLO, answer))
+    assert [(user, assistant) for user, assistant, *_ in turns(found)] == [("Hello", said)]
+    assert found.left_out.dropped == ({"reasoning": 1} if calls else {})
+
+
+def test_a_letta_agent_of_the_later_kind_speaks_beside_its_tools() -> None:
+    """Its content is said, and its reasoning is a part of its own."""
+    answer = {"role": "assistant", "tool_calls": [call("web_search")],
+              "content": [{"type": "reasoning", "reasoning": "hm"}, *MUSING]}  # fmt: skip
+    found = taken("letta", letta_agent(HELLO, answer, agent_type="letta_v1_agent"))
+    assert turns(found)[0][:2] == ("Hello", "She sounds annoyed.")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "end"),
+    [
+        ("expiration_date", "2020-01-01", IN_2020),
+        ("invalid_at", "2020-01-01T00:00:00Z", IN_2020),
+        ("expired_at", IN_2020, IN_2020),
+        ("valid_until", IN_2020 // 1_000, IN_2020),
+        ("expiration_date", "2999-01-01", None),
+        ("expiration_date", None, None),
+    ],
+)
+@pytest.mark.parametrize("source", ["mem0", "zep", "mentisdb", "hindsight", "honcho"])
+def test_a_memory_ends_when_its_source_says(
+    source: str, name: str, value: Any, end: int | None
+) -> None:
+    """What ceased to be true is removed at that time, whatever the source calls it."""
+    record = MEMORIES[source] | {name: value}
+    removals = [one for one in writes(taken(source, [record])) if one[0] == "remove"]
+    assert [one[-1] for one in removals] == ([] if end is None else [end])
+
+
+MEMORIES: dict[str, dict[str, Any]] = {
+    "mem0": {"id": 1, "memory": "Ann sails", "created_at": "2019-01-01"},
+    "zep": {"uuid": 1, "fact": "Ann sails", "valid_at": "2019-01-01"},
+    "mentisdb": {"id": 1, "content": "Ann sails", "timestamp": "2019-01-01"},
+    "hindsight": {"id": 1, "text": "Ann sails", "date": "2019-01-01"},
+    "honcho": {"id": 1, "content": "Ann sails", "observer_id": "a", "observed_id": "ann",
+               "created_at": "2019-01-01"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", MEMORIES)
+def test_ids_may_be_numbers_and_times_before_1970(source: str) -> None:
+    """A number is an id like any other, and what began before all logs began with them."""
+    record = MEMORIES[source]
+    (added,) = taken(source, [record]).envelopes
+    assert added.event.provenance["source_id"] == "1"  # type: ignore[union-attr]
+    (time,) = (name for name in record if record[name] == "2019-01-01")
+    assert writes(taken(source, [record | {time: "1954-05-01"}]))[0][-1] == 0
+
+
+def test_naive_times_of_an_export_are_in_the_zone_of_the_settings() -> None:
+    """A date without a zone begins when it does where the person is."""
+    data = json.dumps([MEMORIES["mem0"]]).encode()
+    parsed = PARSERS["mem0"](Export(data, "f", timezone(timedelta(hours=8))))
+    assert parsed.memories[0].at == 1_546_272_000_000
+
+
+def test_what_a_memory_cannot_be_is_counted() -> None:
+    """Relations and other lists beside the memories are dropped, and the report says so."""
+    graph = [{"source": "ann", "relationship": "sails", "target": "boat"}] * 3
+    found = taken("mem0", {"results": [MEMORIES["mem0"]], "relations": graph})
+    assert (len(found.envelopes), found.left_out.dropped) == (1, {"relations": 3})
+
+
+def test_what_is_around_messages_counts_for_them() -> None:
+    """A thread names its session and its person once, for all of its messages."""
+    thread = {"thread_id": "th", "user_id": "ann", "messages": [
+        {"uuid_": "m1", "role": "user", "content": "Hello", "created_at": NOON},
+        {"uuid_": "m2", "role": "assistant", "content": "Hi", "created_at": NOON},
+    ]}  # fmt: skip
+    found = taken("zep", {"threads": [thread]})
+    assert turns(found) == [("Hello", "Hi", "zep:th", 0, "ann", "pilot", NOON)]
+
+
+def test_a_torn_line_of_an_export_costs_itself() -> None:
+    """The records before it are used, and it is named with its place."""
+    found = taken("mem0", json.dumps(MEMORIES["mem0"]).encode() + b'\n{"id": 2, "mem')
+    assert len(found.envelopes) == 1
+    assert [one.place for one in found.refused] == ["f:2"]
+
+
+def test_a_named_speaker_may_be_a_person_of_their_own() -> None:
+    """With --user-from-name a message of nobody in particular belongs to the name it bears."""
+    said = [("Ann", "user", "Hi"), ("Skipper", "assistant", "Hello"), ("Bob", "user", "Me, too")]
+    messages = [
+        {"uuid": n, "role_type": role, "role": name, "content": text, "session_id": "s"}
+        for n, (name, role, text) in enumerate(said)
+    ]
+    owner = ImportOwner(Scope(user="me"), user_from_name=True)
+    assert [(t[0], t[4]) for t in turns(taken("zep", messages, owner))] == [
+        ("Hi", "Ann"),
+        ("Me, too", "Bob"),
+    ]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("source", PARSERS)
+@given(data=st.data())
+def test_no_value_of_a_field_refuses_an_export(source: str, data: st.DataObject) -> None:
+    """Whatever a field of one record holds, the other records are used."""
+    sample = json.loads(json.dumps(SAMPLES[source]))
+    places = [sample, *(one for held in sample.values() if isinstance(held, list) for one in held)]
+    inner = [
+        one for place in places for held in place.values() if isinstance(held, list) for one in held
+    ]
+    record = data.draw(
+        st.sampled_from([one for one in (*places[1:], *inner) if isinstance(one, dict)])
+    )
+    record[data.draw(st.sampled_from([*record, "relations", "expired_at"]))] = data.draw(
+        json_values
+    )
+    assert taken(source, json.dumps(sample).encode()).envelopes
+
+
+@pytest.mark.parametrize("source", PARSERS)
+@given(data=st.binary(max_size=100) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_garbage_is_no_export(source: str, data: bytes) -> None:
+    """No bytes raise anything but the one clear error with the file's name."""
+    try:
+        named = [one.why for one in taken(source, data).refused]
+    except ForeignError as error:
+        named = [str(error)]
+    assert all(why for why in named)
