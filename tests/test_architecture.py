@@ -46,6 +46,7 @@ HOMES = {
         "memorybus.spool.*",
         "memorybus.agent.session_store",
         "memorybus.operations.ingest.known_ids",  # a temporary index, gone with the run
+        "memorybus.operations.ingest.turn_index",  # likewise
         "memorybus.surfaces.hermes.reconcile.history_index",  # likewise
         "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
@@ -134,7 +135,12 @@ HERMES_ALSO_SEES = {
         "memorybus.text.display",
     ),
     "reconcile.history_index": ("memorybus.history.history",),
-    "reconcile.reconcile": ("memorybus.health.monitor", "memorybus.history.history"),
+    "reconcile.reconcile": (
+        "memorybus.health.monitor",
+        "memorybus.history.forgotten",
+        "memorybus.history.history",
+    ),
+    "reconcile.survey": ("memorybus.history.forgotten",),
     "reconcile.view": ("memorybus.text.display",),
     "transcripts.turns": ("memorybus.text.bounding",),
 }

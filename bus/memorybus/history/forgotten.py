@@ -6,6 +6,7 @@ from typing import Protocol
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
+from memorybus.events import Scope, TurnCompleted
 from memorybus.query.filter import EventFilter, Matcher
 from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import Plan
@@ -92,6 +93,12 @@ class EventFilters:
         return self._filters[partition]
 
 
+def turn_row(scope: Scope, session: str, at: int) -> EventRow:
+    """Return the values of a turn that a query compares, before it is an event."""
+    owner = (scope.agent, scope.user, scope.workspace, scope.platform)
+    return EventRow("", session, TurnCompleted.__name__, *owner, origin="", at=at)
+
+
 class Forgotten:
     """What tombstones hide: it may not come back with an import, whatever its id is now.
 
@@ -102,6 +109,10 @@ class Forgotten:
     def __init__(self, queries: Sequence[Query]) -> None:
         """Prepare the queries."""
         self._queries = [(Matcher(query), query.upto) for query in queries]
+
+    def hides(self, scope: Scope, session: str, at: int) -> bool:
+        """Say whether a turn is forgotten: its owner, its session, its time in milliseconds."""
+        return bool(self.why(turn_row(scope, session, at)))
 
     def why(self, row: EventRow, *, timed: bool = True) -> str:
         """Return why an event is refused; "" if no tombstone hides it.
@@ -119,3 +130,7 @@ class Forgotten:
                     "memorybus keeps out what was said before"
                 )
         return ""
+
+
+NOTHING_FORGOTTEN = Forgotten(())
+"""Hides nothing."""

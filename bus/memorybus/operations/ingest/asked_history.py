@@ -6,7 +6,7 @@ from typing import Self
 
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
-from memorybus.history.forgotten import Forgotten
+from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.history.history import History
 from memorybus.operations.ingest.stages import OnStage
 from memorybus.operations.ingest.transcripts.model import RecordedTurn
@@ -32,7 +32,7 @@ class AskedHistory:
         self._open = ExitStack()
         self._index = self._open.enter_context(TurnIndex())
         self._history: History | None = None
-        self.forgotten = Forgotten(())
+        self.forgotten = NOTHING_FORGOTTEN
 
     def ask(self, settings: Settings, scopes: Collection[Scope], on_stage: OnStage) -> None:
         """Read the tombstones, and the turns of some owners, in one pass over the history.

@@ -16,7 +16,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import EventError, MemoryBusError
-from memorybus.events import Scope, TurnCompleted
+from memorybus.events import Scope
+from memorybus.history.forgotten import turn_row
 from memorybus.ids import derived_id
 from memorybus.lineage.identity import identity_of
 from memorybus.operations.ingest.asked_history import AskedHistory
@@ -39,7 +40,6 @@ from memorybus.operations.ingest.turn_matching import (
     replacing_rewind,
     replacing_rewind_id,
 )
-from memorybus.query.query import EventRow
 from memorybus.text.cleaning import check_id
 
 PLATFORM = "ingest"
@@ -316,10 +316,7 @@ class _OpenedSession:
 
     def _why_forgotten(self, turn: RecordedTurn) -> str:
         at = turn.at or self._conversation.at
-        row = EventRow(
-            "", self._conversation.session, TurnCompleted.__name__, *_owner_words(self._scope),
-            origin="", at=at or 0,
-        )  # fmt: skip
+        row = turn_row(self._scope, self._conversation.session, at or 0)
         return self._asked.forgotten.why(row, timed=at is not None)
 
     def match(self, turns: Sequence[RecordedTurn], names: Sequence[str]) -> list[TurnMatch]:
@@ -416,7 +413,3 @@ class _OpenedSession:
 def _retract(session: Session, older: str, newer: str, at: int) -> None:
     """Take an older form of a turn back."""
     session.publish(replacing_rewind(session.id, older), replacing_rewind_id(older, newer), at)
-
-
-def _owner_words(scope: Scope) -> tuple[str, str, str, str]:
-    return scope.agent, scope.user, scope.workspace, scope.platform

@@ -16,6 +16,7 @@ from memorybus.history.history import History
 from memorybus.ids import digest
 from memorybus.lineage.identity import identity_of
 from memorybus.log.entry import LoggedEvent
+from memorybus.msgspec_types import prepared
 from memorybus.operations.ingest.turn_matching import KnownTurn, TurnMarks, known_turn
 from memorybus.query.query import Query
 
@@ -104,7 +105,7 @@ class TurnIndex:
         """Return a session's newest place in its lineage; None if the history does not know it."""
         sql = "select ref from sessions where session = ?"
         row = self._db.execute(sql, (session_digest(scope, session),)).fetchone()
-        return msgspec.msgpack.decode(row[0], type=SessionRef) if row else None
+        return msgspec.msgpack.decode(row[0], type=prepared(SessionRef)) if row else None
 
     def next_ordinal(self, scope: Scope, session: str) -> int:
         """Return the number after that of a session's last turn; 0 if it has none."""
@@ -115,7 +116,7 @@ class TurnIndex:
         """Return a session's turns in the order of their ordinals, with their older forms."""
         return [
             msgspec.structs.replace(
-                msgspec.msgpack.decode(row, type=KnownTurn),
+                msgspec.msgpack.decode(row, type=prepared(KnownTurn)),
                 retracted=bool(retracted),
                 replaced=bool(replaced),
                 unfinished=bool(unfinished),

@@ -19,7 +19,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.operations.ingest.transcripts.model import RecordedTurn
 from memorybus.text.cleaning import clean_text
 
-Verdict = Literal["new", "known", "changed", "answer"]
+TurnVerdict = Literal["new", "known", "changed", "answer"]
 """What became of a turn: the history lacks it; has it; has another form of it; or the turn is an
 answer without its question, and the history may have both."""
 
@@ -73,7 +73,7 @@ class KnownTurn(msgspec.Struct, frozen=True, gc=False):
 class TurnMatch(msgspec.Struct, frozen=True):
     """What became of one turn, and the turn of the history with which it was compared."""
 
-    verdict: Verdict
+    verdict: TurnVerdict
     known: KnownTurn | None = None
 
 
@@ -179,7 +179,7 @@ class _Matching:
         self._rows: dict[int, int] = {}
         self.matches: dict[int, TurnMatch] = {}
 
-    def claim(self, verdict: Verdict, key: _Key, may_match: _MayMatch) -> None:
+    def claim(self, verdict: TurnVerdict, key: _Key, may_match: _MayMatch) -> None:
         """Match each open turn with the first free one of the history that has the same key."""
         free: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         taken = set(self._rows.values())
@@ -195,7 +195,7 @@ class _Matching:
                 rows.remove(pair.row)
                 self._take(index, pair.row, verdict)
 
-    def _take(self, index: int, row: int, verdict: Verdict) -> None:
+    def _take(self, index: int, row: int, verdict: TurnVerdict) -> None:
         one = self._known[row]
         self._rows[index] = row
         self.matches[index] = TurnMatch("known" if one.retracted else verdict, one)

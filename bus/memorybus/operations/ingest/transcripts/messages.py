@@ -124,7 +124,8 @@ class _MessageReader:
 
     def session(self, session: str, said: Sequence[_Message]) -> RecordedSession:
         """Return the turns of a session's messages."""
-        turns = with_unique_ids([self._turn(group) for group in _group_by_turn(said)])
+        ordered = _in_order(said)
+        turns = with_unique_ids([self._turn(group) for group in _group_by_turn(ordered)])
         around = said[0].around
         at = next((turn.at for turn in turns if turn.at is not None), None)
         return RecordedSession(
@@ -152,6 +153,15 @@ class _MessageReader:
             at=spoken.around.at if at is None else at,
             source_id=first_text(spoken.message, OWN_ID_FIELDS),
         )
+
+
+def _in_order(said: Sequence[_Message]) -> Sequence[_Message]:
+    """Return messages by their times if all have one; some exports begin with the newest."""
+    times = [one.at for one in said if one.at is not None]
+    if len(times) < len(said):
+        return said
+    newest_first = times[0] > times[-1]
+    return sorted(reversed(said) if newest_first else said, key=lambda one: one.at or 0)
 
 
 def _is_silent(role: str, content: MessageContent, message: Message) -> bool:

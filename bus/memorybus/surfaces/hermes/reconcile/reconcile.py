@@ -17,6 +17,7 @@ from memorybus import MemoryBus, Settings
 from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable
 from memorybus.health.monitor import Monitor, open_monitor
+from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.history.history import History
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import memories
@@ -29,7 +30,7 @@ from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 SETTLE_SECONDS = 30.0
 """Seconds after which no live plugin will publish a stored turn that the log lacks."""
 
-_COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone")
+_COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone", "forgotten")
 _SPOOL_STEP = 0.5
 _SPOOL_STEPS = 60
 
@@ -98,6 +99,8 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
         missing: how many turns the log lacked.
         recent: how many turns were left for the next run.
         undone: how many turns the log had although the person undid them; retracted if applied.
+        forgotten: how many turns and entries of memory files the log lacks because their owner was
+            forgotten (`memorybus forget`); they are not published.
         memories: how many entries of memory files the log lacked.
         published: how many turns were published.
         trimmed: how many of these were published without their messages, which were too large.
@@ -115,6 +118,7 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
     recent: int = 0
     undone: int = 0
+    forgotten: int = 0
     memories: int = 0
     published: int = 0
     trimmed: int = 0
@@ -163,6 +167,7 @@ class Reconciliation:
         self._sessions: list[SessionFound] = []
         self._counts = dict.fromkeys(_COUNTED, 0)
         self._trimmed = 0
+        self._forgotten = NOTHING_FORGOTTEN
 
     def run(self) -> ReconcileReport:
         """Compare, and publish if the request says so.
@@ -205,6 +210,7 @@ class Reconciliation:
     def _read_history(self, history: History, known: HistoryIndex) -> None:
         self._progress.begin_stage("read the log", sum(head.n for head in history.log.heads()))
         agent = scope_of(self._settings, self._home.initialize_arguments("cli")).agent
+        self._forgotten = Forgotten(history.forgotten_queries())
         known.read(history, agent, self._progress.advance)
         history.close()
 
@@ -217,6 +223,7 @@ class Reconciliation:
             self._settings,
             db,
             known,
+            forgotten=self._forgotten,
             host=bus.sessions.get if bus else lambda scope, session: None,
             on_rows=self._progress.advance,
         )
@@ -249,6 +256,7 @@ class Reconciliation:
             "missing": len(found.missing),
             "recent": found.recent,
             "undone": len(found.undone),
+            "forgotten": found.forgotten,
         }
         for name, count in counts.items():
             self._counts[name] += count
@@ -275,6 +283,9 @@ class Reconciliation:
             return 0, []
         scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
         entries = memories.find_missing(self._home, scope, known)
+        if self._forgotten.hides(scope, "", 0):  # nothing shows that they were written later
+            self._counts["forgotten"] += len(entries)
+            entries = []
         if importer is None or bus is None:
             return len(entries), []
         return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)

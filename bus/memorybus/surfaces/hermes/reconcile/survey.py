@@ -8,6 +8,7 @@ import msgspec
 
 from memorybus import Settings
 from memorybus.events import Scope, SessionRef
+from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import places
 from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
@@ -48,6 +49,7 @@ class SessionGap(msgspec.Struct, frozen=True):
         turns: how many turns it has; copies of other sessions' turns do not count.
         missing: the rows of the turns that the log lacks, ascending.
         recent: how many turns are too young to compare.
+        forgotten: how many turns the log lacks because their owner was forgotten.
         undone: the event ids of turns that the log has although the person undid them.
         undone_at: when the last undone turn was stored, milliseconds since the Unix epoch.
         is_new: whether the log has no event of the session.
@@ -60,6 +62,7 @@ class SessionGap(msgspec.Struct, frozen=True):
     turns: int
     missing: "array[int]"
     recent: int
+    forgotten: int
     undone: list[str]
     undone_at: int
     is_new: bool
@@ -84,6 +87,7 @@ class Survey:
         settings: the settings of the bus.
         db: Hermes's sessions and messages.
         known: the index of the log.
+        forgotten: what may not come back.
         host: returns the place that this host knows of a session, or None.
         on_rows: called with the number of messages read since the last call.
     """
@@ -95,6 +99,7 @@ class Survey:
         db: StateDb,
         known: HistoryIndex,
         *,
+        forgotten: Forgotten = NOTHING_FORGOTTEN,
         host: Callable[[Scope, str], SessionRef | None] = lambda scope, session: None,
         on_rows: Callable[[int], None] = lambda count: None,
     ) -> None:
@@ -103,6 +108,7 @@ class Survey:
         self._settings = settings
         self._db = db
         self._known = known
+        self._forgotten = forgotten
         self._host = host
         self._on_rows = on_rows
         self.others = 0
@@ -139,13 +145,15 @@ class Survey:
         self, stored: StoredSession, place: places.LineagePlace, scope: Scope, selection: TurnRange
     ) -> SessionGap:
         missing: array[int] = array("q")
-        turns = recent = 0
+        turns = recent = forgotten = 0
         for turn in self._originals(stored, place):
             turns += 1
             if self._known.take(stored.id, turn.user, turn.assistant):
                 continue
             if turn.at > selection.until:
                 recent += 1
+            elif self._forgotten.hides(scope, stored.id, turn.at):
+                forgotten += 1
             elif turn.at >= selection.since:
                 missing.append(turn.row)
         lacking = self._without_near_matches(stored, missing)
@@ -157,10 +165,13 @@ class Survey:
             turns=turns,
             missing=lacking,
             recent=recent,
+            forgotten=forgotten,
             undone=undone,
             undone_at=undone_at,
-            is_new=self._known.session(stored.id) is None,
-            lacks_end=self._lacks_end(stored, selection),
+            is_new=self._known.session(stored.id) is None
+            and not self._forgotten.hides(scope, stored.id, stored.started_at),
+            lacks_end=self._lacks_end(stored, selection)
+            and not self._forgotten.hides(scope, stored.id, stored.ended_at),
         )
 
     def _originals(self, stored: StoredSession, place: places.LineagePlace) -> Iterator[StoredTurn]:

@@ -52,6 +52,11 @@ def _summary_lines(report: ReconcileReport) -> list[str]:
             f"the person undid {report.undone} turns of the log in Hermes: "
             + ("they are retracted now" if report.applied else "--apply retracts them")
         )
+    if report.forgotten:
+        lines.append(
+            f"{report.forgotten} turns and entries stay out: their owner was forgotten "
+            "(memorybus forget)"
+        )
     if report.recent:
         lines.append(f"{report.recent} turns are too new to compare: the next run does it")
     if report.spooled_elsewhere:

@@ -2,11 +2,15 @@
 
 import json
 import os
+import random
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.providers.digested import CASES, Told, digest_after
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.archive.tombstones import Tombstone
@@ -15,6 +19,7 @@ from memorybus.events import SessionSwitched, TurnCompleted
 from memorybus.history.history import History
 from memorybus.ids import new_id
 from memorybus.operations.archive.opening import open_archive
+from memorybus.operations.ingest import conversations
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli import main
@@ -218,8 +223,7 @@ def test_a_file_may_be_split_joined_and_ordered_anew(desk: Desk) -> None:
     assert desk.ingest("both.jsonl", *one, *two) == (0, 0, 6, 0)
     spaced = [dict(reversed((line | {"content": f" {line['content']}\n"}).items())) for line in two]
     assert desk.ingest("two.jsonl", *spaced) == (0, 0, 3, 0)
-    turned = [line for i in (4, 2, 0) for line in two[i : i + 2]]
-    assert desk.ingest("two.jsonl", *turned) == (0, 0, 3, 0)
+    assert desk.ingest("two.jsonl", *reversed(two)) == (0, 0, 3, 0)
 
 
 @pytest.mark.parametrize("days", [(1, 2, 3), (None, None, None)])
@@ -336,3 +340,60 @@ def test_events_of_a_forgotten_person_are_refused_under_other_ids(desk: Desk) ->
     for some in (lines, [line | {"id": new_id()} for line in lines]):
         report = desk.run(desk.write("again.jsonl", *some), code=1)
         assert (report["new_events"], report["refused_turns"]) == (0, len(lines))
+
+
+def test_an_interrupted_replacing_is_finished_by_the_next_run(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G2: Ctrl-C between a newer form and its rewind leaves both; the next run leaves one."""
+    desk.ingest("a.jsonl", *turn("Otto?", "", 1, "k"))
+    path = desk.write("a.jsonl", *turn("Otto?", "Hello.", 1, "k"))
+    with monkeypatch.context() as patched:
+        patched.setattr(conversations, "_retract", _interrupted)
+        assert main(["ingest", str(path)]) == 130
+    desk.forget_ids()
+    assert desk.live() == [("Otto?", ""), ("Otto?", "Hello.")]
+    assert desk.run(path)["new_events"] == 1
+    assert desk.live() == [("Otto?", "Hello.")]
+    assert desk.run(path)["new_events"] == 0
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_two_ingests_at_once_enter_each_turn_once(desk: Desk) -> None:
+    """G2: two processes that read the same file at the same time derive the same ids."""
+    lines = [line for day in range(200) for line in turn(f"q{day}", f"a{day}", day, "k")]
+    path = desk.write("a.jsonl", *lines)
+    command = [sys.executable, "-m", "memorybus", "ingest", str(path), "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    reports = [json.loads(one.communicate(timeout=60)[0]) for one in both]
+    assert [one.returncode for one in both] == [0, 0]
+    assert [one["turns"] for one in reports] == [200, 200]
+    assert len(desk.live()) == 200
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_rebuild_of_a_grown_conversation_is_its_live_state(
+    desk: Desk, tmp_path: Path, kind: str
+) -> None:
+    """G8: a store that had the shorter form has what a rebuild gives, and nothing of that form."""
+    first, last = turn("oven?", "Smeg.", 1, "k"), turn("The sourdough is Otto.", "", 2, "k")
+    grown = turn("The sourdough is Otto.", "Hello Otto.", 2, "k")
+    desk.ingest("a.jsonl", *first, *last)
+    desk.ingest("a.jsonl", *first, *grown)
+    with closing(connect_redis(desk.settings)) as redis:
+        history = History.from_settings(redis, desk.settings)
+        events = [Told(one.envelope) for one in history.scan()]
+    turns = [one.envelope.event for one in events if isinstance(one.envelope.event, TurnCompleted)]
+    older = {one.replaces for one in turns}
+    without = [one for one in events if one.envelope.id not in older]
+    assert len(without) == len(events) - 1
+    rng = random.Random(7)
+    digests = [
+        digest_after(kind, tmp_path / str(number), some, rng, most)
+        for number, (some, most) in enumerate(((events, 1), (events, 9), (without, 1)))
+    ]
+    assert digests[0] == digests[1] == digests[2]
+    assert bool(digests[0]) == (kind != "builtin"), "its files keep no turns"

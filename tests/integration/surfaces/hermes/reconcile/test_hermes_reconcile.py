@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from helpers.hermes.hermes_state import SUMMARY, HermesState
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import LogUnavailable
@@ -30,6 +32,8 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.log.stream import START, EventLog
+from memorybus.operations.archive.opening import open_archive
+from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 from memorybus.spool.note import SpoolStats, write_note
 from memorybus.surfaces.hermes.home import HermesHome, find_home
@@ -148,6 +152,28 @@ def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Sett
     assert (scope.agent, scope.user, scope.workspace) == ("coder", "ilse", "")
     assert scope.platform == "telegram"
     assert isinstance(end.event, SessionEnded)
+
+
+def test_what_was_forgotten_stays_out(
+    run: Run, state: HermesState, settings: Settings, home: HermesHome
+) -> None:
+    """Turns and memory files of a forgotten person do not come back from Hermes's own storage."""
+    state.session("s", user="ilse")
+    state.turn("s", "My PIN is 4711", "Noted.")
+    home.memories.mkdir()
+    (home.memories / "USER.md").write_text("Ilse sails")
+    assert run(apply=True).published == 1
+    upto = max(one.at for one in in_log(settings))
+    with closing(open_archive(settings)) as archive:
+        archive.forget(Tombstone(id="t", query=Query(agents=("coder",), upto=upto)))
+    count = len(in_log(settings))
+    report = run(apply=True)
+    assert (report.published, report.missing, report.memories) == (0, 0, 0)
+    assert report.forgotten == 2
+    assert len(in_log(settings)) == count
+    state.now = upto / 1000 + 1
+    state.turn("s", "I am back", "Welcome.")
+    assert run(apply=True, settle=-60).published == 1
 
 
 def test_a_dry_run_publishes_nothing(run: Run, state: HermesState, settings: Settings) -> None:
