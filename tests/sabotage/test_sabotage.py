@@ -14,6 +14,8 @@ LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
 SQLITE = "providers/memorybus_providers/holographic/finding/source.py"
 POSTGRES = "providers/memorybus_providers/postgres/finding/source.py"
+TAKEN_BACK = "tests/integration/postgres/test_facts_of_a_scope.py::"
+TAKEN_BACK += "test_an_entry_is_taken_back_in_its_own_store_alone"
 SCOPED = "tests/integration/postgres/test_facts_of_a_scope.py::"
 SCOPED += "test_a_question_is_answered_from_its_scope_alone[{}-{}]"
 OBJECTS = "tests/unit/archive/objects/test_object_store_local.py::"
@@ -198,6 +200,28 @@ SABOTAGES = (
             ),
         ),
         (SCOPED.format("postgres", "facts_by_name"),),
+    ),
+    Sabotage(
+        "every agent's memory store, in PostgreSQL",
+        (
+            Patch(
+                "providers/memorybus_providers/postgres/writing/notes.py",
+                '" and scope in (select id from scopes where agent = %(agent)s)"',
+                '""',
+            ),
+        ),
+        (TAKEN_BACK,),
+    ),
+    Sabotage(
+        "every person's store, in PostgreSQL",
+        (
+            Patch(
+                "providers/memorybus_providers/postgres/writing/notes.py",
+                '" and scope in (select id from scopes where person = %(person)s)"',
+                '""',
+            ),
+        ),
+        (TAKEN_BACK,),
     ),
     Sabotage(
         "an event that is sent again is not asked for",

@@ -20,6 +20,7 @@ from unit.holographic.holographic_feeding import (
     context,
     feed,
     opened,
+    remove,
     replace,
     turn,
 )
@@ -141,3 +142,19 @@ def test_counts_and_names_are_of_the_scope_alone(provider: Provider) -> None:
         mine, everyone = source.extent(MINE), source.extent(EVERYONE)
         assert (everyone.facts, len(everyone.scopes)) == (4 * mine.facts, 4 * len(mine.scopes))
         assert source.speakers(["maria", "nora0", "nora1"], MINE) == {"maria", "nora0"}
+
+
+@pytest.mark.parametrize(("store", "shared", "foreign"), [("memory", 1, 2), ("user", 2, 1)])
+def test_an_entry_is_taken_back_in_its_own_store_alone(
+    provider: Provider, store: str, shared: int, foreign: int
+) -> None:
+    """G4: `memory` is the agent's store and `user` the person's: no other one loses an entry."""
+    for number in (shared, foreign):
+        entry = add(f"A note of {number}", store)
+        feed(provider, [entry], first=100 + number, scope=OWNERS[number], session="notes")
+    taken_back = [remove(f"A note of {number}", store) for number in (shared, foreign)]
+    feed(provider, taken_back, first=200, scope=ME, session="notes")
+    assert provider.facts is not None
+    with provider.facts.reading(EVERYONE, 5.0) as search:
+        kept = contents(search.source.kept_facts("", EVERYONE))
+    assert [content for content in kept if "A note of" in content] == [f"A note of {foreign}"]
