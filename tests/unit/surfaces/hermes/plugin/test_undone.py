@@ -10,7 +10,7 @@ from memorybus.events import Delegated, Scope, SessionSwitched, TurnCompleted
 from memorybus.redis.keys import recall_slot
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.shared import HermesProcess
-from memorybus.surfaces.hermes.plugin.undone import BegunTurn, TakenBack, find_undone
+from memorybus.surfaces.hermes.plugin.undone import BegunTurn, TakenBack, claim_undone
 
 
 @pytest.fixture(name="host")
@@ -243,8 +243,9 @@ def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: Hermes
 
 def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     """Of an undo that was told, a message with other words is that of the turn at its time."""
-    turns = [BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())]
-    taken = [TakenBack("the milk, please", 2_000_100)]
-    assert find_undone(turns, taken, told=True) == turns[1:]
-    assert find_undone(turns, taken, told=False) == []
-    assert find_undone(turns, [TakenBack("tea", 900_000)], told=True) == [], "of an earlier turn"
+    tea, milk = BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())
+    taken = [TakenBack("the milk, please", 2_000_100, row=7)]
+    assert claim_undone([tea, milk], taken, told=False) == []
+    assert claim_undone([tea, milk], taken, told=True) == [milk]
+    earlier = [TakenBack("tea", 900_000, row=8)]
+    assert claim_undone([tea, milk], earlier, told=True) == [], "of an earlier turn"
