@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus import HostSessions, clean_text
+from memorybus import HostSessions, clean_text, is_masked, is_masked_copy
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
@@ -33,6 +33,11 @@ _MAX_EVENTS = 256
 _MAX_DELAY_MS = 5_000
 """The most milliseconds between the beginning of a turn and the time of its stored message."""
 
+_MAX_MASKED_CHARS = 2_048
+"""The most characters of a turn's masked words that are remembered (G10)."""
+
+_CUT = "[redacted]"
+
 _MAX_MESSAGES = 64
 """The most messages that are read, the newest: no more turns of a session are remembered (G10)."""
 
@@ -42,6 +47,7 @@ class BegunTurn(msgspec.Struct, eq=False):
 
     Attributes:
         mark: the digest of what the person said.
+        masked: the beginning of these words if Hermes has masked some of them, else "".
         at: when it began, milliseconds.
         scope: its scope; in a chat that several people share, its author's.
         ids: the events that it published.
@@ -57,12 +63,19 @@ class BegunTurn(msgspec.Struct, eq=False):
     over: bool = False
     undone: bool = False
     row: int = 0
+    masked: str = ""
 
 
 class TakenBack(msgspec.Struct, frozen=True):
-    """A message of the person that Hermes has marked as undone, when it was stored, and its row."""
+    """A message of the person that Hermes has marked as undone.
 
-    mark: str
+    Attributes:
+        words: what the person said, as Hermes stores it: not masked.
+        at: when it was stored, milliseconds.
+        row: its row in ``state.db``.
+    """
+
+    words: str
     at: int
     row: int
 
@@ -108,11 +121,15 @@ class UndoableTurns:
                 person has said the same again since the turn was undone.
         """
         with self._lock:
-            open_ = [t for t in self._turns_of(slot) if t.mark == mark_of(said) and not t.over]
+            begun = [turn for turn in self._turns_of(slot) if not turn.over]
+        open_ = [turn for turn in begun if turn.mark == mark_of(said)]
+        if not open_ and is_masked(said):
+            open_ = begun[:1]  # more of it is masked now: ends are handed over in order
         live = next((turn for turn in open_ if not turn.undone), None)
         undone = bool(open_) and open_[0].undone and (live is None or not stands())
         with self._lock:
             turn = open_[0] if undone else live or self._begin(slot, scope, said)
+            turn.mark, turn.masked = mark_of(said), _masked_part(said)
             for earlier in self._turns_of(slot):
                 earlier.over = True  # ends are handed over in order
                 if earlier is turn:
@@ -163,7 +180,9 @@ class UndoableTurns:
 
     def _begin(self, slot: str, scope: Scope, said: str) -> BegunTurn:
         turns = self._turns_of(slot)
-        turns.append(BegunTurn(mark_of(said), self._clock.now_ms(), scope))
+        turns.append(
+            BegunTurn(mark_of(said), self._clock.now_ms(), scope, masked=_masked_part(said))
+        )
         del turns[:-_MAX_TURNS]
         return turns[-1]
 
@@ -216,10 +235,21 @@ def _turn_of(message: TakenBack, turns: Sequence[BegunTurn], *, told: bool) -> B
     left = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
     left.sort(key=lambda turn: not turn.undone)
     near = [turn for turn in left if message.at <= turn.at + _MAX_DELAY_MS]
-    same = [turn for turn in left if turn.mark == message.mark]
+    mark = mark_of(message.words)
+    same = [turn for turn in left if turn.mark == mark or _is_copy(turn.masked, message.words)]
     exact = [turn for turn in same if turn in near]
     unknown = [turn for turn in near if told and not turn.undone]
     return next(iter((*exact, *same, *unknown)), None)
+
+
+def _masked_part(said: str) -> str:
+    return said[:_MAX_MASKED_CHARS] if is_masked(said) else ""
+
+
+def _is_copy(masked: str, raw: str) -> bool:
+    """Say whether words are the masked copy of others; a copy that was cut ends anyhow."""
+    cut = masked and len(masked) == _MAX_MASKED_CHARS
+    return is_masked_copy(f"{masked}{_CUT}" if cut else masked, raw)
 
 
 # -- what `state.db` says --------------------------------------------------------------------------
@@ -237,7 +267,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
     except StateDbError:
         return None
     said = ((spoken_text(flatten_content(row.content)), row) for row in rows)
-    return [TakenBack(mark_of(words), row.at, row.id) for words, row in said if words]
+    return [TakenBack(words, row.at, row.id) for words, row in said if words]
 
 
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
@@ -252,5 +282,5 @@ def answer_stands(home: Path, session_id: str, answer: str) -> bool:
 
 
 def _has_answer(rows: Iterable[StoredMessage], answer: str) -> bool:
-    mark = mark_of(answer)
-    return any(mark_of(flatten_content(row.content)) == mark for row in rows)
+    mark, stored = mark_of(answer), [flatten_content(row.content) for row in rows]
+    return any(mark_of(text) == mark or is_masked_copy(answer, text) for text in stored)

@@ -176,7 +176,7 @@ class Survey:
             yield row
 
     def _without_near_matches(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
-        """Leave out turns that the log has with another answer, after all exact matches."""
+        """Leave out turns that the log has masked or with another answer, after exact matches."""
         if not missing or not self._known.has_left(stored.id):
             return missing
         return array(
@@ -184,7 +184,8 @@ class Survey:
             (
                 turn.row
                 for turn in self.turns(stored.id, missing)
-                if not self._known.take_near(stored.id, turn.user, turn.at)
+                if not self._known.take_masked(stored.id, turn.user, turn.assistant)
+                and not self._known.take_near(stored.id, turn.user, turn.at)
             ),
         )
 

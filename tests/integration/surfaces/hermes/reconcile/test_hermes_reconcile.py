@@ -535,3 +535,53 @@ def peak_of(home: Path, settings: Settings) -> int:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["refused"] == []
     return int(done.stderr.split()[-1])
+
+
+SECRET = "tok-live-9QxZ71bbK0"
+
+
+def test_what_hermes_masked_is_not_missing(
+    home: HermesHome, state: HermesState, settings: Settings, run: Run
+) -> None:
+    """The log has masked copies of what Hermes stores raw: nothing is missing, an undo is found."""
+    state.session("s1")
+    first = state.say("s1", "user", f"keep my token {SECRET} for the pump")
+    state.say("s1", "assistant", f"I keep {SECRET} for you")
+    home.memories.mkdir()
+    (home.memories / "MEMORY.md").write_text(f"the pump's token is {SECRET}")
+    with MemoryBus.connect(settings) as bus:
+        live = bus.session("s1", agent="coder", platform="cli", workspace="hermes")
+        receipt = live.turn_completed(
+            "keep my token [redacted] for the pump",
+            "I keep [redacted] for you",
+            at=hermes_ms(state),
+        )
+        live.memory_written("add", "the pump's token is [redacted]")
+        assert bus.flush("logged", 20)
+    report = run(apply=True)
+    assert (report.missing, report.memories, report.published) == (0, 0, 0)
+    state.undo("s1", first)
+    run(apply=True)
+    [switch] = [e.event for e in in_log(settings) if isinstance(e.event, SessionSwitched)]
+    assert switch.retracted == (receipt.event_id,)
+    assert SECRET not in repr(in_log(settings))
+
+
+def test_what_the_log_lacks_is_published_masked(
+    home: HermesHome, state: HermesState, settings: Settings, run: Run
+) -> None:
+    """Turns, titles and entries that the bus never got come without secrets, once."""
+    key = "AbCdEfGh0123456789"
+    state.session("s1", title=f"about api_key={key}")
+    state.turn("s1", f"use {key}", f"I set api_key={key}")
+    home.memories.mkdir()
+    (home.memories / "MEMORY.md").write_text(f"api_key={key}")
+    assert run(apply=True).published == 1
+    assert key not in repr(in_log(settings))
+    report = run(apply=True)
+    assert (report.missing, report.memories, report.published) == (0, 0, 0)
+
+
+def hermes_ms(state: HermesState) -> int:
+    """Return the time of the last stored message."""
+    return int(state.now * 1000)

@@ -249,3 +249,17 @@ def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     assert claim_undone([tea, milk], taken, told=True) == [milk]
     earlier = [TakenBack("tea", 900_000, row=8)]
     assert claim_undone([tea, milk], earlier, told=True) == [], "of an earlier turn"
+
+
+def test_a_masked_turn_is_found_by_what_is_left_of_it(host: Host, state: HermesState) -> None:
+    """Hermes masks what it hands over and stores it raw: an undo finds the turn all the same."""
+    memory = host.instance("s1")
+    masked = "keep my token [redacted] for the pump"
+    memory.on_turn_start(0, "keep my token tok-live-9QxZ71bbK0 for the pump")
+    first = said(state, "keep my token tok-live-9QxZ71bbK0 for the pump")
+    over(memory, masked)
+    turn(memory, state, "and the valve", 1)
+    state.undo("s1", first)
+    host.restart()
+    host.instance("s1")
+    assert retracted(host) == [[masked, "and the valve"]]
