@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from memorybus import clean_text, is_masked, is_masked_copy
 from memorybus.events import (
     Envelope,
@@ -57,6 +59,13 @@ select id, event, retracted from turns
 where session = ? and user = ? and at between ? and ? and taken = 0
 order by retracted, id limit 1
 """
+
+
+class LoggedTurn(msgspec.Struct, frozen=True):
+    """A turn of the log: its event's id, and whether it is retracted."""
+
+    event: str
+    retracted: bool
 
 
 class HistoryIndex:
@@ -155,15 +164,20 @@ class HistoryIndex:
         row = self._db.execute("select ended from sessions where id = ?", (session_id,)).fetchone()
         return bool(row and row[0])
 
-    def take(self, session_id: str, user: str, assistant: str) -> bool:
-        """Say whether the log has a turn with these two texts; that turn matches no other then."""
-        return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant)) is not None
+    def take(self, session_id: str, user: str, assistant: str) -> LoggedTurn | None:
+        """Return the log's turn with these two texts; it matches no other then."""
+        return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant))
 
-    def take_masked(self, session_id: str, user: str, assistant: str) -> bool:
-        """Say whether the log has a masked copy of a turn; see `take_near` for when to call it."""
-        return self._claim_masked(_hash(session_id), user, assistant) is not None
+    def take_masked(self, session_id: str, user: str, assistant: str) -> LoggedTurn | None:
+        """Return the log's masked copy of a turn; see `take_near` for when to call it."""
+        return self._claim_masked(_hash(session_id), user, assistant)
 
-    def _claim_masked(self, session: bytes, user: str, assistant: str) -> tuple[str, bool] | None:
+    def retracted(self, session_id: str, user: str, assistant: str) -> int:
+        """Return how many turns with these two texts the log has retracted."""
+        sql = "select count(*) from turns where session = ? and pair = ? and retracted"
+        return int(self._fetch_one(sql, _hash(session_id), pair_digest(user, assistant))[0])
+
+    def _claim_masked(self, session: bytes, user: str, assistant: str) -> LoggedTurn | None:
         rows = self._db.execute(_MASKED, (session,)).fetchall()
         copies = (
             row[:3]
@@ -213,20 +227,20 @@ class HistoryIndex:
                 or self._claim_masked(session, user, assistant)
                 or self._claim(_BY_USER, *where)
             )
-        return [event_id for event_id, retracted in filter(None, found) if not retracted]
+        return [turn.event for turn in found if turn is not None and not turn.retracted]
 
-    def _claim(self, sql: str, *values: Any) -> tuple[str, bool] | None:
-        """Take a turn of the log: return its event's id and whether it is retracted, or None.
+    def _claim(self, sql: str, *values: Any) -> LoggedTurn | None:
+        """Take a turn of the log, if there is one.
 
         Retracted turns come last, because they may match a turn that a compression put away.
         """
         return self._take(self._fetch_one(sql, *values))
 
-    def _take(self, row: Any) -> tuple[str, bool] | None:
+    def _take(self, row: Any) -> LoggedTurn | None:
         if row is None:
             return None
         self._db.execute("update turns set taken = 1 where id = ?", row[:1])
-        return str(row[1]), bool(row[2])
+        return LoggedTurn(str(row[1]), bool(row[2]))
 
     def _fetch_one(self, sql: str, *values: Any) -> Any:
         return self._db.execute(sql, values).fetchone()

@@ -64,8 +64,16 @@ class Importer:
             return self._bus.adopt(found.scope, ref)
         return Session(self._bus, found.scope, ref)
 
-    def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
-        """Publish a turn with its own time; return False, and note it, if the bus refuses it."""
+    def turn(self, session: Session, turn: StoredTurn, model: str, retracted: str = "") -> bool:
+        """Publish a turn with its own time; return False, and note it, if the bus refuses it.
+
+        Args:
+            session: its session.
+            turn: the turn.
+            model: the model that the session began with.
+            retracted: the event that had the turn and was retracted by mistake, "" if none was.
+        """
+        again = ["again", retracted] if retracted else []
         mark = pair_digest(turn.user, turn.assistant).hex()
         user, assistant, messages = mask_as_host((turn.user, turn.assistant, turn.messages))
         try:
@@ -74,7 +82,7 @@ class Importer:
                     user,
                     assistant,
                     messages=messages,
-                    event_id=_import_id(session, "turn", turn.row, mark),
+                    event_id=_import_id(session, "turn", turn.row, mark, *again),
                     at=turn.at,
                     model=model,
                     synthetic=is_by_host(turn.user),

@@ -52,6 +52,11 @@ def _summary_lines(report: ReconcileReport) -> list[str]:
             f"the person undid {report.undone} turns of the log in Hermes: "
             + ("they are retracted now" if report.applied else "--apply retracts them")
         )
+    if report.retracted:
+        lines.append(
+            f"{report.retracted} of these turns were retracted in the log by mistake: "
+            + ("they are there again" if report.applied else "--apply publishes them again")
+        )
     if report.recent:
         lines.append(f"{report.recent} turns are too new to compare: the next run does it")
     if report.spooled_elsewhere:

@@ -257,6 +257,18 @@ class StateDb:
         found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
 
+    def children(self, session_id: str) -> list[StoredSession]:
+        """Return the sessions that came from another one and began after it, oldest first.
+
+        Raises:
+            StateDbError: the file is damaged or locked.
+        """
+        sql = (
+            "where parent_session_id = ?1 and started_at > "
+            "(select started_at from sessions where id = ?1) order by started_at, id"
+        )
+        return [_session(row) for row in self._query(_SESSIONS + sql, session_id)]
+
     def standing(self, session_id: str, role: str, most: int) -> list[StoredMessage]:
         """Return the newest rows of a role that the user did not take back, newest first.
 
