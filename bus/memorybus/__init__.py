@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from memorybus.registry.tools import OfferedTools, Tool
     from memorybus.text.cleaning import clean_text
     from memorybus.text.display import visible
+    from memorybus.text.masking import is_masked, is_masked_copy, mask_texts
     from memorybus.text.redact import masked
 
 __all__ = [
@@ -49,7 +50,10 @@ __all__ = [
     "Tool",
     "TurnDetails",
     "clean_text",
+    "is_masked",
+    "is_masked_copy",
     "load",
+    "mask_texts",
     "masked",
     "memory_write",
     "offered_tools",
@@ -77,6 +81,7 @@ _HOMES = MappingProxyType({
     "registry.tools": ("Tool", "OfferedTools"),
     "text.cleaning": ("clean_text",),
     "text.display": ("visible",),
+    "text.masking": ("is_masked", "is_masked_copy", "mask_texts"),
     "text.redact": ("masked",),
 })  # fmt: skip
 """The module of each name, to be read with the imports above."""

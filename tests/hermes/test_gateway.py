@@ -5,7 +5,7 @@ from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
 from memorybus.events import MemoryWritten, SessionEnded, SessionStarted, TurnCompleted
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module", name="world")

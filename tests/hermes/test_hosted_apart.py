@@ -35,7 +35,7 @@ from memorybus_providers.base import HookContext, RecallContext, RecallScope
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
 ]
 
 OWN = [talk for talk in TALKS if talk.agent == "default"]

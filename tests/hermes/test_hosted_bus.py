@@ -20,7 +20,7 @@ from memorybus.health.monitor import read_status
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
     pytest.mark.usefixtures("redis_server"),
 ]
 

@@ -30,7 +30,7 @@ Host = Callable[..., HostedHermesProvider]
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
 ]
 
 

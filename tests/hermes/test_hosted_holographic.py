@@ -19,7 +19,7 @@ from memorybus_providers.base import RecallScope
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
 ]
 
 _CONFIG = "plugins:\n  hermes-memory-store:\n    auto_extract: true\n"

@@ -15,7 +15,7 @@ from memorybus_providers.adapters.hermes import HostedHermesProvider
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
 ]
 
 

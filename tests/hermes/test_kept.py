@@ -3,6 +3,7 @@
 import statistics
 
 import pytest
+from helpers.hermes.hermes_agent import LONG_WORDS
 from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_kills import killed
 from helpers.hermes.hermes_model import keeps
@@ -22,6 +23,7 @@ EXIT = 1.0
 """Seconds more that leaving may take than without any memory."""
 
 
+@pytest.mark.releases
 def test_a_kill_after_the_reply_loses_nothing(make_hermes_world: MakeWorld) -> None:
     """SIGKILL at once after the answer: what the log lacks, reconcile finds, once (G1, G2)."""
     world = make_hermes_world()
@@ -50,6 +52,7 @@ def test_kills_at_random_points_lose_nothing(make_hermes_world: MakeWorld) -> No
     assert len(world.turns()) == len(set(world.turns()))
 
 
+@pytest.mark.releases
 def test_without_a_redis_nothing_is_lost_and_nobody_waits(
     make_hermes_world: MakeWorld,
 ) -> None:
@@ -96,13 +99,14 @@ def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorl
     assert usual["bus"] <= usual["plain"] + EXIT, seconds
 
 
+@pytest.mark.releases
 def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:
     """Not in place: the session goes on under a new id, with the old one as parent and root."""
     world = make_hermes_world()
     world.home.config["compression"] = {"in_place": False}
     world.home.write_config()
     hermes = world.hermes()
-    said = [f"long story part {number}" for number in range(6)]
+    said = [f"long story part {number} {LONG_WORDS}".strip() for number in range(12)]
     old, new = hermes.compressed_after(said)
     world.wait_turns(new, "after the compression")
     world.wait_events(ContextCompressing, old)

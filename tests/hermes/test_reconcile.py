@@ -4,16 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from helpers.hermes.hermes_agent import Hermes, Home
+from helpers.hermes.hermes_agent import LONG_WORDS, Hermes, Home
 from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
 from memorybus.events import SessionEnded, SessionSwitched, TurnCompleted
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 SAID = {
-    "first": ["keep the kettle", "part one", "part two", "part three", "part four", "part five"],
+    "first": ["keep the kettle", *(f"part {n} {LONG_WORDS}".strip() for n in range(11))],
     "after": ["after the compression", "thanks", "thanks"],
     "undone": ["what I take back"],
     "branch": ["on the branch"],
@@ -63,7 +63,7 @@ def test_all_that_the_plugin_told_is_recognised(make_hermes_world: MakeWorld) ->
     report = reconcile(world, world.home)
     assert (report["missing"], report["published"], report["memories"]) == (0, 0, 0), report
     assert report["undone"] == 0, "the plugin has retracted it"
-    assert report["stored_turns"] >= 11
+    assert report["stored_turns"] >= 17
     assert report["sessions"] == []
     assert len(world.events()) == before
 
@@ -96,7 +96,7 @@ def test_a_compression_into_another_session_is_no_second_history(
     plain.config["compression"] = {"in_place": False}
     plain.write_config()
     hermes = world.hermes(plain)
-    said = [f"long story part {number}" for number in range(6)]
+    said = [f"long story part {number} {LONG_WORDS}".strip() for number in range(12)]
     old, new = hermes.compressed_after(said)
     hermes.leave()
     reconcile(world, plain)

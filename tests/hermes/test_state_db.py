@@ -21,9 +21,7 @@ from memorybus.surfaces.hermes.transcripts.stored_turns import read_turns
 pytestmark = [
     pytest.mark.hermes,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(
-        not PYTHON.exists(), reason="no Hermes Agent in .hermes-venv: run make hermes-venv"
-    ),
+    pytest.mark.skipif(not PYTHON.exists(), reason="no Hermes Agent: run make hermes-venv"),
 ]
 
 _STORY = """

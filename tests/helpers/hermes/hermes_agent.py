@@ -17,8 +17,11 @@ from helpers.processes.processes import MARK
 from helpers.processes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
-VENV = ROOT / ".hermes-venv"
+VENV = ROOT / os.environ.get("HERMES_VENV", ".hermes-venv-0.22.2")
 PYTHON = VENV / "bin" / "python"
+LONG_WORDS = "and the timetable of the ferry changes with the tide, as everybody knows. " * 30
+"""Hermes refuses a compression that would not make a conversation shorter."""
+
 _PATH = Path(__file__).parents[1] / "hermes_path"
 _CLOSED = "http://127.0.0.1:9"
 """A proxy that nobody serves: whatever honours proxies goes nowhere."""

@@ -14,7 +14,7 @@ MakeWorld = Callable[..., World]
 @pytest.fixture(scope="session")
 def _hermes_python() -> None:
     if not PYTHON.exists():
-        pytest.skip("no Hermes Agent in .hermes-venv: run make hermes-venv")
+        pytest.skip("no Hermes Agent: run make hermes-venv")
 
 
 @pytest.fixture(scope="module")

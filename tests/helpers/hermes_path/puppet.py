@@ -151,6 +151,12 @@ class Puppet:
         self.cli.process_command(text)
         return {"session": self.cli.session_id, "s": time.perf_counter() - begun}
 
+    def retry(self) -> dict[str, Any]:
+        """Refuse the last answer, as ``/retry`` does: its words are said again."""
+        text = self.cli.retry_last()
+        rows = self.cli._session_db.get_messages(self.cli.session_id, include_inactive=True)
+        return {**self.chat(text), "marked": any(not row.get("active", 1) for row in rows)}
+
     def swap_manager(self) -> dict[str, Any]:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam

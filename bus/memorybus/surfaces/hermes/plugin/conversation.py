@@ -97,6 +97,7 @@ class HermesConversation:
             session_id = self._tracker.enter(self._hint())
             self._speakers.started(session_id, scope, message)
             self._drop_held_end()
+        self._retract_unreported(session_id)
         session, said = self._session(session_id, scope), scaffolding.user_text(message)
         details = turn_start_details(told)
         self._meter.begins(session_id, message, details.get("model", ""))
@@ -378,7 +379,7 @@ class HermesConversation:
         return self._shared.turns.undo(self._slot(session_id), taken, told=told)
 
     def _retract_unreported(self, session_id: str) -> None:
-        """Retract turns that were undone without a hook: `/undo` of a gateway calls none."""
+        """Retract turns that were taken back without a hook, by `/retry` or a gateway's `/undo`."""
         if self._shared.turns.may_be_undone(self._slot(session_id)):
             undone = self._find_undone(session_id, told=False)
             if undone:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memorybus.errors import SpoolError
+from memorybus.surfaces.hermes.masking import mask_hand_off
 from memorybus.surfaces.hermes.plugin import host
 from memorybus.surfaces.hermes.plugin.memory_tool import writes_of_call
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
@@ -137,11 +138,11 @@ class MemoryManager:
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
         """Publish that the person has spoken."""
-        self._memory.on_turn_start(turn_number, message, **kwargs)
+        self._memory.on_turn_start(turn_number, mask_hand_off(message), **kwargs)
 
     def prefetch_all(self, query: str, *, session_id: str = "") -> str:
         """Return warm recall for a turn, escaped and without a fence, or ""."""
-        said = _spoken_text(query)
+        said = mask_hand_off(_spoken_text(query))
         return self._memory.prefetch(said, session_id=session_id) if said else ""
 
     def describe_recall(self) -> str:
@@ -155,7 +156,7 @@ class MemoryManager:
     def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
         """Ask for recall for the next turn."""
         if said := _spoken_text(query):
-            self._memory.queue_prefetch(said, session_id=session_id)
+            self._memory.queue_prefetch(mask_hand_off(said), session_id=session_id)
 
     def sync_all(
         self,
@@ -168,11 +169,12 @@ class MemoryManager:
     ) -> None:
         """Publish a completed turn; one that only carries scaffolding is skipped."""
         if said := _spoken_text(user_content):
+            said, answer, transcript = mask_hand_off((said, assistant_content, messages))
             self._memory.sync_turn(
                 said,
-                assistant_content,
+                answer,
                 session_id=session_id,
-                messages=messages,
+                messages=transcript,
                 turn_author=turn_author,
             )
 
@@ -243,12 +245,15 @@ class MemoryManager:
                 f"checkpoints of version {checkpoint_api_version} are required, and "
                 f"{_CHECKPOINT_VERSION} is the newest that is known; upgrade memorybus"
             )
-        return self._memory.on_pre_compress(messages, require_checkpoint=require_checkpoint)
+        return self._memory.on_pre_compress(
+            mask_hand_off(messages), require_checkpoint=require_checkpoint
+        )
 
     def on_delegation(
         self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any
     ) -> None:
         """Publish what a sub-agent did."""
+        task, result = mask_hand_off((task, result))
         self._memory.on_delegation(task, result, child_session_id=child_session_id, **kwargs)
 
     # -- memory and tools -------------------------------------------------------------------------
@@ -257,6 +262,7 @@ class MemoryManager:
         self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None
     ) -> None:
         """Publish a write of the agent's memory tool."""
+        content, metadata = mask_hand_off((content, metadata))
         self._memory.on_memory_write(action, target, content, metadata)
 
     def notify_memory_tool_write(
@@ -287,7 +293,7 @@ class MemoryManager:
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
         """Call a provider's tool; the answer is JSON in every case."""
-        return self._memory.handle_tool_call(tool_name, args, **kwargs)
+        return self._memory.handle_tool_call(tool_name, mask_hand_off(args), **kwargs)
 
 
 def _spoken_text(text: object) -> str:

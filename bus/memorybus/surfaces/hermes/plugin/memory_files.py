@@ -7,6 +7,9 @@ last check are noted in `data_dir`, one file for each home, so that no change is
 processes, and none is published twice. At the first check all entries are new: they are imported
 under the ids that ``memorybus hermes reconcile`` gives them.
 
+The files have what Hermes masks when it calls a hook. So an entry that was reported keeps the words
+of the hook, and all others are masked as Hermes would have masked them.
+
 Editors write files in place, and homes may be unmounted. So a version of a file is read only when
 it is a second old. A file that is missing, empty, or lacks more than half of its entries is
 believed only after ten seconds. Without the directory nothing is read.
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus import Session, memory_write, store_key
+from memorybus import Session, is_masked_copy, memory_write, store_key
 from memorybus.clock import Clock
 from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
@@ -35,6 +38,7 @@ from memorybus.surfaces.hermes.entries import (
     is_same_write,
     parse_entries,
 )
+from memorybus.surfaces.hermes.masking import mask_as_host
 from memorybus.surfaces.hermes.plugin.file_notes import NO_FILE, FileNotes, SeenFiles, Signature
 
 if TYPE_CHECKING:
@@ -133,20 +137,21 @@ class MemoryFiles:
             if session.scope.user not in noted.users:
                 noted.users = (*noted.users, session.scope.user)[:2]
             for store, name in FILES:
-                if found[store] != noted.signatures.get(store, NO_FILE):
+                if found[store] != noted.signatures.get(store):
                     self._compare_one(session, noted, store, name, found[store])
             self._users.add(session.scope.user)
             self._handled = {
                 store: signature
                 for store, signature in found.items()
-                if noted.signatures.get(store, NO_FILE) == signature
+                if noted.signatures.get(store) == signature
             }
 
     def _compare_one(
         self, session: Session, noted: SeenFiles, store: StoreName, name: str, signature: Signature
     ) -> None:
         before = noted.entries.get(store, ())
-        now = self._entries(self._directory / name, signature)
+        stored = self._entries(self._directory / name, signature)
+        now = None if stored is None else _masked_entries(before, stored)
         if now is None or not self._is_settled(store, signature, before, now):
             return
         for write in find_changes(before, now, store):
@@ -222,6 +227,16 @@ class MemoryFiles:
                 del self._told[i]
                 return True
         return False
+
+
+def _masked_entries(noted: FileEntries, stored: FileEntries) -> FileEntries:
+    """Return a file's entries without secrets; those that were noted keep the words of the note."""
+    return tuple(dict.fromkeys(_masked_entry(noted, entry) for entry in stored))
+
+
+def _masked_entry(noted: FileEntries, entry: str) -> str:
+    copies = (known for known in noted if known == entry or is_masked_copy(known, entry))
+    return next(copies, None) or mask_as_host(entry)
 
 
 def _signature(path: Path) -> Signature:

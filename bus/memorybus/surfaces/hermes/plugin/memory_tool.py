@@ -12,7 +12,7 @@ from memorybus.surfaces.hermes.entries import FileWrite
 
 _ACTIONS = get_args(WriteAction)
 _OLD_ENTRY_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {"replace": "replaced", "remove": "removed"}
+    {"replace": "replaced", "remove": "removed", "patch": "patched"}
 )
 """How a result names the entry that an action took away: ``replaced_entry``, ``removed_entry``."""
 
@@ -46,6 +46,8 @@ class ToolWrite(msgspec.Struct, frozen=True):
 def writes_of_call(result: object, arguments: Mapping[str, Any]) -> list[ToolWrite]:
     """Return the writes of a call, single or batched, in their order.
 
+    A patch, which changes a part of an entry, replaces the whole entry, as Hermes reports it.
+
     There are none if the call failed, waits for approval, or has a result that cannot be read,
     because only writes that took effect may be remembered. Other actions (``read``) are left out.
     """
@@ -57,9 +59,9 @@ def writes_of_call(result: object, arguments: Mapping[str, Any]) -> list[ToolWri
     is_batch = isinstance(batch, list) and bool(batch)
     operations = enumerate(batch or (), start=1) if is_batch else [(0, arguments)]
     found = [
-        _write(target, one, _previous(landed, one, number))
-        for number, one in operations
-        if isinstance(one, Mapping)
+        _write(target, operation, landed, number)
+        for number, operation in operations
+        if isinstance(operation, Mapping)
     ]
     return [write for write in found if write.action in _ACTIONS]
 
@@ -86,13 +88,29 @@ def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: i
         number: its place in a batch, from 1; 0 if it is the whole call.
     """
     taken = _OLD_ENTRY_PREFIXES.get(str(operation.get("action")), "")
-    found = result.get(f"{taken}_entries" if number else f"{taken}_entry")
+    return _entry(result, taken, number) or _entry(result, taken, number, "_before")
+
+
+def _entry(result: Mapping[str, Any], name: str, number: int, when: str = "") -> str:
+    found = result.get(f"{name}_entries{when}" if number else f"{name}_entry{when}")
     if number:
         found = found.get(str(number)) if isinstance(found, Mapping) else ""
     return found if isinstance(found, str) else ""
 
 
-def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrite:
+def _write(
+    target: str, operation: Mapping[str, Any], result: Mapping[str, Any], number: int
+) -> ToolWrite:
+    previous = _previous(result, operation, number)
+    if operation.get("action") == "patch":
+        after = _entry(result, "patched", number, "_after")
+        return ToolWrite(
+            "replace" if after else "",
+            target,
+            after,
+            str(operation.get("old_text") or ""),
+            previous,
+        )
     return ToolWrite(
         action=str(operation.get("action") or ""),
         target=target,

@@ -23,6 +23,7 @@ from memorybus.errors import MemoryBusError, SpoolError
 from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.config import checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find_home
+from memorybus.surfaces.hermes.masking import mask_as_host
 from memorybus.surfaces.hermes.plugin import host
 from memorybus.surfaces.hermes.plugin.conversation import HermesConversation
 from memorybus.surfaces.hermes.plugin.shared import (
@@ -388,7 +389,7 @@ class HermesMemory:
             self._shared,
             scopes.scope_of(settings, told),
             session_id,
-            title=str(told.get("session_title") or ""),
+            title=mask_as_host(str(told.get("session_title") or "")),
             details={"cwd": host.working_directory()} | scopes.details_of(told),
             may_be_shared=scopes.may_be_shared(told),
             home=self._home,

@@ -8,19 +8,19 @@ resumes the session.
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from memorybus import HostSessions, clean_text
+from memorybus import HostSessions, clean_text, is_masked, is_masked_copy
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
-from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
+from memorybus.surfaces.hermes.transcripts.scaffolding import spoken_text
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
 from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
 
@@ -33,6 +33,11 @@ _MAX_EVENTS = 256
 _MAX_DELAY_MS = 5_000
 """The most milliseconds between the beginning of a turn and the time of its stored message."""
 
+_MAX_MASKED_CHARS = 2_048
+"""The most characters of a turn's masked words that are remembered (G10)."""
+
+_CUT = "[redacted]"
+
 _MAX_MESSAGES = 64
 """The most messages that are read, the newest: no more turns of a session are remembered (G10)."""
 
@@ -42,11 +47,13 @@ class BegunTurn(msgspec.Struct, eq=False):
 
     Attributes:
         mark: the digest of what the person said.
+        masked: the beginning of these words if Hermes has masked some of them, else "".
         at: when it began, milliseconds.
         scope: its scope; in a chat that several people share, its author's.
         ids: the events that it published.
         over: whether Hermes has reported its end, or never will.
         undone: whether it was undone.
+        row: the row of ``state.db`` by which this was seen; 0 if it was not.
     """
 
     mark: str
@@ -55,13 +62,22 @@ class BegunTurn(msgspec.Struct, eq=False):
     ids: list[str] = []
     over: bool = False
     undone: bool = False
+    row: int = 0
+    masked: str = ""
 
 
 class TakenBack(msgspec.Struct, frozen=True):
-    """A message of the person that Hermes has marked as undone, and when it was stored."""
+    """A message of the person that Hermes has marked as undone.
 
-    mark: str
+    Attributes:
+        words: what the person said, as Hermes stores it: not masked.
+        at: when it was stored, milliseconds.
+        row: its row in ``state.db``.
+    """
+
+    words: str
     at: int
+    row: int
 
 
 _decoder = msgspec.msgpack.Decoder(prepared(list[BegunTurn]))
@@ -105,11 +121,15 @@ class UndoableTurns:
                 person has said the same again since the turn was undone.
         """
         with self._lock:
-            open_ = [t for t in self._turns_of(slot) if t.mark == mark_of(said) and not t.over]
+            begun = [turn for turn in self._turns_of(slot) if not turn.over]
+        open_ = [turn for turn in begun if turn.mark == mark_of(said)]
+        if not open_ and is_masked(said):
+            open_ = begun[:1]  # more of it is masked now: ends are handed over in order
         live = next((turn for turn in open_ if not turn.undone), None)
         undone = bool(open_) and open_[0].undone and (live is None or not stands())
         with self._lock:
             turn = open_[0] if undone else live or self._begin(slot, scope, said)
+            turn.mark, turn.masked = mark_of(said), _masked_part(said)
             for earlier in self._turns_of(slot):
                 earlier.over = True  # ends are handed over in order
                 if earlier is turn:
@@ -139,9 +159,7 @@ class UndoableTurns:
             told: whether Hermes reported an undo, so that at least one turn was undone.
         """
         with self._lock:
-            found = find_undone(self._turns_of(slot), taken or (), told=told)
-            for turn in found:
-                turn.undone = True
+            found = claim_undone(self._turns_of(slot), taken or (), told=told)
             if found:
                 self._save(slot)
         by_author: dict[Scope, tuple[str, ...]] = {}
@@ -162,7 +180,9 @@ class UndoableTurns:
 
     def _begin(self, slot: str, scope: Scope, said: str) -> BegunTurn:
         turns = self._turns_of(slot)
-        turns.append(BegunTurn(mark_of(said), self._clock.now_ms(), scope))
+        turns.append(
+            BegunTurn(mark_of(said), self._clock.now_ms(), scope, masked=_masked_part(said))
+        )
         del turns[:-_MAX_TURNS]
         return turns[-1]
 
@@ -188,36 +208,48 @@ class UndoableTurns:
         self._notes.keep_turns(slot, body, self._clock.now_ms(), _MAX_SESSIONS)
 
 
-def find_undone(
+def claim_undone(
     turns: Sequence[BegunTurn], taken: Sequence[TakenBack], *, told: bool
 ) -> list[BegunTurn]:
-    """Return the turns that were undone, without those that are known to be undone already; pure.
+    """Mark the turns that were undone, and return those that were not known to be; see `undo`.
 
-    See `UndoableTurns.undo`. A message belongs to the turn with the same words. If there is none
-    and Hermes reported an undo, it belongs to a turn of about the same time.
+    A message belongs to the turn with the same words, if possible to one of about the same time. If
+    there is none and Hermes reported an undo, it belongs to a turn of about the same time.
     """
-    live = [turn for turn in turns if not turn.undone]
-    found: list[BegunTurn] = []
-    for one in reversed(_unmatched(turns, taken)):
-        left = [t for t in reversed(live) if t not in found and one.at >= t.at - _MAX_DELAY_MS]
-        same = [t for t in left if t.mark == one.mark]
-        near = [t for t in left if told and one.at <= t.at + _MAX_DELAY_MS]
-        found += (same or near)[:1]
-    if told and not taken:
-        return live[-1:]
-    return [turn for turn in turns if turn in found]
-
-
-def _unmatched(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[TakenBack]:
-    """Return the messages to which no turn belongs that is known to be undone."""
-    known = Counter(turn.mark for turn in turns if turn.undone)
+    known = {turn.row for turn in turns}
     fresh = []
-    for one in taken:
-        if known[one.mark]:
-            known[one.mark] -= 1
-        else:
-            fresh.append(one)
-    return fresh
+    for message in reversed([message for message in taken if message.row not in known]):
+        turn = _turn_of(message, turns, told=told)
+        if turn is not None:
+            fresh += [] if turn.undone else [turn]
+            turn.undone, turn.row = True, message.row
+    if told and not taken:
+        fresh = [turn for turn in turns if not turn.undone][-1:]
+        for turn in fresh:
+            turn.undone = True
+    return [turn for turn in turns if turn in fresh]
+
+
+def _turn_of(message: TakenBack, turns: Sequence[BegunTurn], *, told: bool) -> BegunTurn | None:
+    """Return the turn that a message opened; first one that is undone already without its row."""
+    left = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
+    left.sort(key=lambda turn: not turn.undone)
+    near = [turn for turn in left if message.at <= turn.at + _MAX_DELAY_MS]
+    mark = mark_of(message.words)
+    same = [turn for turn in left if turn.mark == mark or _is_copy(turn.masked, message.words)]
+    exact = [turn for turn in same if turn in near]
+    unknown = [turn for turn in near if told and not turn.undone]
+    return next(iter((*exact, *same, *unknown)), None)
+
+
+def _masked_part(said: str) -> str:
+    return said[:_MAX_MASKED_CHARS] if is_masked(said) else ""
+
+
+def _is_copy(masked: str, raw: str) -> bool:
+    """Say whether words are the masked copy of others; a copy that was cut ends anyhow."""
+    cut = masked and len(masked) == _MAX_MASKED_CHARS
+    return is_masked_copy(f"{masked}{_CUT}" if cut else masked, raw)
 
 
 # -- what `state.db` says --------------------------------------------------------------------------
@@ -231,26 +263,24 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
     """
     try:
         with StateDb(home / "state.db", wait=0) as db:
-            rows = db.newest(session_id, "user", taken_back=True, most=_MAX_MESSAGES)
+            rows = db.taken_back(session_id, "user", _MAX_MESSAGES)
     except StateDbError:
         return None
-    return [
-        TakenBack(mark_of(user_text(flatten_content(row.content))), row.at)
-        for row in reversed(rows)
-    ]
+    said = ((spoken_text(flatten_content(row.content)), row) for row in rows)
+    return [TakenBack(words, row.at, row.id) for words, row in said if words]
 
 
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
     """Say whether an answer is stored and not only as undone; in doubt, return True."""
     try:
         with StateDb(home / "state.db", wait=0) as db:
-            gone = db.newest(session_id, "assistant", taken_back=True, most=_MAX_MESSAGES)
-            there = db.newest(session_id, "assistant", taken_back=False, most=_MAX_MESSAGES)
+            gone = db.taken_back(session_id, "assistant", _MAX_MESSAGES)
+            there = db.standing(session_id, "assistant", _MAX_MESSAGES)
     except StateDbError:
         return True
     return _has_answer(there, answer) or not _has_answer(gone, answer)
 
 
 def _has_answer(rows: Iterable[StoredMessage], answer: str) -> bool:
-    mark = mark_of(answer)
-    return any(mark_of(flatten_content(row.content)) == mark for row in rows)
+    mark, stored = mark_of(answer), [flatten_content(row.content) for row in rows]
+    return any(mark_of(text) == mark or is_masked_copy(answer, text) for text in stored)

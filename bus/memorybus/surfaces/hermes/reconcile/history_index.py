@@ -9,7 +9,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from memorybus import clean_text
+import msgspec
+
+from memorybus import clean_text, is_masked, is_masked_copy
 from memorybus.events import (
     Envelope,
     MemoryWritten,
@@ -21,6 +23,7 @@ from memorybus.events import (
 )
 from memorybus.history.history import History
 from memorybus.ids import digest
+from memorybus.surfaces.hermes.masking import mask_as_host
 
 MAX_EARLY_MS, MAX_LATE_MS = 5_000, 60_000
 """How many ms before and after its answer was stored a turn may have been published."""
@@ -37,18 +40,32 @@ create index by_event on turns(event);
 create table sessions(
     id text primary key, root text not null, parent text not null, epoch integer not null,
     ended integer not null) without rowid;
+create table masked_turns(id integer primary key, user text not null, assistant text not null);
 create table writes(mark blob primary key) without rowid;
+create table masked_writes(key blob not null, content text not null);
+create index by_key on masked_writes(key);
 create table family_turns(mark blob primary key) without rowid;
 """
 _BY_PAIR = """
 select id, event, retracted from turns where session = ? and pair = ? and taken = 0
 order by retracted, id limit 1
 """
+_MASKED = """
+select id, event, retracted, masked_turns.user, assistant from turns join masked_turns using (id)
+where session = ? and taken = 0 order by retracted, id
+"""
 _BY_USER = """
 select id, event, retracted from turns
 where session = ? and user = ? and at between ? and ? and taken = 0
 order by retracted, id limit 1
 """
+
+
+class LoggedTurn(msgspec.Struct, frozen=True):
+    """A turn of the log: its event's id, and whether it is retracted."""
+
+    event: str
+    retracted: bool
 
 
 class HistoryIndex:
@@ -100,13 +117,16 @@ class HistoryIndex:
         event, ref = envelope.event, envelope.session
         if isinstance(event, MemoryWritten):
             self._insert_mark("writes", _write_digest(envelope.key, event.content))
+            if is_masked(event.content):
+                masked = (_hash(envelope.key), event.content)
+                self._db.execute("insert into masked_writes values (?, ?)", masked)
         if not ref.id or isinstance(event, MemoryWritten | TurnStarted):
             return
         if envelope.scope.agent != agent:
             return
         self._note_session(ref, ended=isinstance(event, SessionEnded))
         if isinstance(event, TurnCompleted):
-            self._db.execute(
+            row = self._db.execute(
                 "insert into turns(session, pair, user, at, event, retracted) "
                 "values (?, ?, ?, ?, ?, 0)",
                 (
@@ -115,6 +135,9 @@ class HistoryIndex:
                     envelope.at, envelope.id,
                 ),
             )  # fmt: skip
+            if is_masked(event.user) or is_masked(event.assistant):
+                sql = "insert into masked_turns values (?, ?, ?)"
+                self._db.execute(sql, (row.lastrowid, event.user, event.assistant))
         if isinstance(event, SessionSwitched):
             self._db.executemany(
                 "update turns set retracted = 1 where event = ?",
@@ -141,9 +164,27 @@ class HistoryIndex:
         row = self._db.execute("select ended from sessions where id = ?", (session_id,)).fetchone()
         return bool(row and row[0])
 
-    def take(self, session_id: str, user: str, assistant: str) -> bool:
-        """Say whether the log has a turn with these two texts; that turn matches no other then."""
-        return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant)) is not None
+    def take(self, session_id: str, user: str, assistant: str) -> LoggedTurn | None:
+        """Return the log's turn with these two texts; it matches no other then."""
+        return self._claim(_BY_PAIR, _hash(session_id), pair_digest(user, assistant))
+
+    def take_masked(self, session_id: str, user: str, assistant: str) -> LoggedTurn | None:
+        """Return the log's masked copy of a turn; see `take_near` for when to call it."""
+        return self._claim_masked(_hash(session_id), user, assistant)
+
+    def retracted(self, session_id: str, user: str, assistant: str) -> int:
+        """Return how many turns with these two texts the log has retracted."""
+        sql = "select count(*) from turns where session = ? and pair = ? and retracted"
+        return int(self._fetch_one(sql, _hash(session_id), pair_digest(user, assistant))[0])
+
+    def _claim_masked(self, session: bytes, user: str, assistant: str) -> LoggedTurn | None:
+        rows = self._db.execute(_MASKED, (session,)).fetchall()
+        copies = (
+            row[:3]
+            for row in rows
+            if _is_same(row[3], clean_text(user)) and _is_same(row[4], clean_text(assistant))
+        )
+        return self._take(next(copies, None))
 
     def take_near(self, session_id: str, user: str, at: int) -> bool:
         """Say whether the log has a turn with this user text at about this time.
@@ -179,35 +220,42 @@ class HistoryIndex:
             self._claim(_BY_PAIR, session, pair_digest(user, assistant))
             for user, assistant, _ in turns
         ]
-        for number, (user, _, at) in enumerate(turns):
+        for number, (user, assistant, at) in enumerate(turns):
             where = (session, _words_digest(user), at - MAX_EARLY_MS, at + MAX_LATE_MS)
-            found[number] = found[number] or self._claim(_BY_USER, *where)
-        return [event_id for event_id, retracted in filter(None, found) if not retracted]
+            found[number] = (
+                found[number]
+                or self._claim_masked(session, user, assistant)
+                or self._claim(_BY_USER, *where)
+            )
+        return [turn.event for turn in found if turn is not None and not turn.retracted]
 
-    def _claim(self, sql: str, *values: Any) -> tuple[str, bool] | None:
-        """Take a turn of the log: return its event's id and whether it is retracted, or None.
+    def _claim(self, sql: str, *values: Any) -> LoggedTurn | None:
+        """Take a turn of the log, if there is one.
 
         Retracted turns come last, because they may match a turn that a compression put away.
         """
-        row = self._fetch_one(sql, *values)
+        return self._take(self._fetch_one(sql, *values))
+
+    def _take(self, row: Any) -> LoggedTurn | None:
         if row is None:
             return None
         self._db.execute("update turns set taken = 1 where id = ?", row[:1])
-        return str(row[1]), bool(row[2])
+        return LoggedTurn(str(row[1]), bool(row[2]))
 
     def _fetch_one(self, sql: str, *values: Any) -> Any:
         return self._db.execute(sql, values).fetchone()
 
     def has_write(self, key: str, content: str) -> bool:
-        """Say whether the log has a write of a text to a memory store.
+        """Say whether the log has a write of a text, or of its masked copy, to a memory store.
 
         Args:
             key: the order key of the store.
             content: the text.
         """
-        return bool(
-            self._fetch_one("select 1 from writes where mark = ?", _write_digest(key, content))
-        )
+        if self._fetch_one("select 1 from writes where mark = ?", _write_digest(key, content)):
+            return True
+        sql = "select content from masked_writes where key = ?"
+        return any(_is_same(row[0], content) for row in self._db.execute(sql, (_hash(key),)))
 
     def first_seen(self, family: str, user: str, assistant: str) -> bool:
         """Say whether a turn is the first of its kind in its family of sessions, and note it."""
@@ -221,6 +269,12 @@ class HistoryIndex:
 def pair_digest(user: str, assistant: str) -> bytes:
     """Return the digest of a turn's two texts, cleaned and without regard to white space."""
     return _words_digest(user) + _words_digest(assistant)
+
+
+def _is_same(logged: str, stored: str) -> bool:
+    """Say whether a text of the log is a stored one, or its masked copy."""
+    same = (_words_digest(stored), _words_digest(mask_as_host(stored)))
+    return _words_digest(logged) in same or is_masked_copy(logged, stored)
 
 
 def _words_digest(text: str) -> bytes:

@@ -12,6 +12,7 @@ from memorybus.clock import Clock
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
+from memorybus.surfaces.hermes.masking import mask_as_host
 from memorybus.surfaces.hermes.reconcile.history_index import pair_digest
 from memorybus.surfaces.hermes.reconcile.survey import SessionGap
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
@@ -63,16 +64,25 @@ class Importer:
             return self._bus.adopt(found.scope, ref)
         return Session(self._bus, found.scope, ref)
 
-    def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
-        """Publish a turn with its own time; return False, and note it, if the bus refuses it."""
+    def turn(self, session: Session, turn: StoredTurn, model: str, retracted: str = "") -> bool:
+        """Publish a turn with its own time; return False, and note it, if the bus refuses it.
+
+        Args:
+            session: its session.
+            turn: the turn.
+            model: the model that the session began with.
+            retracted: the event that had the turn and was retracted by mistake, "" if none was.
+        """
+        again = ["again", retracted] if retracted else []
         mark = pair_digest(turn.user, turn.assistant).hex()
+        user, assistant, messages = mask_as_host((turn.user, turn.assistant, turn.messages))
         try:
             self.paced.publish(
                 lambda: session.turn_completed(
-                    turn.user,
-                    turn.assistant,
-                    messages=turn.messages,
-                    event_id=_import_id(session, "turn", turn.row, mark),
+                    user,
+                    assistant,
+                    messages=messages,
+                    event_id=_import_id(session, "turn", turn.row, mark, *again),
                     at=turn.at,
                     model=model,
                     synthetic=is_by_host(turn.user),
@@ -121,7 +131,7 @@ def _beginning(found: SessionGap, ref: SessionRef) -> AnyEvent:
     branched = found.place.origin == "branch"
     return SessionStarted(
         platform=found.scope.platform,
-        title=clean_text(found.stored.title),
+        title=clean_text(mask_as_host(found.stored.title)),
         parent=ref.parent,
         reason="branch" if branched else "start",
         details=session_details(found.stored.details),

@@ -10,6 +10,7 @@ from memorybus.errors import EventError
 from memorybus.events import Scope, SessionRef, StoreName
 from memorybus.surfaces.hermes import entries
 from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.masking import mask_as_host
 from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 
 _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
@@ -49,7 +50,7 @@ def publish(
     found: list[FileEntry],
     accepted: Callable[[Callable[[], object]], None],
 ) -> list[str]:
-    """Publish entries as additions, each under an id derived from its text.
+    """Publish entries as additions, masked, each under an id derived from its text.
 
     Args:
         bus: the bus.
@@ -71,10 +72,11 @@ def publish(
 
 def _publish_call(bus: MemoryBus, scope: Scope, entry: FileEntry) -> Callable[[], object]:
     key = store_key(entry.store, scope)
+    content = mask_as_host(entry.content)
     session = f"memories-of-{scope.agent}"
     return lambda: bus.publish(
-        memory_write("add", entry.store, entry.content, "", entries.IMPORTED),
-        event_id=entries.import_id(key, entry.content),
+        memory_write("add", entry.store, content, "", entries.IMPORTED),
+        event_id=entries.import_id(key, content),
         key=key,
         scope=scope,
         session=SessionRef(id=session, root=session),

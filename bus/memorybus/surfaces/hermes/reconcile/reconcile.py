@@ -5,7 +5,8 @@ everything from before the bus. First the run sends all that this host has spool
 alone shows what is missing. Then it compares each stored session with the log. It leaves turns that
 are younger than `settle` seconds to the next run, because a live plugin may be about to publish
 them. It also retracts turns that the person undid in Hermes and the log still has, because a
-gateway's `/undo` calls no hook.
+gateway's `/undo` calls no hook, and publishes those anew that were retracted although the person
+did not take them back.
 """
 
 from contextlib import ExitStack
@@ -30,7 +31,9 @@ from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 SETTLE_SECONDS = 30.0
 """Seconds after which no live plugin will publish a stored turn that the log lacks."""
 
-_COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone", "forgotten")
+_COUNTED = (
+    "stored_sessions", "stored_turns", "missing", "recent", "undone", "forgotten", "retracted",
+)  # fmt: skip
 _SPOOL_STEP = 0.5
 _SPOOL_STEPS = 60
 
@@ -101,6 +104,8 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
         undone: how many turns the log had although the person undid them; retracted if applied.
         forgotten: how many turns and entries of memory files the log lacks because their owner was
             forgotten (`memorybus forget`); they are not published.
+        retracted: how many of the missing turns the log had retracted by mistake: the person did
+            not take them back.
         memories: how many entries of memory files the log lacked.
         published: how many turns were published.
         trimmed: how many of these were published without their messages, which were too large.
@@ -119,6 +124,7 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
     recent: int = 0
     undone: int = 0
     forgotten: int = 0
+    retracted: int = 0
     memories: int = 0
     published: int = 0
     trimmed: int = 0
@@ -257,6 +263,7 @@ class Reconciliation:
             "recent": found.recent,
             "undone": len(found.undone),
             "forgotten": found.forgotten,
+            "retracted": len(found.retracted),
         }
         for name, count in counts.items():
             self._counts[name] += count
@@ -268,7 +275,8 @@ class Reconciliation:
         if session is None:
             return
         for turn in survey.turns(found.stored.id, found.missing):
-            if importer.turn(session, turn, found.stored.model):
+            retracted = found.retracted.get(turn.row, "")
+            if importer.turn(session, turn, found.stored.model, retracted):
                 self._trimmed += turn.trimmed
         if found.undone:
             importer.undo(session, found)

@@ -1,7 +1,7 @@
 """Finds the stored turns that the log lacks, session by session; changes nothing."""
 
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -48,6 +48,8 @@ class SessionGap(msgspec.Struct, frozen=True):
         scope: the session's scope.
         turns: how many turns it has; copies of other sessions' turns do not count.
         missing: the rows of the turns that the log lacks, ascending.
+        retracted: those of these rows whose turns the log has retracted although the person did
+            not take them back, each with the id of the retracted event.
         recent: how many turns are too young to compare.
         forgotten: how many turns the log lacks because their owner was forgotten.
         undone: the event ids of turns that the log has although the person undid them.
@@ -61,6 +63,7 @@ class SessionGap(msgspec.Struct, frozen=True):
     scope: Scope
     turns: int
     missing: "array[int]"
+    retracted: dict[int, str]
     recent: int
     forgotten: int
     undone: list[str]
@@ -145,25 +148,31 @@ class Survey:
         self, stored: StoredSession, place: places.LineagePlace, scope: Scope, selection: TurnRange
     ) -> SessionGap:
         missing: array[int] = array("q")
+        doubtful: dict[int, str] = {}
         turns = recent = forgotten = 0
         for turn in self._originals(stored, place):
             turns += 1
-            if self._known.take(stored.id, turn.user, turn.assistant):
+            logged = self._known.take(stored.id, turn.user, turn.assistant)
+            if logged is not None and logged.retracted:
+                doubtful[turn.row] = logged.event
+            elif logged is not None:
                 continue
-            if turn.at > selection.until:
+            elif turn.at > selection.until:
                 recent += 1
             elif self._forgotten.hides(scope, stored.id, turn.at):
                 forgotten += 1
             elif turn.at >= selection.since:
                 missing.append(turn.row)
-        lacking = self._without_near_matches(stored, missing)
+        lacking = self._without_near_matches(stored, missing, doubtful)
+        retracted = self._wrongly_retracted(stored, doubtful, selection)
         undone, undone_at = self._find_undone(stored, selection)
         return SessionGap(
             stored=stored,
             place=place,
             scope=scope,
             turns=turns,
-            missing=lacking,
+            missing=array("q", sorted((*lacking, *retracted))),
+            retracted=retracted,
             recent=recent,
             forgotten=forgotten,
             undone=undone,
@@ -186,18 +195,56 @@ class Survey:
             self._on_rows(1)
             yield row
 
-    def _without_near_matches(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
-        """Leave out turns that the log has with another answer, after all exact matches."""
+    def _without_near_matches(
+        self, stored: StoredSession, missing: "array[int]", doubtful: dict[int, str]
+    ) -> "array[int]":
+        """Leave out turns that the log has masked or with another answer, after exact matches.
+
+        Masked copies that are retracted are added to `doubtful`.
+        """
         if not missing or not self._known.has_left(stored.id):
             return missing
-        return array(
-            "q",
-            (
-                turn.row
-                for turn in self.turns(stored.id, missing)
-                if not self._known.take_near(stored.id, turn.user, turn.at)
-            ),
+        lacking = array("q")
+        for turn in self.turns(stored.id, missing):
+            copy = self._known.take_masked(stored.id, turn.user, turn.assistant)
+            if copy is not None and copy.retracted:
+                doubtful[turn.row] = copy.event
+            elif copy is None and not self._known.take_near(stored.id, turn.user, turn.at):
+                lacking.append(turn.row)
+        return lacking
+
+    def _wrongly_retracted(
+        self, stored: StoredSession, doubtful: dict[int, str], selection: TurnRange
+    ) -> dict[int, str]:
+        """Return those of the retracted turns that the person did not take back.
+
+        As many turns of the same words as the person took back, also after a compression into
+        another session, are rightly retracted; 0.19 keeps a copy of each that seems to stand.
+        """
+        if not doubtful:
+            return {}
+        room = self._settings.event_max_bytes
+        undone = Counter(
+            (turn.user, turn.assistant)
+            for session in self._continuations(stored)
+            for turn in read_undone_turns(self._db.rows(session.id), room)
         )
+        found = {}
+        for turn in self.turns(stored.id, array("q", sorted(doubtful))):
+            pair = (turn.user, turn.assistant)
+            undone.setdefault(pair, 0)
+            wrong = max(1, self._known.retracted(stored.id, *pair)) > undone[pair]
+            if wrong and selection.since <= turn.at <= selection.until:
+                found[turn.row] = doubtful[turn.row]
+                undone[pair] += 1
+        return found
+
+    def _continuations(self, stored: StoredSession) -> Iterator[StoredSession]:
+        """Yield a session and those that compressions made of it."""
+        yield stored
+        for child in self._db.children(stored.id):
+            if places.origin_of(child, stored) == "compression":
+                yield from self._continuations(child)
 
     def _find_undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
         """Return the event ids of undone turns that the log has, and the last turn's time."""

@@ -57,6 +57,11 @@ def _summary_lines(report: ReconcileReport) -> list[str]:
             f"{report.forgotten} turns and entries stay out: their owner was forgotten "
             "(memorybus forget)"
         )
+    if report.retracted:
+        lines.append(
+            f"{report.retracted} of these turns were retracted in the log by mistake: "
+            + ("they are there again" if report.applied else "--apply publishes them again")
+        )
     if report.recent:
         lines.append(f"{report.recent} turns are too new to compare: the next run does it")
     if report.spooled_elsewhere:

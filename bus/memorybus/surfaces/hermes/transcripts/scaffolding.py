@@ -89,6 +89,7 @@ def _part_text(part: object) -> str:
 _SUMMARIES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
 _PRIOR = "[PRIOR CONTEXT — for reference only; not a new message]"
 _BELOW = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+_SUMMARY_END = "--- END OF CONTEXT SUMMARY"
 _SYNTHETIC = (
     "[System: Your previous response was truncated",
     "[System: The previous response was cut off",
@@ -109,7 +110,15 @@ def is_summary(text: str) -> bool:
 def without_summary(text: str) -> str:
     """Return what the person said in a message that contains a summary; "" if that was nothing."""
     before, below, _ = text.partition(_BELOW)
-    return before.strip().removeprefix(_PRIOR).strip() if below else ""
+    if below:
+        return before.strip().removeprefix(_PRIOR).strip()
+    _, _, after = text.partition(_SUMMARY_END)
+    return after.partition("---")[2].strip()
+
+
+def spoken_text(text: str) -> str:
+    """Return what the person said in a stored message; "" if it is a summary or scaffolding."""
+    return without_summary(text) if is_summary(text) else user_text(text)
 
 
 def is_synthetic(text: str) -> bool:

@@ -1,19 +1,18 @@
 """Reads sessions and messages from Hermes's ``state.db``, a few at a time; never writes.
 
-The schema is that of Hermes 0.19.0 (``hermes_state.py``, version 22). Every read is short, so that
-a running Hermes can always checkpoint its write-ahead log. Every read returns one page, so that
-memory use stays flat whatever the size of the file.
+The schema is that of Hermes 0.19.0 (``hermes_state.py``, version 22), with the columns that 0.22
+added where they exist. Every read is short, so that a running Hermes can always checkpoint its
+write-ahead log. Every read returns one page, so that memory use stays flat whatever the size of the
+file.
 
-The columns of messages: ``id`` is the order of insertion (timestamps may go back). ``active`` 0
-with ``compacted`` 1 marks a message that a compression removed from the window; with ``compacted``
-0 it marks one that the user undid (``/undo``). ``observed`` marks what somebody in a group said to
-others, not to the agent.
+The columns of messages: ``id`` is the order of insertion (timestamps may go back). `carried` says
+what ``active`` and ``compacted`` mean. ``observed`` marks what somebody in a group said to others,
+not to the agent.
 """
 
 import math
 import sqlite3
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
@@ -24,11 +23,14 @@ import msgspec
 from memorybus import sqlite_guard
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
+from memorybus.surfaces.hermes.transcripts.carried import Carried, RowMark, follow
+from memorybus.surfaces.hermes.transcripts.scaffolding import spoken_text
 
 WRITTEN_FOR = 22
 """The schema's version in Hermes 0.19.0; newer ones are read as long as they have the columns."""
 
 _PAGE = 64
+_MARK_PAGE = 4_096
 _SESSION_COLUMNS = (
     "id", "source", "user_id", "model", "model_config", "parent_session_id", "started_at",
     "ended_at", "end_reason", "title", "session_key", "chat_id", "chat_type", "thread_id", "cwd",
@@ -39,6 +41,17 @@ _MESSAGE_COLUMNS = (
     "id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name",
     "timestamp", "observed", "active", "compacted",
 )  # fmt: skip
+_SUMMARY = "case when content like '[CONTEXT %' then content end"
+_MARK_COLUMNS = ("id", "role", "timestamp", "tool_call_id", "active", "compacted", _SUMMARY)
+_NEWER_COLUMNS = ("message_uid", "absorbed_message_uids", "display_kind", "display_metadata")
+"""Columns that not every release has."""
+
+_SWITCHES = frozenset(("model_switch", "personality_switch"))
+"""Kinds of notes that Hermes writes under the role ``user`` and replaces by newer ones."""
+
+_QUEUED = '"_queued_prompt"'
+"""Marks a prompt that came during a turn; Hermes stores it anew when its own turn begins."""
+
 _SESSIONS = f"select {', '.join(_SESSION_COLUMNS)} from sessions "  # noqa: S608  names of our own
 _MESSAGES = f"select {', '.join(_MESSAGE_COLUMNS)} from messages "  # noqa: S608  names of our own
 _COUNTED = """
@@ -89,7 +102,7 @@ class StoredMessage(msgspec.Struct, frozen=True):
     """One message; `content` is text or a list of parts, `tool_calls` is the model's own list.
 
     Attributes:
-        taken_back: whether the user undid it.
+        taken_back: whether the user took it back; `StateDb.standing` does not look for that.
         observed: whether it was said to somebody else.
         at: when it was written, milliseconds since the Unix epoch.
     """
@@ -196,7 +209,7 @@ class StateDb:
 
     def _check(self) -> None:
         for table, columns in (("sessions", _SESSION_COLUMNS), ("messages", _MESSAGE_COLUMNS)):
-            found = {row[1] for row in self._query(f"pragma table_info({table})")}
+            found = self._columns(table)
             missing = [name for name in columns if name not in found]
             if missing:
                 raise StateDbError(
@@ -204,6 +217,9 @@ class StateDb:
                     f"{table}.{', '.join(missing)}; version {WRITTEN_FOR} (Hermes 0.19.0) is "
                     f"needed: start Hermes 0.19.0 or later once, which updates the file"
                 )
+
+    def _columns(self, table: str) -> set[str]:
+        return {row[1] for row in self._query(f"pragma table_info({table})")}
 
     def _version(self) -> str:
         try:
@@ -241,42 +257,74 @@ class StateDb:
         found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
 
-    def newest(
-        self, session_id: str, role: str, *, taken_back: bool, most: int
-    ) -> list[StoredMessage]:
-        """Return the newest messages of a role, newest first.
-
-        Args:
-            session_id: the session.
-            role: the role.
-            taken_back: whether to return only messages that the user undid, or only the others.
-            most: how many messages to return at most.
+    def children(self, session_id: str) -> list[StoredSession]:
+        """Return the sessions that came from another one and began after it, oldest first.
 
         Raises:
             StateDbError: the file is damaged or locked.
         """
         sql = (
-            "where session_id = ? and role = ? and (active = 0 and compacted = 0) = ? "
-            "order by id desc limit ?"
+            "where parent_session_id = ?1 and started_at > "
+            "(select started_at from sessions where id = ?1) order by started_at, id"
         )
-        return [
-            _row(row) for row in self._query(_MESSAGES + sql, session_id, role, taken_back, most)
-        ]
+        return [_session(row) for row in self._query(_SESSIONS + sql, session_id)]
 
-    def rows(self, session_id: str) -> Iterator[StoredMessage]:
-        """Yield a session's messages in the order they were written.
-
-        Their ids are read first (eight bytes each), because no index of Hermes's orders them.
+    def standing(self, session_id: str, role: str, most: int) -> list[StoredMessage]:
+        """Return the newest rows of a role that the user did not take back, newest first.
 
         Raises:
             StateDbError: the file is damaged or locked.
         """
-        sql = "select id from messages where session_id = ? order by id"
-        ids = array("q", (row[0] for row in self._query(sql, session_id)))
-        for start in range(0, len(ids), _PAGE):
-            yield from map(_row, self._page(ids[start : start + _PAGE]))
+        sql = "where session_id = ? and role = ? and (active or compacted) order by id desc limit ?"
+        return [_row(row) for row in self._query(_MESSAGES + sql, session_id, role, most)]
 
-    def _page(self, ids: "array[int]") -> list[Any]:
+    def taken_back(self, session_id: str, role: str, most: int) -> list[StoredMessage]:
+        """Return the newest messages of a role that the user took back, oldest first.
+
+        Each has the id of its newest row, which remains the same.
+
+        Raises:
+            StateDbError: the file is damaged or locked.
+        """
+        sql = (
+            "select min(id) from (select id from messages where session_id = ? and role = ? "
+            "and active = 0 and compacted = 0 order by id desc limit ?)"
+        )
+        [(least,)] = self._query(sql, session_id, role, most)
+        if least is None:
+            return []
+        carried = follow(
+            self._marks("session_id = ? and role = ?", session_id, role, after=least - 1)
+        )
+        rows = self._messages(sorted(carried.taken_back)[-most:], carried)
+        return [msgspec.structs.replace(row, id=carried.taken_back[row.id]) for row in rows]
+
+    def rows(self, session_id: str) -> Iterator[StoredMessage]:
+        """Yield a session's messages, each once, in the order they were first written.
+
+        Their marks are read first, because no index of Hermes's orders them.
+
+        Raises:
+            StateDbError: the file is damaged or locked.
+        """
+        carried = follow(self._marks("session_id = ?", session_id))
+        yield from self._messages(carried.first, carried)
+
+    def _marks(self, where: str, *values: object, after: int = 0) -> Iterator[RowMark]:
+        there = self._columns("messages")
+        newer = [name if name in there else "''" for name in _NEWER_COLUMNS]
+        columns = ", ".join((*_MARK_COLUMNS, *newer))
+        sql = f"select {columns} from messages where {where} and id > ? order by id limit ?"  # noqa: S608
+        while page := self._query(sql, *values, after, _MARK_PAGE):
+            yield from map(_mark, page)
+            after = page[-1][0]
+
+    def _messages(self, ids: Sequence[int], carried: Carried) -> Iterator[StoredMessage]:
+        for start in range(0, len(ids), _PAGE):
+            for row in map(_row, self._page(ids[start : start + _PAGE])):
+                yield msgspec.structs.replace(row, taken_back=row.id in carried.taken_back)
+
+    def _page(self, ids: Sequence[int]) -> list[Any]:
         holes = ",".join("?" * len(ids))
         return self._query(f"{_MESSAGES} where id in ({holes}) order by id", *ids)
 
@@ -313,8 +361,21 @@ def _row(row: Any) -> StoredMessage:
         tool_calls=_decode_json(row[5]),
         tool_call_id=str(row[4] or ""),
         tool_name=str(row[6] or ""),
-        taken_back=not row[9] and not row[10],
         observed=bool(row[8]),
+    )
+
+
+def _mark(row: Any) -> RowMark:
+    number, role, at, call, active, compacted, summary, uid, absorbed, kind, metadata = row
+    names = ((role, at, call), *([uid] if uid else []))
+    uids = _decode_json(absorbed)
+    return RowMark(
+        id=number,
+        names=() if summary and not spoken_text(summary) else names,
+        active=bool(active),
+        stands=bool(active or compacted),
+        absorbed=tuple(map(str, uids)) if isinstance(uids, list) else (),
+        by_host=kind in _SWITCHES or _QUEUED in (metadata or ""),
     )
 
 

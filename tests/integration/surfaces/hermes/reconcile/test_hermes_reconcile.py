@@ -561,3 +561,97 @@ def peak_of(home: Path, settings: Settings) -> int:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["refused"] == []
     return int(done.stderr.split()[-1])
+
+
+SECRET = "tok-live-9QxZ71bbK0"
+
+
+def test_what_hermes_masked_is_not_missing(
+    home: HermesHome, state: HermesState, settings: Settings, run: Run
+) -> None:
+    """The log has masked copies of what Hermes stores raw: nothing is missing, an undo is found."""
+    state.session("s1")
+    first = state.say("s1", "user", f"keep my token {SECRET} for the pump")
+    state.say("s1", "assistant", f"I keep {SECRET} for you")
+    home.memories.mkdir()
+    (home.memories / "MEMORY.md").write_text(f"the pump's token is {SECRET}")
+    with MemoryBus.connect(settings) as bus:
+        live = bus.session("s1", agent="coder", platform="cli", workspace="hermes")
+        receipt = live.turn_completed(
+            "keep my token [redacted] for the pump",
+            "I keep [redacted] for you",
+            at=hermes_ms(state),
+        )
+        live.memory_written("add", "the pump's token is [redacted]")
+        assert bus.flush("logged", 20)
+    report = run(apply=True)
+    assert (report.missing, report.memories, report.published) == (0, 0, 0)
+    state.undo("s1", first)
+    run(apply=True)
+    [switch] = [e.event for e in in_log(settings) if isinstance(e.event, SessionSwitched)]
+    assert switch.retracted == (receipt.event_id,)
+    assert SECRET not in repr(in_log(settings))
+
+
+def test_what_the_log_lacks_is_published_masked(
+    home: HermesHome, state: HermesState, settings: Settings, run: Run
+) -> None:
+    """Turns, titles and entries that the bus never got come without secrets, once."""
+    key = "AbCdEfGh0123456789"
+    state.session("s1", title=f"about api_key={key}")
+    state.turn("s1", f"use {key}", f"I set api_key={key}")
+    home.memories.mkdir()
+    (home.memories / "MEMORY.md").write_text(f"api_key={key}")
+    assert run(apply=True).published == 1
+    assert key not in repr(in_log(settings))
+    report = run(apply=True)
+    assert (report.missing, report.memories, report.published) == (0, 0, 0)
+
+
+def hermes_ms(state: HermesState) -> int:
+    """Return the time of the last stored message."""
+    return int(state.now * 1000)
+
+
+def test_what_was_retracted_by_mistake_comes_again(
+    state: HermesState, settings: Settings, run: Run
+) -> None:
+    """A turn that stands in Hermes and is retracted in the log is published again, once (G1)."""
+    state.session("s1")
+    state.turn("s1", "tea", "Earl Grey")
+    undone = state.say("s1", "user", "milk")
+    state.say("s1", "assistant", "cold")
+    run(apply=True)
+    turns = [e for e in in_log(settings) if isinstance(e.event, TurnCompleted)]
+    state.undo("s1", undone)
+    with MemoryBus.connect(settings) as bus:
+        bus.adopt(turns[0].scope, turns[0].session).undo(*(turn.id for turn in turns))
+        assert bus.flush("logged", 20)
+    dry = run()
+    assert (dry.missing, dry.retracted, dry.undone) == (1, 1, 0)
+    assert run(apply=True).published == 1
+    again = [e for e in in_log(settings) if isinstance(e.event, TurnCompleted)][2:]
+    assert [(e.event.user, e.at) for e in again] == [("tea", turns[0].at)]
+    assert run(apply=True).sessions == []
+
+
+def test_what_was_undone_after_a_rotation_does_not_come_again(
+    state: HermesState, settings: Settings, run: Run
+) -> None:
+    """An undo in the session that a compression made takes the turn of the first one back."""
+    state.session("s1")
+    for text in ("tea", "milk"):
+        state.turn("s1", text, f"{text} it is")
+    state.end("s1", "compression")
+    run(apply=True)
+    turn = [e for e in in_log(settings) if isinstance(e.event, TurnCompleted)][1]
+    state.session("s2", parent="s1")
+    state.say("s2", "assistant", SUMMARY)
+    copy = state.say("s2", "user", "milk")
+    state.say("s2", "assistant", "milk it is")
+    state.undo("s2", copy)
+    with MemoryBus.connect(settings) as bus:
+        bus.adopt(turn.scope, turn.session).undo(turn.id)
+        assert bus.flush("logged", 20)
+    report = run(apply=True)
+    assert (report.missing, report.retracted, report.published) == (0, 0, 0)

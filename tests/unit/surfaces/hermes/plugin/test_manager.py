@@ -100,3 +100,17 @@ def test_no_method_raises_where_nothing_can_be_written(host: Host) -> None:
     assert json.loads(manager.handle_tool_call("find", {}))["ok"] is False
     manager.shutdown_all()
     assert host.shared.problems.count > 0
+
+
+def test_what_hermes_would_mask_is_masked(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of Hermes's manager it hands over what that one would: no secret."""
+    mask = SimpleNamespace(redact_for_egress=lambda text: text.replace("8342", "***"))
+    monkeypatch.setitem(sys.modules, "agent", SimpleNamespace(redact=mask))
+    monkeypatch.setitem(sys.modules, "agent.redact", mask)
+    manager = manager_of(host)
+    manager.on_turn_start(0, "my PIN is 8342")
+    manager.sync_all("my PIN is 8342", "8342 it is", session_id="s1", messages=talk("PIN 8342"))
+    manager.on_memory_write("add", "memory", "the PIN is 8342", {"session_id": "s1"})
+    manager.on_delegation("try 8342", "8342 works", child_session_id="c1")
+    assert "8342" not in repr(list(host.bus.accepted.values()))
+    assert "***" in repr(host.events())

@@ -226,3 +226,28 @@ def test_damaged_notes_begin_anew(host: Host, clock: FakeClock) -> None:
     boundary(host.instance("s1"))
     assert writes(host) == [("add", "one", "", "import")]
     assert host.shared.problems.count == 0
+
+
+def test_what_hermes_masked_stays_masked(host: Host, clock: FakeClock) -> None:
+    """The file has the secret that a hook masked: it is no other entry, and never published."""
+    memory = host.instance("s1")
+    boundary(memory)
+    hook(memory, "add", "the pump's token is [redacted]")
+    put(host, clock, "the pump's token is tok-live-9QxZ71bbK0")
+    boundary(memory)
+    hook(memory, "remove", old_text="the pump's token is [redacted]")
+    put(host, clock)
+    boundary(memory)
+    assert writes(host) == [
+        ("add", "the pump's token is [redacted]", "", "hermes"),
+        ("remove", "", "the pump's token is [redacted]", "hermes"),
+    ]
+
+
+def test_what_a_hand_wrote_is_masked(host: Host, clock: FakeClock) -> None:
+    """An entry that no hook reported is published without its secret, as a change of the file."""
+    memory = host.instance("s1")
+    boundary(memory)
+    put(host, clock, "api_key=AbCdEfGh0123456789")
+    boundary(memory)
+    assert writes(host) == [("add", "api_key=***", "", "file")]

@@ -48,6 +48,20 @@ def test_the_result_tells_the_whole_entry_that_was_there() -> None:
     assert batch[0].content == "Likes gin."
 
 
+def test_a_patch_replaces_the_whole_entry() -> None:
+    """Since 0.22 a call may change a part of an entry; the result has the whole entry."""
+    patch = {"action": "patch", "old_text": "tea", "content": "gin"}
+    single = {"patched_entry_before": "Likes tea.", "patched_entry_after": "Likes gin."}
+    batch = {
+        "patched_entries": {"1": "Likes tea."},
+        "patched_entries_after": {"1": "Likes gin."},
+    }
+    expected = [ToolWrite("replace", "memory", "Likes gin.", "tea", "Likes tea.")]
+    assert writes_of_call(DONE | single, patch) == expected
+    assert writes_of_call(DONE | batch, {"operations": [patch]}) == expected
+    assert writes_of_call(DONE, patch) == [], "nothing says what the entry is now"
+
+
 @pytest.mark.parametrize("told", [None, 7, "", ["Likes tea."], {"1": 7}, {"2": "another's"}])
 def test_a_result_that_tells_no_entry_is_no_matter(told: Any) -> None:
     """The part that the model named is what is known then."""

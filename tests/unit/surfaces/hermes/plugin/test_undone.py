@@ -10,7 +10,7 @@ from memorybus.events import Delegated, Scope, SessionSwitched, TurnCompleted
 from memorybus.redis.keys import recall_slot
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.shared import HermesProcess
-from memorybus.surfaces.hermes.plugin.undone import BegunTurn, TakenBack, find_undone
+from memorybus.surfaces.hermes.plugin.undone import BegunTurn, TakenBack, claim_undone
 
 
 @pytest.fixture(name="host")
@@ -243,8 +243,23 @@ def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: Hermes
 
 def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     """Of an undo that was told, a message with other words is that of the turn at its time."""
-    turns = [BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())]
-    taken = [TakenBack("the milk, please", 2_000_100)]
-    assert find_undone(turns, taken, told=True) == turns[1:]
-    assert find_undone(turns, taken, told=False) == []
-    assert find_undone(turns, [TakenBack("tea", 900_000)], told=True) == [], "of an earlier turn"
+    tea, milk = BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())
+    taken = [TakenBack("the milk, please", 2_000_100, row=7)]
+    assert claim_undone([tea, milk], taken, told=False) == []
+    assert claim_undone([tea, milk], taken, told=True) == [milk]
+    earlier = [TakenBack("tea", 900_000, row=8)]
+    assert claim_undone([tea, milk], earlier, told=True) == [], "of an earlier turn"
+
+
+def test_a_masked_turn_is_found_by_what_is_left_of_it(host: Host, state: HermesState) -> None:
+    """Hermes masks what it hands over and stores it raw: an undo finds the turn all the same."""
+    memory = host.instance("s1")
+    masked = "keep my token [redacted] for the pump"
+    memory.on_turn_start(0, "keep my token tok-live-9QxZ71bbK0 for the pump")
+    first = said(state, "keep my token tok-live-9QxZ71bbK0 for the pump")
+    over(memory, masked)
+    turn(memory, state, "and the valve", 1)
+    state.undo("s1", first)
+    host.restart()
+    host.instance("s1")
+    assert retracted(host) == [[masked, "and the valve"]]

@@ -1,0 +1,65 @@
+"""Masked texts: no secret is left, and a masked copy is recognised by what is left of it."""
+
+import time
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from memorybus.text.masking import is_masked, is_masked_copy, mask_texts
+
+KEY = "AbCdEfGh0123456789xyz"
+
+
+def test_what_is_masked_once_is_masked_everywhere() -> None:
+    """A key that a tool's arguments name is masked in prose, too, at any depth."""
+    value = (f"use {KEY} please", [{"arguments": {"text": f"api_key={KEY}"}}], 7)
+    shown = mask_texts(value)
+    assert KEY not in repr(shown)
+    assert shown[0] == "use [redacted] please"
+    assert shown[2] == 7
+
+
+def test_what_has_no_secret_stays_as_it_is() -> None:
+    """Plain texts and inline media are unchanged."""
+    value = ("the pump is in the greenhouse", {"url": f"data:image/png;base64,{KEY}"})
+    assert mask_texts(value) == value
+
+
+@pytest.mark.parametrize(
+    ("copy", "raw"),
+    [
+        ("my token [redacted] for the pump", f"my token {KEY} for the pump"),
+        ("password: hunter...cret", "password: hunter2-very-long-secret"),
+        ("postgres://u:***@db/x  and more", "postgres://u:pw@db/x and more"),
+        ("[REDACTED PRIVATE KEY] of the host", "-----BEGIN KEY\n…END----- of the host"),
+        ("***", KEY),
+        ("a *** b [redacted] c here", "a one b two c here"),
+    ],
+)
+def test_a_masked_copy_is_recognised(copy: str, raw: str) -> None:
+    """Whatever mask was used, what stands around it tells the copy from other texts."""
+    assert is_masked(copy)
+    assert is_masked_copy(copy, raw)
+    assert not is_masked_copy(copy, f"{raw} and not")
+    assert not is_masked_copy(raw, raw)
+
+
+def test_a_text_that_is_all_mask_is_no_copy_of_prose() -> None:
+    """A masked text without words of its own stands for a single word at most."""
+    assert not is_masked_copy("***", "a whole sentence of somebody")
+    assert not is_masked_copy("wait... what", "wait for me what")
+
+
+@given(st.text(), st.text(min_size=1), st.text())
+def test_any_text_with_a_part_masked_is_a_copy(before: str, secret: str, after: str) -> None:
+    """For every place of a secret in a text of some words the copy is recognised."""
+    before, after = f"the key is {before} |", f"| {after} of the house"
+    assert is_masked_copy(f"{before}[redacted]{after}", f"{before}{secret.strip() or 'x'}{after}")
+
+
+def test_hostile_texts_take_linear_time() -> None:
+    """Many marks in a long text are compared at once, not in all combinations."""
+    begun = time.perf_counter()
+    is_masked_copy("a***" * 20_000 + "b", "a" * 100_000)
+    mask_texts(f"api_key={KEY} " * 5_000)
+    assert time.perf_counter() - begun < 5
