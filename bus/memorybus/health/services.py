@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import ArchiveStatus, describe_archive
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status
@@ -61,15 +62,15 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
     ]
 
 
-def redis_away_finding(error: Exception, spooled: int) -> Finding:
+def redis_away_finding(error: LogUnavailable, spooled: int) -> Finding:
     """Return the finding that Redis does not answer, so that nothing else can be found (G9).
 
     Args:
         error: the error of Redis.
         spooled: how many events this host's spools hold.
     """
-    text = f"{error}; {spooled} events wait in spools here"
-    remedy = "start Redis, or correct `url`; what waits is sent by itself then"
+    text = f"{error.problem}; {spooled} events wait in spools here"
+    remedy = f"{error.remedy or 'do as the message says'}; what waits is sent by itself then"
     return Finding("redis_away", "critical", "redis", text, remedy)
 
 

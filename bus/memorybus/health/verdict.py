@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from memorybus.errors import LogUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import SpoolStatus, Status
 from memorybus.health.services import findings_of, redis_away_finding
@@ -48,7 +49,7 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
     return _build_verdict(state, summary, _figures(status), found)
 
 
-def unreachable_verdict(error: Exception, spool: SpoolStatus) -> Verdict:
+def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
     """Return the verdict if Redis does not answer.
 
     Args:
