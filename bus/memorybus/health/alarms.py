@@ -9,6 +9,7 @@ import msgspec
 
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
+from memorybus.health.memory import Disk, Memory, fill_level
 from memorybus.health.providers import LaneFigures
 from memorybus.log.continuity import (
     Gap,
@@ -18,7 +19,6 @@ from memorybus.log.continuity import (
     find_archived_only,
     has_lost_counter,
 )
-from memorybus.log.forecast import Disk, Memory, describe_disk, describe_memory, fill_level
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
@@ -163,17 +163,17 @@ def _failed_writes(facts: ServerState) -> Iterator[Finding]:
 
 
 def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
-    """Yield an alarm if the memory will not last three days; critical within one.
+    """Yield an alarm if the memory of Redis is nearly full.
 
     Args:
-        memory: the forecast.
+        memory: how full it is.
         untrimmed: why nothing is trimmed; "" if the archive works.
     """
-    found = fill_level(memory.seconds_left, memory.used, memory.limit)
-    if found != "ok":
+    level = fill_level(memory.share)
+    if level != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
-        text = f"memory of Redis: {describe_memory(memory)}"
-        yield Finding("memory", found, found, text, f"{why}; or {_MEMORY_REMEDY}")
+        remedy = f"{why}; or {_MEMORY_REMEDY}"
+        yield Finding("memory", level, level, f"memory of Redis: {memory}", remedy)
 
 
 def archive_alarms(
@@ -201,11 +201,11 @@ def archive_alarms(
 
 
 def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
-    """Yield an alarm if the embedded server's disk will not last three days."""
-    found = "ok" if disk is None else fill_level(disk.seconds_left, disk.aof, disk.aof + disk.free)
-    if disk is not None and found != "ok":
+    """Yield an alarm if the embedded server's disk has little room to rewrite its file."""
+    level = "ok" if disk is None else fill_level(disk.share)
+    if level != "ok":
         remedy = "make room on the disk of data_dir: Redis refuses writes when it is full"
-        yield Finding("disk", found, found, f"disk of Redis: {describe_disk(disk)}", remedy)
+        yield Finding("disk", level, level, f"disk of Redis: {disk}", remedy)
 
 
 def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
 from memorybus.health.log_figures import LogFigures, read_figures
 from memorybus.health.log_health import Continuity, Examiner
+from memorybus.health.memory import Disk, Memory
 from memorybus.health.providers import (
     LaneFigures,
     ProviderStatus,
@@ -24,7 +25,6 @@ from memorybus.health.providers import (
     waiting_since,
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
-from memorybus.log.forecast import Disk, Memory
 from memorybus.log.stream import EventLog, Head
 from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
@@ -85,8 +85,8 @@ class Status(msgspec.Struct, frozen=True):
         jobs: the recall jobs of each provider.
         alarms: what is wrong with the log, its Redis, its archive and its lanes.
         continuity: whether the log is whole.
-        memory: how long the memory of Redis lasts.
-        disk: how long the embedded server's disk lasts; null for any other server.
+        memory: how full the memory of Redis is.
+        disk: how full the embedded server's disk is; null for any other server.
         archive: the status of the archive.
         copies: the instances that serve no agent.
         log: the figures of the log.

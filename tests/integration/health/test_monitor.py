@@ -65,13 +65,6 @@ SHAPE = {
         "used",
         "limit",
         "limit_from",
-        "bytes_per_event",
-        "events_per_hour",
-        "measured_over",
-        "trend",
-        "seconds_left",
-        "kept_for",
-        "settles_at",
     ],
     "disk": None,
     "archive": [

@@ -86,11 +86,6 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
     Figure("archive_bytes", "Bytes that these take.", lambda s: s.archive.bytes),
     Figure("redis_used_bytes", "Memory that Redis uses.", lambda s: s.memory.used),
     Figure("redis_limit_bytes", "Memory that it may use.", lambda s: s.memory.limit),
-    Figure(
-        "redis_seconds_left",
-        "How long that memory lasts at the present rate; absent if use stops growing.",
-        lambda s: s.memory.seconds_left,
-    ),
 )
 
 PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (

@@ -11,7 +11,6 @@ from memorybus.health.alarms import ServerState, server_alarms
 from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Check, Code
 from memorybus.health.log_health import LogHealth, read_health
-from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
@@ -114,11 +113,11 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
-        "memory": describe_memory(health.memory),
+        "memory": str(health.memory),
         "archive": describe_archive(health.archive),
     }
     if health.disk is not None:
-        well["disk"] = describe_disk(health.disk)
+        well["disk"] = str(health.disk)
     wrong = [*health.alarms, *services.find_untrimmed(health.archive, health.alarms)]
     for name, found in well.items():
         yield Check.from_findings(name, [one for one in wrong if one.code in _TOPICS[name]], found)

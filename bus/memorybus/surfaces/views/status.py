@@ -13,7 +13,6 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
@@ -68,14 +67,14 @@ def finding_line(finding: Finding) -> Text:
 def _head(status: Status) -> Text:
     redis, spool = status.redis, status.spool
     oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
-    disk = "" if status.disk is None else f"\nDisk: {describe_disk(status.disk)}"
+    disk = "" if status.disk is None else f"\nDisk: {status.disk}"
     return line(
         f"Settings: {settings_source(status.settings_file)}\n"
         f"Redis {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
         f"Log: {status.log.published} events published{_published_rate(status)}\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
-        f"Memory: {describe_memory(status.memory)}{disk}\n"
+        f"Memory: {status.memory}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
 
