@@ -127,8 +127,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         log: the form of workers' log lines: text for people, or a JSON object on each line.
         log_level: the lowest level that workers log. Agents configure their own logging.
         page_token: the argon2 hash of the token with which operators sign in at the page
-            (`memorybus config page-token` makes one); without a token and a proxy nobody can act
-            there.
+            (`memorybus config page-token` makes one); without a token and a proxy the page makes a
+            token of its own, and strangers see counts.
         page_proxy_header: the header in which a proxy names the person who is signed in
             (``X-Forwarded-User``); empty means that the page trusts no header.
         page_proxies: the addresses of proxies that the page trusts. Nobody else may reach the page
@@ -272,6 +272,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def tools_path(self) -> Path:
         """The file in which this host notes the tools that this log's providers offer."""
         return self.data_dir / "tools" / f"{self.log_name}.json"
+
+    @property
+    def page_token_path(self) -> Path:
+        """The file that keeps the page's own token, if the settings name none."""
+        return self.data_dir / "page.token"
 
     @property
     def notice_path(self) -> Path:

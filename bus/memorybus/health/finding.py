@@ -33,6 +33,9 @@ Code = Literal[
 ]
 Severity = Literal["critical", "warning"]
 
+_QUOTING: frozenset[Code] = frozenset(("archive", "failing", "lane_halted", "paused", "recalls"))
+"""The kinds of findings whose texts quote a backend or an operator."""
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong.
@@ -53,6 +56,13 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
     remedy: str
     since: str | None = None
+
+    def without_quotation(self) -> "Finding":
+        """Return the finding without what others wrote."""
+        if self.code not in _QUOTING:
+            return self
+        text = f"{self.subject}: {self.code.replace('_', ' ')}; sign in to read why"
+        return msgspec.structs.replace(self, text=text)
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

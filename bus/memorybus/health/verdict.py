@@ -33,6 +33,12 @@ class Verdict(msgspec.Struct, frozen=True):
     line: str
     findings: list[Finding] = []
 
+    def without_quotations(self) -> "Verdict":
+        """Return the verdict without what others wrote, for people who are not identified."""
+        found = [one.without_quotation() for one in self.findings]
+        summary = "; ".join(one.text for one in found)
+        return _build_verdict(self.state, summary, "", found) if found else self
+
 
 def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
     """Return the verdict on a status.
