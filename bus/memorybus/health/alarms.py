@@ -65,6 +65,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
         aof_write: the result of the last write to that file: "ok", or an error.
         aof_rewrite: the result of its last rewrite.
         snapshot: the result of the last snapshot.
+        replica: whether it is a replica, which takes no writes.
     """
 
     policy: str = SAFE_POLICY
@@ -72,6 +73,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     aof_write: str = "ok"
     aof_rewrite: str = "ok"
     snapshot: str = "ok"
+    replica: bool = False
 
 
 def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
@@ -146,6 +148,10 @@ def server_alarms(facts: ServerState) -> Iterator[Finding]:
             "Redis keeps no append-only file: `logged` events do not survive its crash",
             "run: redis-cli config set appendonly yes (and put it into redis.conf)",
         )
+    if facts.replica:
+        text = "Redis is a replica and takes no writes (READONLY)"
+        remedy = "let `url` name the master, or promote this server: redis-cli replicaof no one"
+        yield Finding("read_only", "critical", "redis", text, remedy)
     yield from _failed_writes(facts)
 
 

@@ -188,9 +188,9 @@ def read_health(settings: Settings) -> LogHealth:
 
 
 def _info(redis: Redis) -> dict[str, Any]:
-    """Return what a server says of its memory and its files."""
-    found: dict[str, Any] = redis.info("memory") | redis.info("persistence")
-    return found
+    """Return what a server says of its memory, its files and its role."""
+    sections = ("memory", "persistence", "replication")
+    return {name: value for part in sections for name, value in redis.info(part).items()}
 
 
 def state_of(info: Mapping[str, Any]) -> ServerState:
@@ -201,4 +201,5 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
         aof_write=str(info.get("aof_last_write_status", "ok")),
         aof_rewrite=str(info.get("aof_last_bgrewrite_status", "ok")),
         snapshot=str(info.get("rdb_last_bgsave_status", "ok")),
+        replica=info.get("role") == "slave",
     )

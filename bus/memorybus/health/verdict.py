@@ -83,6 +83,8 @@ def _figures(status: Status) -> str:
         "spool": status.spool.events,
         "backlog": sum(one.backlog for one in status.providers),
         "dead_letters": sum(one.dead_letters for one in status.providers),
+        "refused": sum(one.refused for one in status.providers),
+        "waiting_behind": sum(one.waiting_behind for one in status.providers),
     }
     return " ".join(f"{name}={value}" for name, value in figures.items())
 

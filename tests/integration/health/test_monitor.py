@@ -43,6 +43,9 @@ SHAPE = {
         "busiest_backlog",
         "work",
         "limits",
+        "failing_since",
+        "refused",
+        "waiting_behind",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at", "version"],
     "jobs": [
@@ -86,6 +89,7 @@ SHAPE = {
     "canary_at": None,
     "settings_file": str,
     "published_rate": float,
+    "gone": [],
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -101,6 +101,8 @@ PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
         lambda p: p.busiest_backlog,
     ),
     Figure("dead_letters", "Refused events, and those behind them.", lambda p: p.dead_letters),
+    Figure("refused_events", "Events refused for good.", lambda p: p.refused),
+    Figure("waiting_behind_events", "Events behind refused ones.", lambda p: p.waiting_behind),
     Figure("parked_keys", "Keys that wait for an operator.", lambda p: p.parked_keys),
     Figure("lanes", "The provider's lanes.", lambda p: p.lanes),
     Figure("lanes_owned", "Those that a live worker owns.", lambda p: p.lanes_owned),

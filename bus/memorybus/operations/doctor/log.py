@@ -17,7 +17,7 @@ from memorybus.redis.facts import Server
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "foreign_entries"),
-    "persistence": ("persistence",),
+    "persistence": ("persistence", "read_only"),
     "memory": ("memory",),
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),

@@ -54,7 +54,7 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     except MemoryBusError as error:
         yield Check(name="worker", ok=False, found=str(error), fix="do as the message says")
         return
-    yield check_worker(status)
+    yield check_worker(status, clock.now_ms())
     yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
     yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
     yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
@@ -75,11 +75,13 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
 
 
-def check_worker(status: Status) -> Check:
-    """Check that a worker is alive."""
-    return Check.from_findings(
-        "worker", services.find_no_worker(status), f"{len(status.workers)} alive"
-    )
+def check_worker(status: Status, now_ms: int) -> Check:
+    """Check that a worker is alive, and that none disappeared."""
+    found = [
+        *services.find_no_worker(status, now_ms),
+        *services.find_gone_workers(status, now_ms),
+    ]
+    return Check.from_findings("worker", found, f"{len(status.workers)} alive")
 
 
 def check_providers(status: Status, configured: Sequence[str]) -> Check:

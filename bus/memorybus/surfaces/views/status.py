@@ -86,7 +86,8 @@ def _published_rate(status: Status) -> str:
 
 def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
     table = grid(
-        "provider", "applied", "a second", "backlog", "to go", "oldest", "parked", "dead", "lanes"
+        *("provider", "applied", "a second", "backlog", "to go", "oldest"),
+        *("refused", "behind them", "lanes"),
     )
     for one in providers:
         add_row(
@@ -97,8 +98,8 @@ def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
             cell(one.backlog, "yellow" if one.backlog else ""),
             duration(one.seconds_left) or None,
             _ago(one.oldest_unapplied_at, now_ms),
-            cell(one.parked_keys, "red" if one.parked_keys else ""),
-            cell(one.dead_letters, "red" if one.dead_letters else ""),
+            cell(one.refused, "red" if one.refused else ""),
+            cell(one.waiting_behind, "red" if one.waiting_behind else ""),
             cell(_lanes(one), "" if one.lanes_owned else "yellow"),
         )
     return table

@@ -288,6 +288,7 @@ def test_the_status_has_its_stable_shape(up, run):
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
             "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
             "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left", "limits",
+            "failing_since", "refused", "waiting_behind",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
         "jobs": {
@@ -320,6 +321,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "canary_at": None,
         "settings_file": "",
         "published_rate": None,
+        "gone": [],
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 

@@ -80,8 +80,8 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert serving.check_worker(status(workers=[])).fix == START_REMEDY
-    assert serving.check_worker(status()).ok
+    assert serving.check_worker(status(workers=[]), 0).fix == START_REMEDY
+    assert serving.check_worker(status(), 0).ok
 
 
 @pytest.mark.parametrize(
