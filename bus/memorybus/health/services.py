@@ -10,7 +10,7 @@ from datetime import datetime
 from memorybus.archive.objects.store import MISSING_EXTRA
 from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import ArchiveStatus, describe_archive
-from memorybus.health.finding import Finding
+from memorybus.health.finding import Finding, Severity
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
@@ -294,15 +294,15 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
         alarms: the alarms of the log.
     """
     known = {one.severity for one in alarms if one.code == "archive"}
-    if archive.working or "critical" in known or (known and not archive.hindered):
+    lacks_extra = MISSING_EXTRA in archive.error
+    emergency = archive.hindered and not lacks_extra
+    if archive.working or "critical" in known or (known and not emergency):
         return
     text = describe_archive(archive)
-    if MISSING_EXTRA in archive.error:
+    if archive.hindered:
+        severity: Severity = "critical" if emergency else "warning"
         remedy = f"do as the message says, and restart the workers; {_REDIS_KEEPS_EVENTS}"
-        yield Finding("archive", "warning", "untrimmed", text, remedy)
-    elif archive.hindered:
-        remedy = f"do as the message says, and restart the workers; {_REDIS_KEEPS_EVENTS}"
-        yield Finding("archive", "critical", "untrimmed", text, remedy)
+        yield Finding("archive", severity, "untrimmed", text, remedy)
     else:
         remedy = f"let a worker run where the archive can be reached; {_REDIS_KEEPS_EVENTS}"
         yield Finding("archive", "warning", "untrimmed", text, remedy)
