@@ -44,7 +44,18 @@ _WORD = re.compile(r"[\w.-]+")
 
 
 def _default_data_dir() -> Path:
-    return Path(platformdirs.user_data_dir("memorybus"))
+    """Return the user's own directory for data.
+
+    Raises:
+        ConfigError: the user has no home.
+    """
+    found = Path(platformdirs.user_data_dir("memorybus"))
+    if not found.is_absolute():  # a home that is not known stays "~"
+        raise ConfigError(
+            "this user has no home directory, so that there is no data_dir; set HOME, "
+            "MEMORYBUS_DATA_DIR or --data-dir"
+        )
+    return found
 
 
 _MAX_HEARTBEAT_SECONDS = 2.0
@@ -390,7 +401,13 @@ def config_path(
     named = (os.environ if environ is None else environ).get(PREFIX + "CONFIG")
     if named:
         return Path(named)
-    found = (directory or Path.cwd()) / FILE_NAME
+    try:
+        found = (directory or Path.cwd()) / FILE_NAME
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"the working directory was deleted, so that no {FILE_NAME} can be searched there; "
+            f"change to another directory"
+        ) from error
     return found if found.exists() else None
 
 
@@ -404,8 +421,12 @@ def _read_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        values = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a BOM
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no UTF-8 text: save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from error
     check_names(values, str(path), FIELDS)
     _check_tables(values, str(path))

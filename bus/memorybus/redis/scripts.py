@@ -36,7 +36,7 @@ def _load(name: str, *shared: str) -> Script:
     """Read a script, and put before it the files of ``lua/shared/`` that it needs."""
     directory = resources.files("memorybus.redis").joinpath("lua")
     files = [*(f"shared/{one}.lua" for one in shared), f"{name}.lua"]
-    source = "".join(directory.joinpath(file).read_text() for file in files)
+    source = "".join(directory.joinpath(file).read_text("utf-8") for file in files)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
