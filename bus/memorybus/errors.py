@@ -67,7 +67,18 @@ class LogError(MemoryBusError):
 
 
 class LogUnavailable(LogError):
-    """Redis does not answer, or answers that it cannot serve now."""
+    """Redis does not answer, or answers that it cannot serve now.
+
+    Attributes:
+        problem: what happened, without the remedy.
+        remedy: what to do; "" if the problem says it.
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        """Make the message of both."""
+        super().__init__(f"{problem}; {remedy}" if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
 
 
 class AccessDenied(LogUnavailable):
@@ -198,9 +209,11 @@ NEEDS_A_PERSON = (
 """Errors that another worker would meet too: a person has to act."""
 
 
-def error_named(kind: str, message: str) -> MemoryBusError:
+def error_named(kind: str, message: str, remedy: str = "") -> MemoryBusError:
     """Return the error that a child process reported, by its class name; else the base class."""
     found = globals().get(kind)
+    if isinstance(found, type) and issubclass(found, LogUnavailable):
+        return found(message, remedy)
     if isinstance(found, type) and issubclass(found, MemoryBusError):
         return found(message)
     return MemoryBusError(message)

@@ -3,7 +3,8 @@
 Settings come from the environment and ``memorybus.toml``. The exit code is 0 after an orderly end,
 1 after a failure and 2 if the configuration is wrong. The reason goes to stderr. A command that
 reads our standard output (``--with-parent``, ``describe``) gets it there instead, as the JSON line
-``{"error": <kind>, "message": <text>}``. With ``--json`` a worker writes both.
+``{"error": <kind>, "message": <text>}``, with ``next`` if Redis is away. With ``--json`` a worker
+writes both.
 """
 
 import signal
@@ -24,7 +25,7 @@ from typing import Any, Final
 import msgspec
 from memorybus import logs, private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
-from memorybus.errors import NEEDS_A_PERSON, MemoryBusError
+from memorybus.errors import NEEDS_A_PERSON, LogUnavailable, MemoryBusError
 from memorybus.processes.garbage import collect_seldom, end_without_collecting
 from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
@@ -71,7 +72,10 @@ def _explain(options: argparse.Namespace, error: MemoryBusError, form: LogForm) 
     """Say why this process ends: to the command that reads our output, or to people."""
     text = masked(str(error))
     if options.reports or options.json:
-        line = msgspec.json.encode({"error": type(error).__name__, "message": text})
+        report = {"error": type(error).__name__, "message": text}
+        if isinstance(error, LogUnavailable) and error.remedy:
+            report |= {"message": masked(error.problem), "next": error.remedy}
+        line = msgspec.json.encode(report)
         sys.stdout.buffer.write(line + b"\n")
         sys.stdout.flush()
     if options.reports:

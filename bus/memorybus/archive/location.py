@@ -52,8 +52,7 @@ def views_of(settings: Settings) -> dict[int, PartitionView]:
     redis = connect_redis(settings)
     try:
         return {
-            p: state.view
-            for p, state in LogInspector(redis, settings, ()).read_partitions().items()
+            p: state.view for p, state in LogInspector(redis, settings).read_partitions().items()
         }
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error

@@ -32,7 +32,7 @@ def read_secrets(path: Path) -> dict[str, str]:
             quotes no value.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             mode = stat.S_IMODE(path.stat().st_mode)
             text = file.read()
     except FileNotFoundError:

@@ -44,7 +44,18 @@ _WORD = re.compile(r"[\w.-]+")
 
 
 def _default_data_dir() -> Path:
-    return Path(platformdirs.user_data_dir("memorybus"))
+    """Return the user's own directory for data.
+
+    Raises:
+        ConfigError: the user has no home.
+    """
+    found = Path(platformdirs.user_data_dir("memorybus"))
+    if not found.is_absolute():  # a home that is not known stays "~"
+        raise ConfigError(
+            "this user has no home directory, so that there is no data_dir; set HOME, "
+            "MEMORYBUS_DATA_DIR or --data-dir"
+        )
+    return found
 
 
 _MAX_HEARTBEAT_SECONDS = 2.0
@@ -127,8 +138,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         log: the form of workers' log lines: text for people, or a JSON object on each line.
         log_level: the lowest level that workers log. Agents configure their own logging.
         page_token: the argon2 hash of the token with which operators sign in at the page
-            (`memorybus config page-token` makes one); without a token and a proxy nobody can act
-            there.
+            (`memorybus config page-token` makes one); without a token and a proxy the page makes a
+            token of its own, and strangers see counts.
         page_proxy_header: the header in which a proxy names the person who is signed in
             (``X-Forwarded-User``); empty means that the page trusts no header.
         page_proxies: the addresses of proxies that the page trusts. Nobody else may reach the page
@@ -274,6 +285,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.data_dir / "tools" / f"{self.log_name}.json"
 
     @property
+    def page_token_path(self) -> Path:
+        """The file that keeps the page's own token, if the settings name none."""
+        return self.data_dir / "page.token"
+
+    @property
     def notice_path(self) -> Path:
         """The file in which this host notes what it reported to people about this log's Redis."""
         return self.data_dir / "notify" / f"{self.log_name}.json"
@@ -385,7 +401,13 @@ def config_path(
     named = (os.environ if environ is None else environ).get(PREFIX + "CONFIG")
     if named:
         return Path(named)
-    found = (directory or Path.cwd()) / FILE_NAME
+    try:
+        found = (directory or Path.cwd()) / FILE_NAME
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"the working directory was deleted, so that no {FILE_NAME} can be searched there; "
+            f"change to another directory"
+        ) from error
     return found if found.exists() else None
 
 
@@ -399,8 +421,12 @@ def _read_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        values = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a BOM
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no UTF-8 text: save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from error
     check_names(values, str(path), FIELDS)
     _check_tables(values, str(path))

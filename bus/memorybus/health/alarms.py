@@ -9,6 +9,7 @@ import msgspec
 
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
+from memorybus.health.memory import Disk, Memory, fill_level
 from memorybus.health.providers import LaneFigures
 from memorybus.log.continuity import (
     Gap,
@@ -18,7 +19,6 @@ from memorybus.log.continuity import (
     find_archived_only,
     has_lost_counter,
 )
-from memorybus.log.forecast import Disk, Memory, describe_disk, describe_memory, fill_level
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
@@ -66,6 +66,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
         aof_write: the result of the last write to that file: "ok", or an error.
         aof_rewrite: the result of its last rewrite.
         snapshot: the result of the last snapshot.
+        replica: whether it is a replica, which takes no writes.
     """
 
     policy: str = SAFE_POLICY
@@ -73,6 +74,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     aof_write: str = "ok"
     aof_rewrite: str = "ok"
     snapshot: str = "ok"
+    replica: bool = False
 
 
 def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
@@ -147,6 +149,10 @@ def server_alarms(facts: ServerState) -> Iterator[Finding]:
             "Redis keeps no append-only file: `logged` events do not survive its crash",
             "run: redis-cli config set appendonly yes (and put it into redis.conf)",
         )
+    if facts.replica:
+        text = "Redis is a replica and takes no writes (READONLY)"
+        remedy = "let `url` name the master, or promote this server: redis-cli replicaof no one"
+        yield Finding("read_only", "critical", "redis", text, remedy)
     yield from _failed_writes(facts)
 
 
@@ -164,17 +170,17 @@ def _failed_writes(facts: ServerState) -> Iterator[Finding]:
 
 
 def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
-    """Yield an alarm if the memory will not last three days; critical within one.
+    """Yield an alarm if the memory of Redis is nearly full.
 
     Args:
-        memory: the forecast.
+        memory: how full it is.
         untrimmed: why nothing is trimmed; "" if the archive works.
     """
-    found = fill_level(memory.seconds_left, memory.used, memory.limit)
-    if found != "ok":
+    level = fill_level(memory.share)
+    if level != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
-        text = f"memory of Redis: {describe_memory(memory)}"
-        yield Finding("memory", found, found, text, f"{why}; or {_MEMORY_REMEDY}")
+        remedy = f"{why}; or {_MEMORY_REMEDY}"
+        yield Finding("memory", level, level, f"memory of Redis: {memory}", remedy)
 
 
 def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Finding]:
@@ -209,11 +215,11 @@ def set_back_alarms(views: Mapping[int, PartitionView], keys: Keys) -> Iterator[
 
 
 def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
-    """Yield an alarm if the embedded server's disk will not last three days."""
-    found = "ok" if disk is None else fill_level(disk.seconds_left, disk.aof, disk.aof + disk.free)
-    if disk is not None and found != "ok":
+    """Yield an alarm if the embedded server's disk has little room to rewrite its file."""
+    level = "ok" if disk is None else fill_level(disk.share)
+    if level != "ok":
         remedy = "make room on the disk of data_dir: Redis refuses writes when it is full"
-        yield Finding("disk", found, found, f"disk of Redis: {describe_disk(disk)}", remedy)
+        yield Finding("disk", level, level, f"disk of Redis: {disk}", remedy)
 
 
 def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:

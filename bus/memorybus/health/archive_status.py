@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memorybus.log.entry import entry_ms
-from memorybus.log.forecast import format_size
-from memorybus.text.display import iso
+from memorybus.text.display import format_size, iso
 
 if TYPE_CHECKING:
     from memorybus.archive.seals import ArchiverReports

@@ -44,6 +44,10 @@ class BusState(msgspec.Struct, frozen=True):
         """What is wrong, the worst first."""
         return self.verdict.findings
 
+    def without_quotations(self) -> "BusState":
+        """Return the state without what others wrote: errors of backends, reasons of operators."""
+        return msgspec.structs.replace(self, verdict=self.verdict.without_quotations())
+
 
 class BusStateCache:
     """Reads the status for all callers, who may be on any thread.

@@ -13,6 +13,7 @@ Code = Literal[
     "foreign_entries",
     "eviction_policy",
     "persistence",
+    "read_only",
     "no_append_only_file",
     "memory",
     "disk",
@@ -20,6 +21,7 @@ Code = Literal[
     "archive_ahead",
     "lane_halted",
     "no_worker",
+    "worker_gone",
     "unserved",
     "failing",
     "paused",
@@ -32,6 +34,9 @@ Code = Literal[
     "redis_away",
 ]
 Severity = Literal["critical", "warning"]
+
+_QUOTING: frozenset[Code] = frozenset(("archive", "failing", "lane_halted", "paused", "recalls"))
+"""The kinds of findings whose texts quote a backend or an operator."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -53,6 +58,13 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
     remedy: str
     since: str | None = None
+
+    def without_quotation(self) -> "Finding":
+        """Return the finding without what others wrote."""
+        if self.code not in _QUOTING:
+            return self
+        text = f"{self.subject}: {self.code.replace('_', ' ')}; sign in to read why"
+        return msgspec.structs.replace(self, text=text)
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

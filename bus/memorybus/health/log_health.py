@@ -23,10 +23,9 @@ from memorybus.health import alarms
 from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, build_archive_status, oldest_unsealed
 from memorybus.health.finding import Finding
-from memorybus.health.memory import available_bytes, bounded_load, memory_load
+from memorybus.health.memory import Disk, Memory, available_bytes, read_memory
 from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place
-from memorybus.log.forecast import Disk, Memory, first_to_fill, forecast_disk, forecast_memory
 from memorybus.log.inspection import LogInspector, PartitionState
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, group_by_shard
@@ -58,9 +57,8 @@ class LogHealth(msgspec.Struct, frozen=True):
     Attributes:
         alarms: what is wrong.
         continuity: whether the log is whole.
-        memory: how long the memory of Redis lasts; in a cluster, that of the shard that is full
-            first.
-        disk: how long the embedded server's disk lasts; None for any other server.
+        memory: how full the memory of Redis is; in a cluster, that of the fullest shard.
+        disk: how full the embedded server's disk is; None for any other server.
         archive: the status of the archive.
         parts: what the archive has of each partition, as archivers report it.
     """
@@ -71,13 +69,6 @@ class LogHealth(msgspec.Struct, frozen=True):
     disk: Disk | None
     archive: ArchiveStatus = ArchiveStatus()
     parts: Mapping[int, ArchivedPart] = MappingProxyType({})
-
-
-class _Server(msgspec.Struct, frozen=True):
-    """One server of the log: its INFO, and how long its memory lasts."""
-
-    info: dict[str, Any]
-    memory: Memory
 
 
 class Examiner:
@@ -117,12 +108,13 @@ class Examiner:
         now = max((state.now_ms for state in self.states.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
         archive = build_archive_status(self.states, reports, self._home())
-        servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
-        memory = first_to_fill([server.memory for server in servers])
-        disk = self._disk(servers[0].info, memory)
+        infos = [_info(shard.redis) for shard in self._shards()]
+        left = self._available()
+        memory = max((read_memory(info, left) for info in infos), key=lambda one: one.share)
+        disk = self._disk(infos[0])
         found = chain(
             self._log_alarms(continuity),
-            *(alarms.server_alarms(state_of(server.info)) for server in servers),
+            *(alarms.server_alarms(state_of(info)) for info in infos),
             alarms.memory_alarms(memory, archive.obstacle),
             alarms.disk_alarms(disk),
             alarms.archive_alarms(archive, self._overdue_seconds(now)),
@@ -163,14 +155,6 @@ class Examiner:
         """Return the servers that hold the log: one, or those of a cluster."""
         return group_by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
 
-    def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
-        info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
-        here = [s for p, s in self.states.items() if self._keys.log(p) in shard.keys]
-        found = memory_load(info, here, self._available())
-        return _Server(
-            info, forecast_memory(bounded_load(found, here, self._settings) if trimmed else found)
-        )
-
     def _available(self) -> int | None:
         """Return the free memory if Redis runs on this machine (its URL is a unix socket)."""
         if self._settings.redis_url.startswith("unix:"):
@@ -178,14 +162,13 @@ class Examiner:
                 return available_bytes(_MEMINFO.read_text())
         return None
 
-    def _disk(self, info: Mapping[str, Any], memory: Memory) -> Disk | None:
-        """Return how long the embedded server's disk lasts; None for a server that is not ours."""
+    def _disk(self, info: Mapping[str, Any]) -> Disk | None:
+        """Return how full the embedded server's disk is; None for a server that is not ours."""
         aof = int(info.get("aof_current_size", 0))
         if self._settings.url or not aof:
             return None
         with suppress(OSError):
-            free = shutil.disk_usage(self._settings.data_dir).free
-            return forecast_disk(free, aof, memory)
+            return Disk(shutil.disk_usage(self._settings.data_dir).free, aof)
         return None
 
 
@@ -205,6 +188,12 @@ def read_health(settings: Settings) -> LogHealth:
         redis.close()
 
 
+def _info(redis: Redis) -> dict[str, Any]:
+    """Return what a server says of its memory, its files and its role."""
+    sections = ("memory", "persistence", "replication")
+    return {name: value for part in sections for name, value in redis.info(part).items()}
+
+
 def state_of(info: Mapping[str, Any]) -> ServerState:
     """Return what INFO reports about how a server keeps its data."""
     return ServerState(
@@ -213,4 +202,5 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
         aof_write=str(info.get("aof_last_write_status", "ok")),
         aof_rewrite=str(info.get("aof_last_bgrewrite_status", "ok")),
         snapshot=str(info.get("rdb_last_bgsave_status", "ok")),
+        replica=info.get("role") == "slave",
     )

@@ -16,6 +16,7 @@ from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
 from memorybus.health.log_figures import LogFigures, read_figures
 from memorybus.health.log_health import Continuity, Examiner
+from memorybus.health.memory import Disk, Memory
 from memorybus.health.providers import (
     LaneFigures,
     ProviderStatus,
@@ -24,7 +25,6 @@ from memorybus.health.providers import (
     waiting_since,
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
-from memorybus.log.forecast import Disk, Memory
 from memorybus.log.stream import EventLog, Head
 from memorybus.log.unsent import count_unsent
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
@@ -82,11 +82,13 @@ class Status(msgspec.Struct, frozen=True):
         partitions: how many partitions the log has.
         providers: the providers, each with the figures of the instance that serves it.
         workers: the workers that are alive.
+        gone: the workers that fell silent within the last 15 minutes, without leaving, and that no
+            other worker replaced.
         jobs: the recall jobs of each provider.
         alarms: what is wrong with the log, its Redis, its archive and its lanes.
         continuity: whether the log is whole.
-        memory: how long the memory of Redis lasts.
-        disk: how long the embedded server's disk lasts; null for any other server.
+        memory: how full the memory of Redis is.
+        disk: how full the embedded server's disk is; null for any other server.
         archive: the status of the archive.
         copies: the instances that serve no agent.
         log: the figures of the log.
@@ -114,6 +116,7 @@ class Status(msgspec.Struct, frozen=True):
     canary_at: str | None = None
     settings_file: str = ""
     published_rate: float | None = None
+    gone: list[WorkerStatus] = []
 
 
 LanesByInstance = dict[str, list[LaneFigures]]
@@ -188,7 +191,7 @@ class Monitor:
         serving = {name: live_name(name, view.live) for name in names}
         idle = [name for name in [*names, *_copies(view)] if name not in serving.values()]
         lanes = self.read_lanes(list(dict.fromkeys([*serving.values(), *idle])))
-        workers = self.roster.alive()
+        workers, gone = self.roster.seen()
         examiner = Examiner(self._redis, self._settings)
         health = examiner.examine()
         self._parts = health.parts
@@ -202,6 +205,7 @@ class Monitor:
             partitions=self._settings.partitions,
             providers=self._serving_statuses(serving, lanes, workers, view),
             workers=[_worker_status(one) for one in workers],
+            gone=[_worker_status(one) for one in gone],
             jobs=self._jobs(names),
             alarms=[*health.alarms, *halted],
             continuity=health.continuity,
@@ -323,6 +327,9 @@ class Monitor:
             oldest_unapplied_at=iso(self._oldest(lanes)),
             parked_keys=sum(lane.parked_keys for lane in lanes),
             dead_letters=sum(lane.dead for lane in lanes),
+            refused=sum(lane.refused for lane in lanes),
+            waiting_behind=sum(lane.waiting_behind for lane in lanes),
+            failing_since=iso(_failing_since(name, workers)),
             lanes=len(lanes),
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
@@ -356,6 +363,18 @@ class Monitor:
             return read_jobs(self._redis, jobs, self._settings, names)
         finally:
             jobs.close()
+
+
+def _failing_since(name: str, workers: Sequence[WorkerInfo]) -> int | None:
+    """Return since when an instance's calls fail in some worker, milliseconds."""
+    return min(
+        (
+            one.heartbeat_at - round(one.failing_for[name] * 1000)
+            for one in workers
+            if name in one.failing_for
+        ),
+        default=None,
+    )
 
 
 def _copies(view: InstancesView) -> list[str]:

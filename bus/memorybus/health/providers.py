@@ -17,10 +17,11 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         applied: how many events were applied; parked and discarded events do not count.
         backlog: how many events wait.
         oldest_unapplied_at: when the oldest waiting event entered the log; null for none.
-        parked_keys: how many order keys wait for an operator.
-        dead_letters: how many events these keys have.
+        parked_keys: how many order keys wait for an operator; of each, one event was refused.
+        dead_letters: how many events these keys have: refused, and waiting behind what was refused.
         lanes: how many lanes it has.
         lanes_owned: how many of these a live worker owns.
+        failing_since: since when these calls fail; null if they do not.
         failing: the error of its calls while none succeeds; its lanes then wait, and nothing is
             parked. "" otherwise.
         reports: what the provider reports about itself, such as how much is missing; "" for
@@ -38,6 +39,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         limits: limits of its calls that an operator set while workers run, by name; they replace
             those of the settings.
         work: what workers counted of their work for the provider; zeros for a copy.
+        refused: how many events it refused for good.
+        waiting_behind: how many events wait behind refused ones of their keys.
     """
 
     name: str
@@ -61,6 +64,9 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     busiest_backlog: int = 0
     work: WorkDone = WorkDone()
     limits: dict[str, float] = {}
+    failing_since: str | None = None
+    refused: int = 0
+    waiting_behind: int = 0
 
 
 class LaneFigures(LaneState, frozen=True, kw_only=True):
@@ -80,6 +86,16 @@ class LaneFigures(LaneState, frozen=True, kw_only=True):
     def backlog(self) -> int:
         """How many events wait."""
         return max(0, self.head - self.n - self.done_above)
+
+    @property
+    def refused(self) -> int:
+        """How many events were refused for good: the first of each parked key."""
+        return min(self.parked_keys, self.dead)
+
+    @property
+    def waiting_behind(self) -> int:
+        """How many events wait behind refused ones of their keys."""
+        return self.dead - self.refused
 
 
 def lane_figures(head: int, fields: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:

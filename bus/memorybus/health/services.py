@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from memorybus.archive.objects.store import MISSING_EXTRA
+from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import ArchiveStatus, describe_archive
-from memorybus.health.finding import Finding
-from memorybus.health.monitor import Status
+from memorybus.health.finding import Finding, Severity
+from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import FAILURES_BEFORE_PAUSE
 from memorybus.recall.queue import MAX_WAITING_JOBS
+from memorybus.text.display import format_duration
 
 START_REMEDY = "run: memorybus up"
 """The remedy where nothing runs."""
@@ -45,12 +48,14 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
         configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
+    lasting = [*find_dead_letters(status), *find_failing(status), *find_paused(status)]
+    if refuses_writes(status.alarms):
+        return [*status.alarms, *lasting]
     return [
         *status.alarms,
-        *find_no_worker(status),
-        *find_dead_letters(status),
-        *find_failing(status),
-        *find_paused(status),
+        *find_no_worker(status, now_ms),
+        *lasting,
+        *find_gone_workers(status, now_ms),
         *find_recall_trouble(status.jobs, now_ms),
         *find_behind(status, now_ms),
         *find_hot_lanes(status),
@@ -61,22 +66,58 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
     ]
 
 
-def redis_away_finding(error: Exception, spooled: int) -> Finding:
+def refuses_writes(alarms: Iterable[Finding]) -> bool:
+    """Say whether an alarm explains why no worker can show itself, own lanes or archive."""
+    return any(
+        one.code == "read_only" or (one.code == "persistence" and one.severity == "critical")
+        for one in alarms
+    )
+
+
+def redis_away_finding(error: LogUnavailable, spooled: int) -> Finding:
     """Return the finding that Redis does not answer, so that nothing else can be found (G9).
 
     Args:
         error: the error of Redis.
         spooled: how many events this host's spools hold.
     """
-    text = f"{error}; {spooled} events wait in spools here"
-    remedy = "start Redis, or correct `url`; what waits is sent by itself then"
+    text = f"{error.problem}; {spooled} events wait in spools here"
+    remedy = f"{error.remedy or 'do as the message says'}; what waits is sent by itself then"
     return Finding("redis_away", "critical", "redis", text, remedy)
 
 
-def find_no_worker(status: Status) -> Iterator[Finding]:
-    """Yield a finding if no worker is alive."""
+def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:
+    """Yield a finding if no worker is alive; it names those that disappeared.
+
+    Args:
+        status: the figures.
+        now_ms: this machine's wall time in milliseconds.
+    """
     if not status.workers:
-        yield Finding("no_worker", "critical", "workers", "no worker is alive", START_REMEDY)
+        gone = "; ".join(_describe_gone(one, now_ms) for one in status.gone)
+        text = f"no worker is alive: {gone}" if gone else "no worker is alive"
+        since = max((one.heartbeat_at for one in status.gone), default=None)
+        yield Finding("no_worker", "critical", "workers", text, START_REMEDY, since)
+
+
+def find_gone_workers(status: Status, now_ms: int) -> Iterator[Finding]:
+    """Yield a finding for each worker that disappeared, if others are alive.
+
+    It ends when another worker is started in its place, or 15 minutes after the last heartbeat.
+
+    Args:
+        status: the figures.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    for one in status.gone if status.workers else ():
+        remedy = f"see on {one.host} why it ended (its log, or dmesg), and start it again"
+        text = _describe_gone(one, now_ms)
+        yield Finding("worker_gone", "warning", one.id, text, remedy, one.heartbeat_at)
+
+
+def _describe_gone(worker: WorkerStatus, now_ms: int) -> str:
+    ago = format_duration(_age(worker.heartbeat_at, now_ms))
+    return f"worker {worker.id} disappeared {ago} ago"
 
 
 def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
@@ -112,7 +153,7 @@ def find_failing(status: Status) -> Iterator[Finding]:
         if one.failing:
             text = f"{one.name} waits because its calls fail: {one.failing}"
             waiting = f" ({one.backlog} events wait)" if one.backlog else ""
-            since = one.oldest_unapplied_at
+            since = one.failing_since
             yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
 
 
@@ -134,8 +175,7 @@ def find_dead_letters(status: Status) -> Iterator[Finding]:
     remedy = "see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard"
     for one in _instances(status):
         if one.dead_letters:
-            held = f"{one.name} ({one.dead_letters} events, {one.parked_keys} keys)"
-            text = f"refused, or waiting behind what was refused: {held}"
+            text = f"{one.name}: {one.refused} refused, {one.waiting_behind} waiting behind them"
             yield Finding("dead_letters", "critical", one.name, text, remedy)
 
 
@@ -245,19 +285,24 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
     """Yield a finding if the log is not trimmed, so that Redis fills up sooner or later (G7).
 
     The finding is critical if an error keeps all workers from archiving, because such an error does
-    not go away by itself. It is left out if an alarm of the archive that is as bad says why.
+    not go away by itself. Without the extra `archive` it is a warning: nothing is broken, and the
+    alarm of the memory comes in time. It is left out if an alarm of the archive that is as bad says
+    why.
 
     Args:
         archive: the status of the archive.
         alarms: the alarms of the log.
     """
     known = {one.severity for one in alarms if one.code == "archive"}
-    if archive.working or "critical" in known or (known and not archive.hindered):
+    lacks_extra = MISSING_EXTRA in archive.error
+    emergency = archive.hindered and not lacks_extra
+    if archive.working or "critical" in known or (known and not emergency):
         return
     text = describe_archive(archive)
     if archive.hindered:
+        severity: Severity = "critical" if emergency else "warning"
         remedy = f"do as the message says, and restart the workers; {_REDIS_KEEPS_EVENTS}"
-        yield Finding("archive", "critical", "untrimmed", text, remedy)
+        yield Finding("archive", severity, "untrimmed", text, remedy)
     else:
         remedy = f"let a worker run where the archive can be reached; {_REDIS_KEEPS_EVENTS}"
         yield Finding("archive", "warning", "untrimmed", text, remedy)

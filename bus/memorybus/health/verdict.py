@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from memorybus.errors import LogUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import SpoolStatus, Status
 from memorybus.health.services import findings_of, redis_away_finding
@@ -32,6 +33,12 @@ class Verdict(msgspec.Struct, frozen=True):
     line: str
     findings: list[Finding] = []
 
+    def without_quotations(self) -> "Verdict":
+        """Return the verdict without what others wrote, for people who are not identified."""
+        found = [one.without_quotation() for one in self.findings]
+        summary = "; ".join(one.text for one in found)
+        return _build_verdict(self.state, summary, "", found) if found else self
+
 
 def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
     """Return the verdict on a status.
@@ -48,7 +55,7 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
     return _build_verdict(state, summary, _figures(status), found)
 
 
-def unreachable_verdict(error: Exception, spool: SpoolStatus) -> Verdict:
+def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
     """Return the verdict if Redis does not answer.
 
     Args:
@@ -76,6 +83,8 @@ def _figures(status: Status) -> str:
         "spool": status.spool.events,
         "backlog": sum(one.backlog for one in status.providers),
         "dead_letters": sum(one.dead_letters for one in status.providers),
+        "refused": sum(one.refused for one in status.providers),
+        "waiting_behind": sum(one.waiting_behind for one in status.providers),
     }
     return " ".join(f"{name}={value}" for name, value in figures.items())
 

@@ -1,4 +1,4 @@
-"""Reads the state of the log for `continuity` and `forecast`, in one round trip.
+"""Reads the state of the log for `continuity` and the archiver, in one round trip.
 
 Reading changes nothing, and costs the same however long the log is. Where the counts do not agree,
 the numbers are read one by one, at most `PAGE` times `PAGES` of them.
@@ -20,7 +20,6 @@ from memorybus.log.continuity import (
     unsealed_start,
 )
 from memorybus.log.entry import Place
-from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
@@ -40,16 +39,12 @@ class PartitionState(msgspec.Struct, frozen=True):
     Attributes:
         view: its entries, and the numbers that were given and sealed.
         size: bytes of its stream.
-        ids: how many event ids of the current window it remembers.
-        ids_size: bytes of those.
         now_ms: the server's wall time.
         numbers: the number of the first entry not older than each age asked for; None for none.
     """
 
     view: PartitionView
     size: int
-    ids: int
-    ids_size: int
     now_ms: int
     numbers: tuple[int | None, ...]
 
@@ -57,7 +52,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 class LogInspector:
     """Reads the state of the log's partitions. Belongs to one thread."""
 
-    def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
+    def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = ()) -> None:
         """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
         self._ages = tuple(ages)
         self._redis = redis
@@ -148,7 +143,7 @@ def _state_of(look: PartitionLook) -> PartitionState:
         set_back=set_back_numbers(look.set_back),
     )
     numbers = tuple(found.n if found else None for found in look.at_ages)
-    return PartitionState(view, look.size, look.ids, look.ids_size, look.now_ms, numbers)
+    return PartitionState(view, look.size, look.now_ms, numbers)
 
 
 def _place(found: NumberedEntry | None) -> Place | None:

@@ -119,7 +119,8 @@ class ChildProcess:
             return
         self._reports.append(report)
         if "error" in report:
-            self.error = error_named(str(report["error"]), str(report.get("message", "")))
+            parts = (str(report.get(name, "")) for name in ("message", "next"))
+            self.error = error_named(str(report["error"]), *parts)
 
     def reports(self) -> Iterator[dict[str, Any]]:
         """Yield each report that was read, once."""

@@ -90,6 +90,8 @@ class WarmCache:
         until = self._clock.monotonic() + self._settings.prefetch_deadline
         if self._reader is None and self._log_state() != "down":
             self._connected.wait_for(self._is_connected, self._settings.prefetch_deadline)
+            if self._reader is None and self._log_state() == "unknown":
+                return {}  # the process has just begun, and nothing has failed yet
         try:
             if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
                 self.failures += 1
@@ -115,9 +117,9 @@ class WarmCache:
         """Read some hashes in one round trip, until `until`; names and values alternate."""
         reader = self._reader
         if reader is None:
-            raise LogUnavailable(f"{keys[0]}: not connected")
+            raise LogUnavailable("not connected to Redis")
         if reader.is_asking:  # by a signal handler, between our own question and its reply
-            raise LogUnavailable(f"{keys[0]}: this thread is in the middle of a read")
+            raise LogUnavailable("this thread is in the middle of a read")
         try:
             return reader.read(keys, until - self._clock.monotonic())
         except BaseException:  # an interrupt leaves a reply behind as well

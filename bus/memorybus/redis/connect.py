@@ -7,7 +7,7 @@ every connection has its own time-out, and redis-py retries nothing.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import Redis, SSLConnection
 from redis.backoff import NoBackoff
@@ -29,6 +29,9 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
 from memorybus.redis.cluster import Cluster
 from memorybus.redis.cluster_nodes import Nodes
+from memorybus.redis.refusals import find_refusal
+
+_T = TypeVar("_T")
 
 TIMEOUT = 5.0
 """Seconds a plain command may take."""
@@ -38,6 +41,43 @@ _SENTINEL_DENIED = "AuthenticationError"
 
 _SENTINEL_TIMEOUT = 1.0
 """Seconds a sentinel may take: after that, another one is asked."""
+
+_START_OURS = "run: memorybus up"
+
+
+class _Once(Retry):
+    """Tries each command once, and notes on its error which server was asked.
+
+    Args:
+        place: the server's URL without credentials.
+        remedy: what to do if it does not answer.
+    """
+
+    def __init__(self, place: str, remedy: str) -> None:
+        """Never try again."""
+        super().__init__(NoBackoff(), 0)
+        self._notes = (place, remedy)
+
+    def call_with_retry(self, do: Callable[[], _T], *args: Any, **options: Any) -> _T:
+        """Call `do`; note the server on what it raises, and on the errors among its replies."""
+        try:
+            result = super().call_with_retry(do, *args, **options)
+        except (RedisError, OSError) as error:
+            self._note(error)
+            raise
+        for reply in result if isinstance(result, list) else ():
+            if isinstance(reply, Exception):
+                self._note(reply)
+        return result
+
+    def _note(self, error: Exception) -> None:
+        if not _notes_of(error):  # connecting is a call within a call
+            for note in self._notes:
+                error.add_note(note)
+
+
+def _notes_of(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
 
 
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
@@ -56,23 +96,32 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
         LogUnavailable: with `single`, if the connection fails.
     """
     try:
-        return _build_client(settings.redis_url, timeout, single)
+        remedy = _start_yours(settings.url, "url") if settings.url else _START_OURS
+        return _build_client(settings.redis_url, remedy, timeout, single)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, redacted(settings.redis_url)) from error
 
 
 def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:
     """Return a client of the Redis that holds the RQ jobs."""
-    return _build_client(settings.redis_jobs_url, timeout, single=False)
+    if not settings.jobs_url:
+        return connect_redis(settings, timeout=timeout)
+    remedy = _start_yours(settings.jobs_url, "jobs_url")
+    return _build_client(settings.jobs_url, remedy, timeout, single=False)
 
 
-def _build_client(url: str, timeout: float, single: bool) -> Redis:
+def _start_yours(url: str, setting: str) -> str:
+    where = f"memorybus.toml, MEMORYBUS_{setting.upper()}"
+    return f"start the Redis at {redacted(url)}, or correct `{setting}` ({where})"
+
+
+def _build_client(url: str, remedy: str, timeout: float, single: bool) -> Redis:
     options = {
         "protocol": 2,
         "decode_responses": False,
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
-        "retry": Retry(NoBackoff(), 0),
+        "retry": _Once(redacted(url), remedy),
         "driver_info": _driver_info(),
     }
     if is_cluster(url):
@@ -145,16 +194,21 @@ def translate_redis_error(error: Exception, where: str) -> LogError:
 
     Args:
         error: what redis-py raised or returned.
-        where: the key or the URL without credentials, for the message.
+        where: the key, which only a key that is not ours is named by, or the URL without
+            credentials.
     """
     text = str(error)
     if "WRONGTYPE" in text:  # Redis 6.2 puts it at the end of a script's error
         return foreign_key_error(where)
+    place, remedy = _notes_of(error) or (where if "://" in where else "Redis", "")
     if isinstance(error, AuthenticationError) or _SENTINEL_DENIED in text:
-        return _access_denied_error(text, where)
+        return _access_denied_error(text, place)
+    if isinstance(error, NoPermissionError):
+        return AccessDenied(f"{place}: {text}", "allow it: redis-cli acl setuser")
+    if refusal := find_refusal(text):
+        return LogUnavailable(f"{place} {refusal.why}", refusal.remedy)
     text = text.partition(" : <redis")[0]  # without the objects in a sentinel's error
-    kind = AccessDenied if isinstance(error, NoPermissionError) else LogUnavailable
-    return kind(f"{where}: {text or type(error).__name__}")
+    return LogUnavailable(f"{place}: {text.rstrip('.') or type(error).__name__}", remedy)
 
 
 def foreign_key_error(key: str) -> ForeignKey:
@@ -167,11 +221,10 @@ def foreign_key_error(key: str) -> ForeignKey:
 
 def _access_denied_error(text: str, where: str) -> AccessDenied:
     """Return the error for a server that refuses our credentials."""
-    place = f"{where}: " if "://" in where else ""
     who, said = "Redis", text.rstrip(".")
     if _SENTINEL_DENIED in text:
         who, said = "a sentinel", "sentinel_username, sentinel_password"
     return AccessDenied(
-        f"{place}{who} wants another user or password than the url has ({said}); correct it: "
+        f"{where}: {who} wants another user or password than the url has ({said}); correct it: "
         f"--url, MEMORYBUS_URL or memorybus.toml"
     )

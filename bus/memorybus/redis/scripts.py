@@ -36,7 +36,7 @@ def _load(name: str, *shared: str) -> Script:
     """Read a script, and put before it the files of ``lua/shared/`` that it needs."""
     directory = resources.files("memorybus.redis").joinpath("lua")
     files = [*(f"shared/{one}.lua" for one in shared), f"{name}.lua"]
-    source = "".join(directory.joinpath(file).read_text() for file in files)
+    source = "".join(directory.joinpath(file).read_text("utf-8") for file in files)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -497,8 +497,6 @@ class PartitionLook(msgspec.Struct, frozen=True):
         n: the last dense number given.
         sealed: the number up to which it may be trimmed.
         size: bytes of its stream; 0 if the server does not say.
-        ids: how many event ids of the current window it remembers.
-        ids_size: bytes of those.
         first: the first entry.
         last: the last entry.
         before: the last entry up to the one that was asked for.
@@ -514,8 +512,6 @@ class PartitionLook(msgspec.Struct, frozen=True):
     n: int
     sealed: int
     size: int
-    ids: int
-    ids_size: int
     first: NumberedEntry | None
     last: NumberedEntry | None
     before: NumberedEntry | None
@@ -539,20 +535,18 @@ def look_at_partition(
         samples: how many nodes of the stream Redis samples to estimate its size.
         ages_ms: for each of these ages, the first entry that is not older is returned.
     """
-    where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
+    where = (keys.log(partition), keys.state(partition))
     return ScriptCall(_LOOK_AT_PARTITION, where, (settled, samples, *ages_ms), _read_look)
 
 
 def _read_look(reply: Any) -> PartitionLook:
-    length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
+    length, n, sealed, size, first, last, before, after, *rest = reply
     now, at_ages, sealed_entry, unsealed, set_back = rest
     return PartitionLook(
         length=int(length),
         n=_read_counter(n),
         sealed=_read_counter(sealed),
         size=int(size),
-        ids=int(ids),
-        ids_size=int(ids_size),
         first=_read_entry(first),
         last=_read_entry(last),
         before=_read_entry(before),

@@ -1,7 +1,7 @@
 """The roster: provider instances that workers registered, and workers by their heartbeats."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -20,6 +20,9 @@ _T = TypeVar("_T")
 
 ALIVE_SECONDS = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
+
+GONE_SECONDS = 900.0
+"""Seconds for which a worker that fell silent without leaving is remembered, for people."""
 
 _NO_TOOLS: Mapping[str, DeclaredTools] = MappingProxyType({})
 _UNSERVED_SECONDS = 86_400.0
@@ -93,6 +96,9 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         rates: events a second that it applied over the last seconds, by provider; None for an older
             release that does not report it.
         spool: the events in its host's spools that Redis has not taken; None if it did not look.
+        started_at: when its first heartbeat was written (the server's wall time, milliseconds); 0
+            in that first one.
+        failing_for: for how many seconds the calls of each failing instance have failed.
     """
 
     id: str
@@ -110,6 +116,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str = ""
     rates: dict[str, float] | None = None
     spool: SpoolStats | None = None
+    started_at: int = 0
+    failing_for: dict[str, float] = {}
 
 
 class Roster:
@@ -227,9 +235,20 @@ class Roster:
         Raises:
             ForeignKey: the hash is not ours.
         """
+        return self.seen()[0]
+
+    def seen(self) -> tuple[list[WorkerInfo], list[WorkerInfo]]:
+        """Return the workers whose heartbeat is fresh, and those that disappeared.
+
+        Raises:
+            ForeignKey: the hash is not ours.
+        """
         oldest = self.now_ms() - ALIVE_SECONDS * 1000
-        workers = self._entries(self._keys.workers, WorkerInfo).values()
-        return sorted((w for w in workers if w.heartbeat_at >= oldest), key=lambda w: w.id)
+        workers = sorted(
+            self._entries(self._keys.workers, WorkerInfo).values(), key=lambda one: one.id
+        )
+        alive = [one for one in workers if one.heartbeat_at >= oldest]
+        return alive, unreplaced([one for one in workers if one not in alive], alive)
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
@@ -245,3 +264,23 @@ class Roster:
     def _drop(self, key: str, names: list[str]) -> None:
         if names:
             ask_redis(lambda: self._redis.hdel(key, *names), key)
+
+
+def unreplaced(silent: Iterable[WorkerInfo], alive: Iterable[WorkerInfo]) -> list[WorkerInfo]:
+    """Return the silent workers in whose place no other one was started; pure.
+
+    A worker takes the place of one of its host that served the same and fell silent before.
+    """
+    free, gone = list(alive), []
+    for one in sorted(silent, key=lambda worker: worker.heartbeat_at):
+        successor = next((other for other in free if _follows(other, one)), None)
+        if successor is None:
+            gone.append(one)
+        else:
+            free.remove(successor)
+    return gone
+
+
+def _follows(worker: WorkerInfo, silent: WorkerInfo) -> bool:
+    same = worker.host == silent.host and set(worker.providers) == set(silent.providers)
+    return same and worker.started_at > silent.heartbeat_at

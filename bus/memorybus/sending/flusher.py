@@ -102,9 +102,8 @@ class Flusher:
         self._retention = RowRetention()
         self._rewinds = 0
         self._attempts = ConnectionAttempts()
-        self._adopt_at = 0.0
-        self._lag_at = 0.0
-        self._note_at = 0.0
+        self._logged: set[str] = set()
+        self._adopt_at = self._lag_at = self._note_at = 0.0
         self._cursor = 0
         self.counts = SendCounts()
         self._sender: Sender | None = None
@@ -200,6 +199,7 @@ class Flusher:
             try:
                 self._run_round()
                 self._attempts.succeed()
+                self._logged.clear()
             except SpoolCorrupt as error:
                 self.corrupt = True  # at the next event the publisher replaces the file
                 self._back_off(error)
@@ -313,7 +313,8 @@ class Flusher:
             self._drain()
 
     def _back_off(self, error: Exception) -> None:
-        if self.state != "down":
+        if str(error) not in self._logged:  # Redis may take connections and refuse every event
+            self._logged.add(str(error))
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)

@@ -16,7 +16,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.errors import ForeignKey, LogUnavailable
+from memorybus.errors import ForeignKey, LogError, LogUnavailable
 from memorybus.log.producers import (
     check_unused,
     forget_producer,
@@ -104,7 +104,7 @@ class Sender:
         self._resting: set[int] = set()
         self._clock = context.clock
         self._crash = context.crash
-        self._failure = ""
+        self._failure: LogError = LogUnavailable("")
 
     @property
     def cursor(self) -> int:
@@ -242,7 +242,7 @@ class Sender:
             for (partition, events), reply in zip(by_partition.items(), replies, strict=True)
         }
         if "failed" in outcomes.values():
-            raise LogUnavailable(self._failure)
+            raise self._failure
         return outcomes
 
     def _group_rows(self, rows: list[SpoolRow]) -> Mapping[int, list[OutgoingEvent]]:
@@ -289,7 +289,7 @@ class Sender:
             self._lagging[partition] = events[0].sequence - 1
             _log.error("%s; %d events wait in %s", meant, len(events), self.spool.path)
             return "refused"
-        self._failure = str(meant)
+        self._failure = meant
         return "failed"
 
     def _count_sent(self, events: list[OutgoingEvent], outcome: Appended) -> None:

@@ -51,3 +51,21 @@ def _show_escaped(char: str) -> str:
 def event_name(event: AnyEvent) -> str:
     """Return the event's type tag; for an unknown type, the tag on the wire."""
     return event.name if isinstance(event, UnknownEvent) else type(event).__name__
+
+
+def format_size(count: float) -> str:
+    """Return bytes as people read them: "1.4 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time span as people read it, in its largest unit: "36 hours"."""
+    for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
+        if seconds >= 2 * length or (unit == "minute" and seconds >= length):
+            count = round(seconds / length)
+            return f"{count:,} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds:.0f} seconds"

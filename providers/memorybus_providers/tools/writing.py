@@ -5,10 +5,12 @@ import json
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.mentions import words
+from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
 from memorybus_providers.tools.shown import ToolResult, failure_result, show_fact
+from memorybus_providers.truth.changes import Correction
 
 
 class WritingTools:
@@ -40,17 +42,24 @@ class WritingTools:
     def _correct(self, call: Correct, ctx: HookContext) -> ToolResult:
         if bool(call.fact_id) is bool(call.old_text.strip()):
             return failure_result("memory_correct: give fact_id or old_text, and not both")
-        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
+        wrong = self._find_wrong(call, ctx)
+        # What is not said anew stays as it was filed.
+        category = call.category or next((one.category for one in wrong if one.category), "")
+        tags = " ".join(call.tags) or next((one.tags for one in wrong if one.tags), "")
+        note = Note(NOTE, call.content, category, tags)
         name = self._parts.notes.add(note, ctx) or ""
         made = self._parts.corrections.add(call.fact_id, call.old_text, name, ctx)
-        scope = RecallScope.own(ctx.scope)
-        near = (
-            self._source.facts_by_name([call.fact_id], scope).values()
-            if call.fact_id
-            else self._source.facts_holding([words(call.old_text)], scope)
-        )
-        replaced = [show_fact(fact) for fact in near if made.corrects(fact)]
+        replaced = [show_fact(fact) for fact in wrong if made.corrects(fact)]
         return {"ok": True, "id": name, "replaces": replaced}
+
+    def _find_wrong(self, call: Correct, ctx: HookContext) -> list[Fact]:
+        """Return the facts that a call names, as they are before it."""
+        scope = RecallScope.own(ctx.scope)
+        if call.fact_id:
+            return list(self._source.facts_by_name([call.fact_id], scope).values())
+        named = Correction("", call.old_text, "", ctx.at)
+        near = self._source.facts_holding([words(call.old_text)], scope)
+        return [fact for fact in near if named.corrects(fact)]
 
     def _add(self, call: Add, ctx: HookContext) -> ToolResult:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Continuity
+from memorybus.health.memory import Memory
 from memorybus.health.metrics.families import status_metrics
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
 from memorybus.health.recalls import JobsStatus
-from memorybus.log.forecast import Memory
 
 FOREIGN_ENTRIES = Finding("foreign_entries", "warning", "p01", "4 entries", "find who")
 
@@ -30,7 +30,7 @@ def status(
         jobs=[],
         alarms=list(alarms),
         continuity=Continuity(None, [], []),
-        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
+        memory=Memory(0, None, "unknown"),
         disk=None,
     )
     return msgspec.structs.replace(made, **changed)

@@ -95,6 +95,14 @@ def served(settings: Settings) -> Iterator[Visitor]:
         assert not thread.is_alive()
 
 
+@contextmanager
+def looked_at(settings: Settings) -> Iterator[Visitor]:
+    """Serve the page to a person who has shown its token."""
+    with served(msgspec.structs.replace(settings, page_token=HASH)) as visitor:
+        visitor.headers["Authorization"] = f"Bearer {TOKEN}"
+        yield visitor
+
+
 def told(settings: Settings) -> list[OperatorActed]:
     """Return what the log was told of acts."""
     redis = connect_redis(settings)

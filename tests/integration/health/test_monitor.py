@@ -43,6 +43,9 @@ SHAPE = {
         "busiest_backlog",
         "work",
         "limits",
+        "failing_since",
+        "refused",
+        "waiting_behind",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at", "version"],
     "jobs": [
@@ -65,13 +68,6 @@ SHAPE = {
         "used",
         "limit",
         "limit_from",
-        "bytes_per_event",
-        "events_per_hour",
-        "measured_over",
-        "trend",
-        "seconds_left",
-        "kept_for",
-        "settles_at",
     ],
     "disk": None,
     "archive": [
@@ -93,6 +89,7 @@ SHAPE = {
     "canary_at": None,
     "settings_file": str,
     "published_rate": float,
+    "gone": [],
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -35,7 +35,7 @@ def test_a_gap_on_a_shard_is_named(log: Log) -> None:
 
 
 def test_every_shard_is_asked(cluster: RedisCluster, log: Log) -> None:
-    """G1, G10: a policy changed on one shard is told, and memory lasts as long as its shortest."""
+    """G1, G10: a policy changed on one shard is told, and the fullest memory counts."""
     client = cluster.shards[-1].client()
     client.config_set("maxmemory-policy", "allkeys-lru")
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] * 1.02))

@@ -10,22 +10,21 @@ from memorybus.health import log_health as health
 from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, build_archive_status, describe_archive
 from memorybus.health.finding import Finding
+from memorybus.health.memory import Disk, Memory, available_bytes, read_memory
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
-from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
 from memorybus.operations.doctor.log import build_checks
 from memorybus.redis.keys import Keys
 
 KEYS = Keys("ns")
-DAY = 86_400.0
 AT = "2026-01-01T00:00:00.000Z"
-QUIET = Memory(10, 100, "maxmemory", 1.0, None, None, "not enough history", None)
+QUIET = Memory(10, 100, "maxmemory")
 
 
-def memory(seconds_left: float) -> Memory:
-    """Return a forecast."""
-    return Memory(10, 100, "maxmemory", 1.0, 3600.0, 600.0, "growing", seconds_left)
+def memory(used: int) -> Memory:
+    """Return a memory of which so many per cent are used."""
+    return Memory(used, 100, "maxmemory")
 
 
 def short(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
@@ -110,14 +109,37 @@ def test_what_the_server_says_of_itself(
     assert short(alarms.server_alarms(health.state_of(info))) == expected
 
 
-def test_what_will_be_full_is_told_in_time() -> None:
-    """G10: a warning within three days, critical within one; another's disk is not judged."""
-    assert short(alarms.memory_alarms(memory(4 * DAY))) == []
-    assert short(alarms.memory_alarms(memory(2 * DAY))) == [("memory", "warning", "warning")]
-    assert short(alarms.memory_alarms(memory(3600))) == [("memory", "critical", "critical")]
+def test_what_is_nearly_full_is_told() -> None:
+    """G10: a warning from 80 %, critical from 95 %; another's disk is not judged."""
+    assert short(alarms.memory_alarms(memory(79))) == []
+    assert short(alarms.memory_alarms(memory(80))) == [("memory", "warning", "warning")]
+    assert short(alarms.memory_alarms(memory(95))) == [("memory", "critical", "critical")]
+    assert short(alarms.memory_alarms(Memory(95, None, "unknown"))) == []
     assert short(alarms.disk_alarms(None)) == []
-    assert short(alarms.disk_alarms(Disk(10_000, 1, 2 * DAY))) == [("disk", "warning", "warning")]
-    assert short(alarms.disk_alarms(Disk(1, 10_000, None))) == [("disk", "critical", "critical")]
+    assert short(alarms.disk_alarms(Disk(free=1_000, aof=500))) == []
+    assert short(alarms.disk_alarms(Disk(1_000, 700))) == [("disk", "warning", "warning")]
+    assert short(alarms.disk_alarms(Disk(1_000, 1_000))) == [("disk", "critical", "critical")]
+
+
+@pytest.mark.parametrize(
+    ("info", "left", "expected"),
+    [
+        ({"used_memory": 3, "maxmemory": 8}, 5, Memory(3, 8, "maxmemory")),
+        ({"used_memory": 3, "maxmemory": 0}, 5, Memory(3, 8, "available")),
+        ({"used_memory": 3, "total_system_memory": 9}, None, Memory(3, 9, "machine")),
+        ({"used_memory": 3}, None, Memory(3, None, "unknown")),
+    ],
+)
+def test_the_limit_of_the_memory(info: dict[str, int], left: int | None, expected: Memory) -> None:
+    """G10: the limit is maxmemory, else what the machine has, else unknown."""
+    assert read_memory(info, left) == expected
+    assert ("unknown" in str(expected)) == (expected.limit is None)
+
+
+def test_what_a_machine_has_left() -> None:
+    """Linux's figure of available memory is read; other systems have none."""
+    assert available_bytes("MemTotal: 9 kB\nMemAvailable:   2 kB\n") == 2048
+    assert available_bytes("") is None
 
 
 def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
@@ -126,8 +148,8 @@ def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
 
 
 def test_a_sound_log_passes_the_check_up() -> None:
-    """G7, G10: doctor says that the log is whole, how long memory lasts, and what is sealed."""
-    found = {check.name: check for check in build_checks(looked(disk=Disk(9, 1, None)))}
+    """G7, G10: doctor says that the log is whole, how full memory is, and what is sealed."""
+    found = {check.name: check for check in build_checks(looked(disk=Disk(9, 1)))}
     assert list(found) == ["continuity", "persistence", "memory", "archive", "disk"]
     assert all(check.ok and not check.fix for check in found.values())
     assert found["archive"].found.startswith("0 events sealed, all of them")
@@ -135,9 +157,9 @@ def test_a_sound_log_passes_the_check_up() -> None:
 
 
 def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
-    """G7, G10: data loss fails with its remedy; memory for two days passes with one."""
+    """G7, G10: data loss fails with its remedy; memory that is nearly full passes with one."""
     (gap,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
-    (soon,) = alarms.memory_alarms(memory(2 * DAY))
+    (soon,) = alarms.memory_alarms(memory(85))
     found = {check.name: check for check in build_checks(looked(gap, soon))}
     assert (found["continuity"].ok, found["continuity"].fix) == (False, gap.remedy)
     assert gap.text in found["continuity"].found

@@ -5,11 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.stories.statuses import provider, status
+from memorybus.archive.objects.store import missing_extra_error
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding, Severity
-from memorybus.health.monitor import ProviderStatus
+from memorybus.health.monitor import ProviderStatus, WorkerStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import (
+    find_gone_workers,
+    find_no_worker,
     find_paused,
     find_recall_trouble,
     find_untrimmed,
@@ -79,7 +82,12 @@ def test_recalls_that_fail_or_pile_up_are_told(
     ("one", "code", "severity", "said"),
     [
         (provider(name="mem0", failing="Transient: 500"), "failing", "critical", "Transient: 500"),
-        (provider(dead_letters=7, parked_keys=2), "dead_letters", "critical", "7 events, 2 keys"),
+        (
+            provider(dead_letters=7, refused=2, waiting_behind=5),
+            "dead_letters",
+            "critical",
+            "2 refused, 5 waiting behind them",
+        ),
         (provider(paused="upgrade", backlog=3), "paused", "warning", "upgrade (3 events wait)"),
     ],
 )
@@ -91,6 +99,41 @@ def test_what_is_wrong_with_a_provider_is_found(
     assert (found.severity, found.subject) == (severity, one.name)
     assert said in found.text
     assert found.remedy
+
+
+GONE = WorkerStatus("w-1", "h", 1, 0, "2023-11-14T22:11:20.000Z")
+"""It fell silent two minutes before `NOW`."""
+
+
+def test_a_worker_that_disappeared_is_found() -> None:
+    """A killed worker is named with its age; if it was the last one, that is the one finding."""
+    alive = msgspec.structs.replace(GONE, id="w-2")
+    (found,) = find_gone_workers(status(workers=[alive], gone=[GONE]), NOW)
+    assert (found.code, found.severity, found.since) == (
+        "worker_gone",
+        "warning",
+        GONE.heartbeat_at,
+    )
+    assert found.text == "worker w-1 disappeared 2 minutes ago"
+    last = status(gone=[GONE])
+    assert list(find_gone_workers(last, NOW)) == []
+    (none,) = find_no_worker(last, NOW)
+    assert none.text == "no worker is alive: worker w-1 disappeared 2 minutes ago"
+
+
+@pytest.mark.parametrize(("code", "subject"), [("read_only", "redis"), ("persistence", "aof")])
+def test_a_redis_that_refuses_writes_is_one_finding(code: Any, subject: str) -> None:
+    """What follows from a Redis that takes no writes is not told beside it."""
+    alarm = Finding(code, "critical", subject, "no writes", "repair it")
+    assert findings_of(status(provider(lanes_owned=0), alarms=[alarm]), ("p",), NOW) == [alarm]
+
+
+def test_a_missing_extra_is_no_emergency() -> None:
+    """A base install without the extra `archive` warns that nothing is trimmed."""
+    error = str(missing_extra_error(ImportError(name="pyarrow")))
+    (found,) = find_untrimmed(ArchiveStatus(error=error, hindered=True), [])
+    assert found.severity == "warning"
+    assert "memorybus[archive]" in found.text
 
 
 def test_the_alarms_come_first_then_who_does_not_work() -> None:

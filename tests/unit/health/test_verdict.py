@@ -47,7 +47,11 @@ def late(seconds: float, **changed: Any) -> ProviderStatus:
     [
         (well(), 0, "MEMORYBUS OK - 1 worker, 1 providers, 0 events | workers=1"),
         (well(provider(paused="upgrade")), 1, "MEMORYBUS WARNING - p is paused: upgrade"),
-        (well(provider(dead_letters=2, parked_keys=1)), 2, "CRITICAL - refused, or waiting behind"),
+        (
+            well(provider(dead_letters=3, parked_keys=1, refused=1, waiting_behind=2)),
+            2,
+            "CRITICAL - p: 1 refused, 2 waiting behind them",
+        ),
         (well(provider(lanes_owned=3)), 2, "CRITICAL - lanes without an owner: p"),
         (well(archive=ArchiveStatus()), 1, "WARNING - nothing is trimmed"),
         (well(workers=[]), 2, "CRITICAL - no worker is alive"),
@@ -126,11 +130,12 @@ def test_a_hot_lane_is_told(backlog: int, busiest: int, lanes: int, told: bool) 
 
 
 def test_a_dead_backend_says_what_waits_for_it() -> None:
-    """G6: a backend that is down matters by what waits, and since when."""
-    (found,) = findings_of(well(late(999, failing="Unavailable: down")), ("p",), NOW)
+    """G6: a backend that is down says what waits, and since when its calls fail."""
+    one = late(999, failing="Unavailable: down", failing_since=iso(NOW - 7_000))
+    (found,) = findings_of(well(one), ("p",), NOW)
     assert (found.code, found.severity) == ("failing", "critical")
     assert "50 events wait" in found.text
-    assert found.since == iso(NOW - 999_000)
+    assert found.since == iso(NOW - 7_000)
 
 
 def test_spools_of_other_hosts_and_old_workers_are_told() -> None:

@@ -132,13 +132,15 @@ class ArchiverThread:
     def _publish_state(self, archiving: ArchivingRound) -> None:
         """Report the state of the archiver, and log a new error."""
         error = "; ".join(archiving.all_errors.values())
-        self._log(error)
         self._report(archiving, error)
+        self._log(error)  # not before: a Redis that can only be read archives nothing
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
 
     def _report_failure(self, archiving: ArchivingRound | None, error: Exception) -> None:
         """Log a failure once; report it if Redis can be reached."""
-        known = isinstance(error, MemoryBusError | RedisError | OSError)
+        if isinstance(error, RedisError):
+            error = translate_redis_error(error, redacted(self._settings.redis_url))
+        known = isinstance(error, MemoryBusError | OSError)
         self._log(str(error), None if known else error)
         if archiving is not None and archiving.now_ms:
             with suppress(RedisError, OSError):

@@ -26,6 +26,7 @@ class Breaker:
         self.failures = 0
         self.until = 0.0
         self.why = ""
+        self._failed_at = 0.0
         self._strikes = 0
         self._probing = False
         self._rng = rng
@@ -39,6 +40,10 @@ class Breaker:
     def is_closed(self) -> bool:
         """Whether everything is let through."""
         return self.failures == 0
+
+    def failing_for(self, now: float) -> float:
+        """Return for how many seconds calls have failed; 0 if the last one succeeded."""
+        return now - self._failed_at if self.why else 0.0
 
     def admit(self, now: float) -> bool:
         """Return whether a call may begin now; if it is the probe, it counts as begun."""
@@ -58,7 +63,7 @@ class Breaker:
             self.failures += 1
             self.until = now + retry_delay(self.failures, self._rng)
         self._probing = False
-        self.why = why or self.why
+        self._note_reason(now, why)
         return self.until - now
 
     def note_strike(self, now: float, why: str = "") -> None:
@@ -67,6 +72,11 @@ class Breaker:
         if self._strikes >= STRIKES or not self.is_closed:
             self.note_failure(now, why)
         self._probing = False
+        self._note_reason(now, why)
+
+    def _note_reason(self, now: float, why: str) -> None:
+        if not self.why:
+            self._failed_at = now
         self.why = why or self.why
 
     def retry_now(self) -> None:

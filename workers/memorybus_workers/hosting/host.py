@@ -72,6 +72,11 @@ class ProviderHost:
         return self._breaker.why
 
     @property
+    def failing_for(self) -> float:
+        """For how many seconds calls have failed."""
+        return self._breaker.failing_for(self._context.worker.clock.monotonic())
+
+    @property
     def report(self) -> str:
         """What the open instance reports about itself."""
         return self._runner.report

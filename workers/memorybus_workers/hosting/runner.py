@@ -11,7 +11,9 @@ from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
 
 from memorybus import logs
-from memorybus.errors import LogError, MemoryBusError
+from memorybus.concurrency.backoff import backoff
+from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.redis.connect import connect_redis
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
@@ -20,6 +22,7 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.calls.thread_activity import ThreadActivity
@@ -30,6 +33,9 @@ from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.leases import Lease
 
 _log = logging.getLogger("memorybus")
+
+LOG_RETRY_SECONDS = 2.0
+"""The most seconds between two looks whether Redis serves again."""
 
 
 class Runner:
@@ -66,7 +72,11 @@ class Runner:
         self._stop = threading.Event()
         self._hurry = threading.Event()
         self._abandoned = False
-        self._log_failed = False
+        self._log_failures = 0
+        self._log_away = RateLimitedWarning(
+            f"provider {context.name}: %s; its lanes look again every {LOG_RETRY_SECONDS:g} s",
+            self._clock,
+        )
         thread_name = f"memorybus-{context.name}"
         self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
 
@@ -147,8 +157,12 @@ class Runner:
         self._context.worker.news.unsubscribe(self._inbox)
 
     def _serve(self) -> None:
-        """Open an instance, run its lanes until an error occurs, and clean up."""
+        """Open an instance, run its lanes until an error occurs, and clean up.
+
+        While Redis is away no instance is opened, which may cost much.
+        """
         context = self._context
+        connect_redis(self._settings, single=True).close()
         provider = make_in_role(
             self._settings, context.name, context.role, self._clock, context.crash
         )
@@ -210,19 +224,13 @@ class Runner:
                     self._hurry.clear()
                     lanes.retry_now()
                 lanes.step(news, redo=redo)
-                self._clear_log_failure()
+                self._log_failures = 0
                 rest = lanes.seconds_to_rest()
                 if rest and not self._stop.is_set():
                     self._inbox.wait(rest)
         finally:
             self.serving = False
             lanes.leave()  # an abandoned thread does so too, if its call ever returns
-
-    def _clear_log_failure(self) -> None:
-        """Clear the reason that Redis is away: the next call, which clears it, may come late."""
-        if self._log_failed:
-            self._log_failed = False
-            self._breaker.why = ""
 
     def _balance(self, lanes: LaneSet) -> None:
         before = {lease.lane for lease in lanes.leases()}
@@ -243,8 +251,22 @@ class Runner:
         if self._abandoned:
             return
         unbind_lane()
+        self.opened.set()
+        self.ready.set()
+        if isinstance(error, LogUnavailable):
+            self._await_log(error)
+        else:
+            self._await_backend(error)
+
+    def _await_log(self, error: LogUnavailable) -> None:
+        """Wait for Redis; nothing is known to be wrong with the provider."""
+        self._log_away.warn(error)
+        rng = self._context.worker.rng
+        self._wait(backoff(self._log_failures, rng, cap=LOG_RETRY_SECONDS))
+        self._log_failures += 1
+
+    def _await_backend(self, error: BaseException) -> None:
         delay = self._breaker.note_failure(self._clock.monotonic(), describe_failure(error))
-        self._log_failed = isinstance(error, LogError | RedisError)
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         _log.warning(
             "provider %s: %s; its lanes wait %.1f s, nothing is parked",
@@ -253,8 +275,6 @@ class Runner:
             delay,
             exc_info=None if known else error,
         )
-        self.opened.set()
-        self.ready.set()
         self._wait(delay)
 
     def _wait(self, seconds: float) -> None:

@@ -12,13 +12,14 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
 from memorybus.redis.cluster import group_by_slot
-from memorybus.redis.connect import connect_redis
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import AcquiredLane, Renewal
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.abandoned import AbandonedCalls
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.calls.thread_activity import ThreadActivity
 
 _log = logging.getLogger("memorybus")
@@ -84,6 +85,7 @@ class Leases:
         self._epochs: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
         self._prolonging = threading.Lock()
+        self._unrenewed = RateLimitedWarning("leases cannot be renewed: %s", clock)
         self._stop = threading.Event()
         self._redis = connect_redis(settings, timeout=settings.lease / 3)
         self._thread = threading.Thread(target=self._run, name="memorybus-leases", daemon=True)
@@ -227,8 +229,10 @@ class Leases:
         ):
             try:
                 self.renew()
-            except Exception as error:  # the thread must outlive any mistake
-                _log.warning("leases cannot be renewed: %s", error)
+            except (RedisError, OSError) as error:
+                self._unrenewed.warn(translate_redis_error(error, "Redis"))
+            except Exception:  # the thread must outlive any mistake
+                _log.exception("leases cannot be renewed")
 
     def renew(self) -> None:
         """Prolong every lease once; a lost lease is dropped."""
@@ -257,7 +261,7 @@ class Leases:
     def _note_renewal(self, lease: Lease, until: float, kept: bool | Exception) -> None:
         """Note the reply to a renewal."""
         if isinstance(kept, Exception):
-            _log.warning("%s cannot be renewed: %s", lease.key, kept)
+            self._unrenewed.warn(translate_redis_error(kept, lease.key))
         elif kept:
             lease.until = until
         else:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
-from memorybus.registry.roster import Roster, WorkerInfo
+from memorybus.registry.roster import GONE_SECONDS, Roster, WorkerInfo
 from memorybus.spool.note import SpoolStats
 from memorybus.text.redact import one_line
 from redis import Redis
@@ -32,9 +32,6 @@ _LONE_LOOK_SECONDS = 5.0
 """Seconds between looks at the leases while this worker is the only one."""
 
 _BEATS_PER_REGISTRATION = 10
-
-_HEARTBEAT_TTL_SECONDS = 60.0
-"""Seconds of silence after which a worker's heartbeat is removed."""
 
 _LOOK_SECONDS_PER_LANE = 0.0005
 """Seconds for each lane that a look waits at least, so that many lanes are read less often."""
@@ -77,7 +74,7 @@ class Presence:
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
         self._spool: SpoolStats | None = None
-        self._beats = 0
+        self._beats = self._started_at = 0
         self._shown: frozenset[str] = frozenset()
         self._beat_at = self._look_at = self._settled_until = float("-inf")
         self._settled: tuple[frozenset[str], tuple[str, ...]] | None = None
@@ -203,6 +200,8 @@ class Presence:
             version=self._version,
             rates=self._rates.note(self._clock.monotonic(), self._work.totals()),
             spool=self._spool,
+            started_at=self._started_at,
+            failing_for={host.name: host.failing_for for host in hosts.all if host.failing},
         )
         self._note_heartbeats(self._roster.beat(info))
         self._beats += 1
@@ -216,10 +215,9 @@ class Presence:
 
     def _note_heartbeats(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
+        self._started_at = self._started_at or now_ms
         self._heartbeats.note(workers, now_ms)
-        self._roster.leave(
-            *(one.id for one in self._heartbeats.silent(workers, _HEARTBEAT_TTL_SECONDS))
-        )
+        self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, GONE_SECONDS)))
         silent = self._heartbeats.silent(workers, self._balance.silence)
         self.alive = [one for one in workers if one not in silent]
 

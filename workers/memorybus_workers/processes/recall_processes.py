@@ -12,6 +12,7 @@ from memorybus.processes.child import ChildProcess
 from memorybus.processes.commands import module_command
 from memorybus.processes.keeper import Keeper
 from memorybus.recall.demand import RecallDemand
+from memorybus.redis.connect import translate_redis_error
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
@@ -146,7 +147,9 @@ class RecallProcesses:
         while not self._is_over():
             try:
                 self.poll()
-            except (MemoryBusError, RedisError, OSError) as error:
+            except RedisError as error:
+                self._unseen.warn(translate_redis_error(error, "Redis"))
+            except (MemoryBusError, OSError) as error:
                 self._unseen.warn(error)
 
     def _is_over(self) -> bool:

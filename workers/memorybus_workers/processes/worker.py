@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
+from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
 from memorybus.log.unsent import count_unsent
-from memorybus.redis.connect import connect_redis
+from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
@@ -55,8 +56,6 @@ _HOST_WAIT_SECONDS = 0.5
 _ADOPT_SECONDS = 5.0
 _REMINDER_SECONDS = 30.0
 _END_SECONDS = 2.0
-_START_OURS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
-_START_YOURS = "start it, or correct --url or MEMORYBUS_URL"
 
 
 class Worker:
@@ -167,8 +166,7 @@ class Worker:
             except LogUnavailable as error:
                 if self._clock.monotonic() - warned_at >= _REMINDER_SECONDS:
                     warned_at = self._clock.monotonic()
-                    remedy = _START_YOURS if self._settings.url else _START_OURS
-                    _log.warning("waiting for Redis: %s; %s", error, remedy)
+                    _log.warning("waiting for Redis: %s", error)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
             else:
@@ -236,7 +234,9 @@ class Worker:
                 self._log_watch.poll(self._redis)
                 self._work.report(self._redis, Keys(self._settings.namespace))
                 heap.trim_if_due()
-            except (MemoryBusError, RedisError, OSError) as error:
+            except RedisError as error:
+                self._unseen.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
+            except (MemoryBusError, OSError) as error:
                 self._unseen.warn(error)
 
     def _watch(self) -> None:

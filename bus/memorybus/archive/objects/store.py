@@ -69,9 +69,13 @@ class Objects(Protocol):
         ...
 
 
+MISSING_EXTRA = "run: pip install 'memorybus[archive]'"
+"""How the error ends that says that the extra ``archive`` is not installed."""
+
+
 def missing_extra_error(error: ImportError) -> ArchiveUnavailable:
     """Return the error that tells how to get the libraries of the archive."""
     return ArchiveUnavailable(
-        f"the archive needs {error.name or 'pyarrow and obstore'}, which is not installed; run: "
-        f"pip install 'memorybus[archive]'"
+        f"the archive needs {error.name or 'pyarrow and obstore'}, which is not installed; "
+        f"{MISSING_EXTRA}"
     )

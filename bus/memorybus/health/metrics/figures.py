@@ -86,11 +86,6 @@ WHOLE: Final[tuple[Figure[Status], ...]] = (
     Figure("archive_bytes", "Bytes that these take.", lambda s: s.archive.bytes),
     Figure("redis_used_bytes", "Memory that Redis uses.", lambda s: s.memory.used),
     Figure("redis_limit_bytes", "Memory that it may use.", lambda s: s.memory.limit),
-    Figure(
-        "redis_seconds_left",
-        "How long that memory lasts at the present rate; absent if use stops growing.",
-        lambda s: s.memory.seconds_left,
-    ),
 )
 
 PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
@@ -106,6 +101,8 @@ PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
         lambda p: p.busiest_backlog,
     ),
     Figure("dead_letters", "Refused events, and those behind them.", lambda p: p.dead_letters),
+    Figure("refused_events", "Events refused for good.", lambda p: p.refused),
+    Figure("waiting_behind_events", "Events behind refused ones.", lambda p: p.waiting_behind),
     Figure("parked_keys", "Keys that wait for an operator.", lambda p: p.parked_keys),
     Figure("lanes", "The provider's lanes.", lambda p: p.lanes),
     Figure("lanes_owned", "Those that a live worker owns.", lambda p: p.lanes_owned),

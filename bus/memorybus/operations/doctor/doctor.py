@@ -6,7 +6,6 @@ The checks are independent: one that fails does not hide the others.
 from collections.abc import Iterator
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
 from memorybus.health.services import START_REMEDY
@@ -35,7 +34,7 @@ def examine(
     start = spool.fix or START_REMEDY
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
-    obstacle = yield from check_redis(settings, start_advice(settings, start))
+    obstacle = yield from check_redis(settings, spool.fix)
     if obstacle is not None:
         yield _check_not_tried("worker", obstacle)
         yield _check_not_tried("canary", obstacle)
@@ -48,13 +47,6 @@ def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) ->
     if deep:
         return canary.check_recall(canary.send_and_recall(settings, clock, word))
     return passage.check_passage(passage.send_and_await(settings, clock, word))
-
-
-def start_advice(settings: Settings, start: str) -> str:
-    """Return what to do if Redis does not answer; `start` helps only with the embedded server."""
-    if settings.url:
-        return f"start the Redis at {redacted(settings.url)}, or tell memorybus another url"
-    return start
 
 
 def _check_not_tried(name: str, obstacle: Check) -> Check:

@@ -5,13 +5,12 @@ from collections.abc import Generator, Iterator
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.embedded.binary import OLDEST_VERSION, format_version, parse_version
-from memorybus.errors import AccessDenied, LogError, MemoryBusError
+from memorybus.errors import LogError, LogUnavailable, MemoryBusError
 from memorybus.health import services
 from memorybus.health.alarms import ServerState, server_alarms
 from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Check, Code
 from memorybus.health.log_health import LogHealth, read_health
-from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
@@ -19,7 +18,7 @@ from memorybus.redis.known_faults import faults_of
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "foreign_entries"),
-    "persistence": ("persistence",),
+    "persistence": ("persistence", "read_only"),
     "memory": ("memory",),
     "archive": ("archive", "archive_ahead"),
     "disk": ("disk",),
@@ -28,12 +27,12 @@ _TOPICS: dict[str, tuple[Code, ...]] = {
 them, and only if Redis evicts nothing."""
 
 
-def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check | None]:
+def check_redis(settings: Settings, hindrance: str) -> Generator[Check, None, Check | None]:
     """Check the Redis of the log, then the log in it.
 
     Args:
         settings: see `Settings`.
-        start: the remedy if Redis does not answer.
+        hindrance: what to do first if Redis does not answer; "" for nothing.
 
     Returns:
         The failed check that prevents publishing and applying; None if nothing does.
@@ -41,9 +40,9 @@ def check_redis(settings: Settings, start: str) -> Generator[Check, None, Check 
     log = EventLog(connect_redis(settings), settings)
     try:
         server = log.server()
-    except MemoryBusError as error:
-        fix = "do as the message says" if isinstance(error, AccessDenied) else start
-        unreached = Check(name="redis", ok=False, found=str(error), fix=fix)
+    except LogUnavailable as error:
+        fix = hindrance or error.remedy or "do as the message says"
+        unreached = Check(name="redis", ok=False, found=error.problem, fix=fix)
         yield unreached
         return unreached
     yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
@@ -120,11 +119,11 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
-        "memory": describe_memory(health.memory),
+        "memory": str(health.memory),
         "archive": describe_archive(health.archive),
     }
     if health.disk is not None:
-        well["disk"] = describe_disk(health.disk)
+        well["disk"] = str(health.disk)
     wrong = [*health.alarms, *services.find_untrimmed(health.archive, health.alarms)]
     for name, found in well.items():
         yield Check.from_findings(name, [one for one in wrong if one.code in _TOPICS[name]], found)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError
+from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health import services
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status, read_status
@@ -38,9 +38,11 @@ LOOK_EVERY = 0.1
 
 
 def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
-    """Run a check; if it raises, return a failed one with this remedy."""
+    """Run a check; if it raises, return a failed one with this remedy, or that of Redis."""
     try:
         return check()
+    except LogUnavailable as error:
+        return Check(name=name, ok=False, found=error.problem, fix=error.remedy or fix)
     except (MemoryBusError, OSError) as error:
         return Check(name=name, ok=False, found=str(error), fix=fix)
 
@@ -50,9 +52,9 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     try:
         status = read_status(settings)
     except MemoryBusError as error:
-        yield Check(name="worker", ok=False, found=str(error), fix=START_REMEDY)
+        yield Check(name="worker", ok=False, found=str(error), fix="do as the message says")
         return
-    yield check_worker(status)
+    yield check_worker(status, clock.now_ms())
     yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
     yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
     yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
@@ -73,11 +75,13 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
 
 
-def check_worker(status: Status) -> Check:
-    """Check that a worker is alive."""
-    return Check.from_findings(
-        "worker", services.find_no_worker(status), f"{len(status.workers)} alive"
-    )
+def check_worker(status: Status, now_ms: int) -> Check:
+    """Check that a worker is alive, and that none disappeared."""
+    found = [
+        *services.find_no_worker(status, now_ms),
+        *services.find_gone_workers(status, now_ms),
+    ]
+    return Check.from_findings("worker", found, f"{len(status.workers)} alive")
 
 
 def check_providers(status: Status, configured: Sequence[str]) -> Check:

@@ -16,7 +16,7 @@ it after the old one, in a replay too (G3).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final, Literal
 
 import msgspec
@@ -40,10 +40,11 @@ from memorybus.events import (
 )
 from memorybus.history.history import History
 from memorybus.ids import text_digest
+from memorybus.jobs.inspect import InspectionFailed
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.operations import journal
 from memorybus.operations.catching_up import await_lanes
-from memorybus.operations.memories.browsing import KeptMemory, list_memories
+from memorybus.operations.memories.browsing import KeptMemory, list_memories, list_providers
 from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
@@ -189,13 +190,26 @@ def find_memory_of_event(
     if len(here) == 1 or (here and goes_whole):
         return here[0]
     if not here:
+        others = [name for name in find_keepers(settings, owner, event) if name != provider]
+        elsewhere = f", but {', '.join(others)} may" if others else ""
+        advice = f"give --provider {others[0]}" if others else "see: memorybus memories list"
         raise CannotAmend(
-            f"{provider} keeps no memory of event {event} with that text; see: memorybus memories "
-            f"list --provider {provider}"
+            f"{provider} keeps no memory of event {event} with that text{elsewhere}; {advice}"
         )
     raise CannotAmend(
         f"{provider} keeps {len(here)} memories of event {event}: say which by a part of its text"
     )
+
+
+def find_keepers(settings: Settings, owner: RecallRequest, event: str) -> list[str]:
+    """Return the providers that keep a memory of an event; those that cannot say are left out."""
+    keepers = []
+    for one in list_providers(settings):
+        if one.exports and one.served:
+            with suppress(InspectionFailed):
+                page = list_memories(settings, one.provider, owner, holding=event, most=1)
+                keepers += [one.provider] if page.memories else []
+    return keepers
 
 
 def find_event(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:

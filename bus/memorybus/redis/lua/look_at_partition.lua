@@ -3,19 +3,17 @@
 -- KEYS[1] log    stream: its length, its ends, and the numbers at some places in it.
 -- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed,
 --                `sealed_entry`, the entry of that number, and `set_back` (see seal).
--- KEYS[3] seen   hash: event ids of the current window; its size shows what one id costs.
 --
 -- ARGV: the id of an entry that was in the log before ("" for none), how many nodes to sample for
 --       the size, then ages (ms) for each of which an entry is returned.
 --
 -- Entries of another form than ours were written by others and are skipped, a thousand at most.
--- Returns {length, n, sealed, bytes, ids, bytes of ids, first, last, before, after, now (ms),
--- {entry at each age}, sealed entry, unsealed,
--- set back}. An entry is {id, n}, or an empty table if there is
+-- Returns {length, n, sealed, bytes, first, last, before, after, now (ms), {entry at each age},
+-- sealed entry, unsealed, set back}. An entry is {id, n}, or an empty table if there is
 -- none. first, last: our entries at the ends; before: the last one up to the given id; after: the
 -- first one behind it; entry at an age: the first one that is not older; unsealed: the first one
 -- behind the sealed entry.
-local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
+local log, state = KEYS[1], KEYS[2]
 
 local function nearest(command, from, to)
   local count = 1 -- as a rule it is the first one
@@ -57,8 +55,6 @@ return {
   redis.call('HGET', state, 'n') or '',
   redis.call('HGET', state, 'sealed') or '',
   usage(log),
-  redis.call('HLEN', seen),
-  usage(seen),
   nearest('XRANGE', '-', '+'),
   nearest('XREVRANGE', '+', '-'),
   before,

@@ -105,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not _streams_are_open():
         return FAILED
     words = sys.argv[1:] if argv is None else list(argv)
+    _show_any_text()
     try:
         signals.unwind_on_stop()
         with signals.lost_stops_repeated():
@@ -123,6 +124,13 @@ def _report_failure(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, CycloptsError) and check.is_check(words):
         return check.report_misuse(error, as_json=as_json)
     return report_failure(error, as_json=as_json)
+
+
+def _show_any_text() -> None:
+    """Escape what a terminal of another encoding cannot show (LANG=C), instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _streams_are_open() -> bool:

@@ -29,13 +29,13 @@ _USER_ERRORS = (AccessDenied, ConfigError, CycloptsError, MissingProvider)
 """Errors in what the user wrote: exit code 2."""
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
-    (AccessDenied, ""),
     (CycloptsError, "see the same command with --help"),
-    (LogUnavailable, "start it with `memorybus up`, or find out more with `memorybus doctor`"),
     (SpoolFull, "see what waits with `memorybus status`, and let it drain with `memorybus up`"),
     (NoServerBinary, "or set MEMORYBUS_URL to a Redis that runs elsewhere"),
 )
-"""What to do, by kind of error; the first entry that fits counts. "" if the message says it."""
+"""What to do, by kind of error; the first entry that fits counts. "" if the message says it.
+
+An error of Redis brings its own remedy."""
 
 
 def wants_json(words: Sequence[str]) -> bool:
@@ -78,13 +78,15 @@ def _print_json(error: Exception) -> None:
 
 
 def _advice(error: Exception) -> str:
+    if isinstance(error, LogUnavailable):
+        return error.remedy
     return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
 
 
 def _message(error: Exception) -> str:
     if isinstance(error, OSError):
         return masked(f"{error.filename or 'standard output'}: {error.strerror or error}")
-    return masked(str(error))
+    return masked(error.problem if isinstance(error, LogUnavailable) else str(error))
 
 
 def _silence_stdout() -> None:

@@ -1,6 +1,7 @@
 """``memorybus serve``: serve the page of operators."""
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -8,6 +9,10 @@ from memorybus.errors import ConfigError
 from memorybus.health.metrics.server import Address
 from memorybus.processes import signals
 from memorybus.surfaces.cli.options import DEFAULT, RUN, Common
+from memorybus.surfaces.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.web.access import OwnToken
 
 PORT = 8686
 
@@ -25,9 +30,10 @@ def run_serve(
 ) -> int:
     """Serve the page of operators, /metrics and the health paths until Ctrl-C.
 
-    It listens on loopback and is read-only, unless `page_token` or `page_proxy_header` is set: then
-    people sign in, and what they do is recorded in the log. Without one of these settings it
-    refuses to listen on an address that other machines reach.
+    People sign in with a token, and what they do is recorded in the log. If neither `page_token`
+    nor `page_proxy_header` is set, the first start makes a token, prints it once, and keeps it in
+    `page.token` in `data_dir`; then it listens on loopback only, and whoever does not sign in sees
+    counts.
 
     For example:
 
@@ -38,7 +44,7 @@ def run_serve(
     Parameters
     ----------
     json
-        Print one JSON line when it listens: url, acts.
+        Print one JSON line when it listens: url, acts, token_file.
     """
     try:
         from memorybus.surfaces.web import serving
@@ -47,20 +53,8 @@ def run_serve(
             "the page needs Starlette, uvicorn, Jinja2 and argon2-cffi; install them with: "
             "pip install 'memorybus[web]'"
         ) from error
-    output = common.output()
-
-    def tell(where: Address, acts: bool) -> None:
-        url = f"http://{where}/"
-        if output.json:
-            output.json_line({"url": url, "acts": acts})
-            return
-        output.show(f"memorybus serves its page at {url}")
-        if not acts:
-            output.show("It is read-only; to act there: memorybus config page-token")
-        output.show("Ctrl-C stops it.")
-
     try:
-        serving.run(common.settings(), Address(host, port), tell)
+        serving.run(common.settings(), Address(host, port), partial(_show_start, common.output()))
     except KeyboardInterrupt as end:
         return signals.hurried_exit_code(end)
     except SystemExit as end:
@@ -68,3 +62,17 @@ def run_serve(
             raise
         return signals.hurried_exit_code(end)
     return 0
+
+
+def _show_start(output: Output, where: Address, own: "OwnToken | None") -> None:
+    url = f"http://{where}/"
+    if output.json:
+        file = str(own.path) if own else None
+        output.json_line({"url": url, "acts": True, "token_file": file})
+        return
+    output.show(f"memorybus serves its page at {url}")
+    if own and own.is_new:
+        output.show(f"Sign in with this token, shown this once: {own.token}")
+    if own:
+        output.show(f"The token is kept in {own.path}; without it the page shows only counts.")
+    output.show("Ctrl-C stops it.")

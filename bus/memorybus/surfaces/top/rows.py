@@ -23,12 +23,13 @@ PROVIDERS = (
     "backlog",
     "rate/s",
     "to go",
-    "oldest",
-    "dead",
+    "age",
+    "refused",
+    "behind",
     "lanes",
     "applied",
 )
-LANES = ("provider", "lane", "state", "backlog", "applied", "of", "parked", "dead")
+LANES = ("provider", "lane", "state", "backlog", "applied", "of", "refused", "behind")
 LETTERS = ("provider", "waiting", "tries", "group", "type", "reason", "key")
 ERRORS = ("provider", "keys", "waiting", "group", "reason")
 EVENTS = ("time", "type", "session", "what")
@@ -134,7 +135,8 @@ def _provider(one: ProviderStatus, now_ms: int) -> tuple[Text, ...]:
         _number(one.rate),
         _right(duration(one.seconds_left)),
         _right(ago(one.oldest_unapplied_at, now_ms)),
-        _number(one.dead_letters, "bold red" if one.dead_letters else ""),
+        _number(one.refused, "bold red" if one.refused else ""),
+        _number(one.waiting_behind, "bold red" if one.waiting_behind else ""),
         _right(f"{one.lanes_owned}/{one.lanes}", "" if one.lanes_owned else "yellow"),
         _number(one.applied),
     )
@@ -161,8 +163,8 @@ def _lane(lane: LaneFigures, name: str, partition: int) -> tuple[Text, ...]:
         _number(lane.backlog, "yellow" if lane.backlog else ""),
         _number(lane.n),
         _number(lane.head),
-        _number(lane.parked_keys, "bold red" if lane.parked_keys else ""),
-        _number(lane.dead, "bold red" if lane.dead else ""),
+        _number(lane.refused, "bold red" if lane.refused else ""),
+        _number(lane.waiting_behind, "bold red" if lane.waiting_behind else ""),
     )
 
 

@@ -19,8 +19,18 @@ PIPE_WIDTH = 100_000
 """The width of tables in a pipe or a file, unless COLUMNS is set: so wide that no text wraps."""
 
 
+MIN_WIDTH, USUAL_WIDTH = 20, 80
+"""A terminal, or COLUMNS, that is narrower than the first counts as one of the second."""
+
+
 class QuietPipeConsole(Console):
     """A console that raises `BrokenPipeError` for a closed pipe, so that `main` can end quietly."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take no width in which words cannot be set, such as COLUMNS=0."""
+        super().__init__(**options)
+        if self.width < MIN_WIDTH:
+            self.width = USUAL_WIDTH
 
     def on_broken_pipe(self) -> NoReturn:
         """Let the error through instead of ending the process here."""

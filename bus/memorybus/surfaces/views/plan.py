@@ -7,9 +7,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.log.forecast import format_duration, format_size
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line
+from memorybus.text.display import format_duration, format_size
 
 if TYPE_CHECKING:
     from memorybus.operations.copies.counting import HistoryCount

@@ -13,7 +13,6 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
-from memorybus.log.forecast import describe_disk, describe_memory
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (
@@ -68,14 +67,14 @@ def finding_line(finding: Finding) -> Text:
 def _head(status: Status) -> Text:
     redis, spool = status.redis, status.spool
     oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
-    disk = "" if status.disk is None else f"\nDisk: {describe_disk(status.disk)}"
+    disk = "" if status.disk is None else f"\nDisk: {status.disk}"
     return line(
         f"Settings: {settings_source(status.settings_file)}\n"
         f"Redis {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
         f"Log: {status.log.published} events published{_published_rate(status)}\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
-        f"Memory: {describe_memory(status.memory)}{disk}\n"
+        f"Memory: {status.memory}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
 
@@ -87,7 +86,8 @@ def _published_rate(status: Status) -> str:
 
 def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
     table = grid(
-        "provider", "applied", "a second", "backlog", "to go", "oldest", "parked", "dead", "lanes"
+        *("provider", "applied", "a second", "backlog", "to go", "oldest"),
+        *("refused", "behind them", "lanes"),
     )
     for one in providers:
         add_row(
@@ -98,8 +98,8 @@ def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
             cell(one.backlog, "yellow" if one.backlog else ""),
             duration(one.seconds_left) or None,
             _ago(one.oldest_unapplied_at, now_ms),
-            cell(one.parked_keys, "red" if one.parked_keys else ""),
-            cell(one.dead_letters, "red" if one.dead_letters else ""),
+            cell(one.refused, "red" if one.refused else ""),
+            cell(one.waiting_behind, "red" if one.waiting_behind else ""),
             cell(_lanes(one), "" if one.lanes_owned else "yellow"),
         )
     return table

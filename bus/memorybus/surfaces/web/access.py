@@ -1,12 +1,13 @@
 """Who may look, and who may act: people with the token, or people whom a trusted proxy names.
 
-Without token and proxy everybody who reaches the page may look, and nobody may act. With one of
-them people have to be identified before they may look or act.
+People have to be identified before they may look or act: by a token, or by a proxy. If the settings
+name neither, `memorybus serve` makes a token of its own, and strangers on this machine see counts.
 """
 
 import hmac
 import threading
 from collections import OrderedDict, deque
+from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.requests import Request
 
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
@@ -59,14 +61,18 @@ class Access:
         settings: the token's hash, the proxy's header and addresses.
         clock: time.
         make_secret: makes the ids of sessions.
+        own_token: the hash of the token that the page made itself; "" if the settings name one.
 
     Raises:
         ConfigError: the hash is not one of argon2.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, make_secret: NewSecret) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, make_secret: NewSecret, own_token: str = ""
+    ) -> None:
         """Start with nobody signed in."""
         self._settings = settings
+        self._token = settings.page_token or own_token
         self._clock = clock
         self._make_secret = make_secret
         self._key = make_secret().encode()
@@ -80,12 +86,12 @@ class Access:
     @property
     def uses_token(self) -> bool:
         """Whether people sign in with a token."""
-        return bool(self._settings.page_token)
+        return bool(self._token)
 
     @property
     def is_guarded(self) -> bool:
-        """Whether people have to be identified."""
-        return self.uses_token or bool(self._settings.page_proxy_header)
+        """Whether the settings say how people are identified, so that strangers see nothing."""
+        return bool(self._settings.page_token or self._settings.page_proxy_header)
 
     def person(self, request: Request) -> Operator | None:
         """Return the person who sends a request; None if that is unknown."""
@@ -187,7 +193,7 @@ class Access:
             if known in self._bearers:
                 return True
             self._check_tries(address)
-            right = self.uses_token and _matches_hash(self._settings.page_token, token)
+            right = self.uses_token and _matches_hash(self._token, token)
             if right:
                 self._bearers[known] = None
                 _drop_oldest(self._bearers, _MAX_SESSIONS)
@@ -210,6 +216,40 @@ def is_own_origin(request: Request) -> bool:
     if origin is None:
         return True
     return origin.partition("://")[2] == request.headers.get("host", "")
+
+
+class OwnToken(msgspec.Struct, frozen=True):
+    """The token that the page made itself.
+
+    Attributes:
+        token: the token.
+        path: the file that keeps it, for its user alone.
+        is_new: whether it was made just now.
+    """
+
+    token: str
+    path: Path
+    is_new: bool
+
+
+def own_token(path: Path, make_secret: NewSecret) -> OwnToken:
+    """Return the page's own token; make it, and its private file, at the first call.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+    try:
+        private.directory(path.parent)
+        if path.exists() and (kept := path.read_text("utf-8").strip()):
+            return OwnToken(kept, path, is_new=False)
+        made = make_secret()
+        private.write(path, f"{made}\n".encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path}: the page's token cannot be kept: {error}; repair the file, or set page_token "
+            f"(memorybus config page-token makes one)"
+        ) from error
+    return OwnToken(made, path, is_new=True)
 
 
 def hash_token(token: str) -> str:

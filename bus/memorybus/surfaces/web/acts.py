@@ -17,11 +17,6 @@ _MAX_FIELD_CHARS = 1_000
 
 def why_refused(site: Site, request: Request, who: Operator | None, form: dict[str, str]) -> str:
     """Return why a person may not act now; "" if they may."""
-    if not site.access.is_guarded:
-        return (
-            "this page is read-only: to act, set page_token (memorybus config page-token makes "
-            "one) or page_proxy_header, and start the page again"
-        )
     if who is None:
         return "sign in first"
     if not site.access.is_own_form(request, who, form.get("proof", "")):

@@ -21,6 +21,7 @@ from memorybus.surfaces.web.past import MOMENT_SECONDS
 from memorybus.surfaces.web.site import Site
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+PageEndpoint = Callable[[PageRequest], Awaitable[Response]]
 
 
 def build_app(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
@@ -52,14 +53,13 @@ class Endpoints:
         """Return all routes: first those that anybody may request, then those of the pages."""
         found = [
             Route("/assets/{folder}/{name}", self._asset),
-            *health.routes(self._site, self._guarded),
+            *health.routes(self._site, self._guarded_for_strangers),
             *signing.routes(self._site),
         ]
         for page in self._pages:
-            found.append(Route(page.path, self._guarded(self._page_endpoint(page))))
-            found += [
-                Route(one.path, self._guarded(self._part_endpoint(one))) for one in page.parts
-            ]
+            guarded = self._guarded_for_strangers if page.counts_only else self._guarded
+            found.append(Route(page.path, guarded(self._page_endpoint(page))))
+            found += [Route(one.path, guarded(self._part_endpoint(one))) for one in page.parts]
             found += [
                 Route(act.path, self._act_endpoint(act), methods=["POST"]) for act in page.acts
             ]
@@ -93,12 +93,16 @@ class Endpoints:
         answer.headers["cache-control"] = "max-age=3600"
         return answer
 
-    def _guarded(self, endpoint: Callable[[PageRequest], Awaitable[Response]]) -> Endpoint:
-        """Return an endpoint that answers only people who may look."""
+    def _guarded_for_strangers(self, endpoint: PageEndpoint) -> Endpoint:
+        """Return an endpoint that strangers may ask, unless the settings keep them out."""
+        return self._guarded(endpoint, strangers=not self._site.access.is_guarded)
+
+    def _guarded(self, endpoint: PageEndpoint, *, strangers: bool = False) -> Endpoint:
+        """Return an endpoint that answers only people who are identified, or `strangers`, too."""
 
         async def answer(request: Request) -> Response:
             who = await run_in_threadpool(self._site.access.person, request)
-            if who is None and self._site.access.is_guarded:
+            if who is None and not strangers:
                 return self._refuse_stranger(request)
             try:
                 return await endpoint(PageRequest(self._site, request, who))
@@ -114,7 +118,7 @@ class Endpoints:
             return RedirectResponse(f"/signin?next={quote(request.url.path)}", 303)
         return Response("sign in first\n", 401, {"www-authenticate": "Bearer"})
 
-    def _page_endpoint(self, page: Page) -> Callable[[PageRequest], Awaitable[Response]]:
+    def _page_endpoint(self, page: Page) -> PageEndpoint:
         async def show(page_request: PageRequest) -> Response:
             if updates.wants_events(page_request.http):
                 return updates.stream(page_request, page)
@@ -124,7 +128,7 @@ class Endpoints:
 
         return show
 
-    def _part_endpoint(self, part: Part) -> Callable[[PageRequest], Awaitable[Response]]:
+    def _part_endpoint(self, part: Part) -> PageEndpoint:
         async def answer(page_request: PageRequest) -> Response:
             return await run_in_threadpool(part.answer, page_request)
 

@@ -85,10 +85,11 @@ class Canary:
 
 
 def _health_response(page_request: PageRequest, canary: Canary) -> Response:
-    verdict = page_request.bus_state().verdict
+    bus = page_request.bus_state()
+    verdict = bus.verdict if page_request.who else bus.without_quotations().verdict
     said = msgspec.to_builtins(verdict)
     well = verdict.state in ("OK", "WARNING")
-    if page_request.query.get("deep") == "1":
+    if page_request.query.get("deep") == "1" and page_request.who:  # each is an event in the log
         check = canary.check()
         said["canary"] = msgspec.to_builtins(check)
         well = well and check.ok

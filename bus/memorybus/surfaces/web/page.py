@@ -20,7 +20,7 @@ class PageRequest:
     Attributes:
         site: what all views share.
         http: the request itself.
-        who: the person; None if people are not identified, so that nobody may act.
+        who: the person; None for a stranger, who sees only counts.
         form: the fields of a POST, each with its last value.
     """
 
@@ -115,6 +115,8 @@ class Page:
         key: the key that opens it.
         acts: its acts.
         parts: what its script requests.
+        counts_only: whether it and its parts show nothing but counts to a person who is not
+            identified.
     """
 
     path: str
@@ -124,3 +126,4 @@ class Page:
     key: str = ""
     acts: tuple[Act, ...] = ()
     parts: tuple[Part, ...] = ()
+    counts_only: bool = False

@@ -14,7 +14,7 @@ from memorybus.health.bus_state import BusStateCache
 from memorybus.health.metrics.server import Address
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
-from memorybus.surfaces.web.access import Access
+from memorybus.surfaces.web.access import Access, OwnToken, hash_token, own_token
 from memorybus.surfaces.web.app import build_app
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.guard import is_loopback
@@ -27,8 +27,12 @@ GRACE_SECONDS = 3
 """Seconds that open requests may still take when the server stops."""
 
 
-def build_site(settings: Settings) -> Site:
+def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
     """Return the site of a bus.
+
+    Args:
+        settings: the settings of the bus.
+        own: the page's own token, if the settings name neither a token nor a proxy.
 
     Raises:
         ConfigError: the setting `page_token` is not a hash.
@@ -38,35 +42,44 @@ def build_site(settings: Settings) -> Site:
         clock=SYSTEM,
         bus_state=BusStateCache(settings, SYSTEM),
         past=Past(),
-        access=Access(settings, SYSTEM, new_secret),
+        access=Access(settings, SYSTEM, new_secret, hash_token(own.token) if own else ""),
         errands=Errands(SYSTEM),
         templates=answers.template_environment(),
     )
 
 
-def run(settings: Settings, where: Address, tell: Callable[[Address, bool], None]) -> None:
+def run(
+    settings: Settings, where: Address, tell: Callable[[Address, OwnToken | None], None]
+) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
         settings: the settings of the bus.
         where: the address; port 0 lets the system choose one.
-        tell: called when the server listens, with its address and whether people may act.
+        tell: called when the server listens, with its address and its own token, if it made one.
 
     Raises:
         ConfigError: the address cannot be used, or others reach it and nobody has to sign in.
     """
-    site = build_site(settings)
-    if not is_loopback(where.host) and not site.access.is_guarded:
+    own = None
+    if not settings.page_token and not settings.page_proxy_header:
+        _check_loopback(where)
+        own = own_token(settings.page_token_path, new_secret)
+    site = build_site(settings, own)
+    listener = open_listener(where)
+    try:
+        tell(Address(where.host, listener.getsockname()[1]), own)
+        asyncio.run(build_server(site).serve(sockets=[listener]))
+    finally:
+        listener.close()
+
+
+def _check_loopback(where: Address) -> None:
+    if not is_loopback(where.host):
         raise ConfigError(
             f"{where.host} is reached by others: set page_token (memorybus config page-token makes "
             f"one) or page_proxy_header, or serve on 127.0.0.1"
         )
-    listener = open_listener(where)
-    try:
-        tell(Address(where.host, listener.getsockname()[1]), site.access.is_guarded)
-        asyncio.run(build_server(site).serve(sockets=[listener]))
-    finally:
-        listener.close()
 
 
 def build_server(site: Site) -> uvicorn.Server:

@@ -28,7 +28,7 @@ def stream(page_request: PageRequest, page: Page) -> Response:
 
 async def _events(page_request: PageRequest, page: Page) -> AsyncIterator[str]:
     last = ""
-    while not page_request.site.ends.is_set() and _may_look(page_request):
+    while not page_request.site.ends.is_set() and _may_look(page_request, page):
         with suppress(MemoryBusError):  # the next rendering may succeed
             text = await run_in_threadpool(_render, page_request, page)
             yield server_sent_event(text) if text != last else ": as before\n\n"
@@ -37,10 +37,12 @@ async def _events(page_request: PageRequest, page: Page) -> AsyncIterator[str]:
             await asyncio.wait_for(page_request.site.ends.wait(), RENDER_SECONDS)
 
 
-def _may_look(page_request: PageRequest) -> bool:
+def _may_look(page_request: PageRequest, page: Page) -> bool:
     """Say whether the person may still look: they may have signed out since."""
     access = page_request.site.access
-    return not access.is_guarded or access.person(page_request.http) is not None
+    if page.counts_only and page_request.who is None:
+        return not access.is_guarded
+    return access.person(page_request.http) is not None
 
 
 def _render(page_request: PageRequest, page: Page) -> str:

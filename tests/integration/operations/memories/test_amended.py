@@ -202,3 +202,18 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
         amending.find_memory_of_event(remembering, "builtin", "delete", memory.event)
     with pytest.raises(MissingEvent, match="look again"):
         amending.find_memory(remembering, "builtin", ANA, memory.event, text_digest(memory.text))
+
+
+def test_the_provider_that_keeps_a_memory_is_named(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """A provider without the memory names the one that has it, with the option to give."""
+    settings = make_settings(providers=("builtin", "holographic"), user="ana", **SURE)
+    child = worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        said = bus.session("s", warm=False).turn_completed("I saw Ana feed a parrot.", "I see.")
+        assert bus.flush("logged", WAIT_SECONDS)
+    wait_applied(redis_client, settings, "holographic", WAIT_SECONDS)
+    with pytest.raises(CannotAmend, match="holographic may; give --provider holographic"):
+        amending.find_memory_of_event(settings, "builtin", "delete", said.event_id)
+    assert child.terminate() == 0

@@ -55,9 +55,9 @@ def steady(text: str) -> list[str]:
 HEAD = """\
  memorybus mb  CRITICAL  1 worker  4 events  HH:MM:SS UTC
  1 Overview   2 Lanes   3 Dead letters   4 Tail
- provider  state   backlog  rate/s  to go  oldest  dead  lanes  applied
- rec       parked        0       -                    1    4/4        3
- CRITICAL: refused, or waiting behind what was refused: rec (1 events, 1 keys)
+ provider  state   backlog  rate/s  to go  age  refused  behind  lanes  applied
+ rec       parked        0       -                    1       0    4/4        3
+ CRITICAL: rec: 1 refused, 0 waiting behind them
 """
 FOUND = {
     SMALL: """\

@@ -44,8 +44,8 @@ def test_nobody_acts_by_a_form_of_others(guarded: Settings) -> None:
 
 
 def test_without_a_token_nobody_acts(settings: Settings) -> None:
-    """A page that nobody guards only shows."""
+    """Who has not signed in changes nothing."""
     with served(settings) as visitor:
         answer = visitor.post("/providers/builtin/pause", {"why": "x", "proof": ""})
         assert answer.status == 403
-        assert "page_token" in answer.text
+        assert "sign in first" in answer.text

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
@@ -53,10 +54,11 @@ def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_every_view_opens_without_a_complaint(
-    settings: Settings, browser: Browser, scheme: str, width: int
+    guarded: Settings, browser: Browser, scheme: str, width: int
 ) -> None:
     """No view errs, asks another host or is wider than a phone, in light and in dark."""
-    with served(settings) as visitor, browser.tab(visitor.address, scheme, width) as tab:
+    with served(guarded) as visitor, browser.tab(visitor.address, scheme, width) as tab:
+        tab.sign_in("ann", TOKEN)
         for path in VIEWS:
             tab.open(path)
             assert tab.page.locator("h1").count() == 1
@@ -148,7 +150,9 @@ def _poisoned(make_settings: MakeSettings, redis_url: str) -> Iterator[Settings]
 
 def test_hostile_text_stays_text(poisoned: Settings, browser: Browser) -> None:
     """What anybody wrote or is called is shown as it is, whole and live, and runs nowhere."""
-    with served(poisoned) as visitor, browser.tab(visitor.address) as tab:
+    signed = msgspec.structs.replace(poisoned, page_token=HASH)
+    with served(signed) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
         for path in VIEWS:
             tab.open(path)
             if tab.page.locator("#live > *").count():
@@ -179,9 +183,10 @@ def test_axe_finds_nothing(guarded: Settings, browser: Browser, scheme: str) -> 
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_keys_open_views_and_the_first_tab_skips(settings: Settings, browser: Browser) -> None:
+def test_keys_open_views_and_the_first_tab_skips(guarded: Settings, browser: Browser) -> None:
     """A key opens a view, ``?`` lists them, they may be turned off; Tab reaches the skip first."""
-    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+    with served(guarded) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
         tab.open("/")
         tab.page.keyboard.press("Tab")
         assert tab.page.evaluate("document.activeElement.className") == "skip"

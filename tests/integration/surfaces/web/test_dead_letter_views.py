@@ -176,14 +176,11 @@ def test_an_edit_is_applied_in_its_place(parked: Settings, ann: Visitor) -> None
     assert len(letters(parked)) == 3
 
 
-def test_who_may_not_act_sees_no_form(parked: Settings) -> None:
-    """Without a token the views show letters and plans, and no form; a POST does nothing."""
+def test_strangers_see_no_letter(parked: Settings) -> None:
+    """Without a token no view shows letters or plans, and a POST does nothing."""
     with served(msgspec.structs.replace(parked, page_token="")) as visitor:
-        page = visitor.get("/dead").text
-        assert "Retry" not in page
-        plan = visitor.get("/dead/retry?all=1").text
-        assert "It would retry 4 events" in plan
-        assert 'method="post"' not in plan
+        for path in ("/dead", "/dead/retry?all=1"):
+            assert visitor.get(path).status in (303, 401)
         assert visitor.post("/dead/retry", {"all": "1", "why": "x"}).status == 403
     assert len(letters(parked)) == 4
 

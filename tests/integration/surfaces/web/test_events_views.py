@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from helpers.making import MakeSettings
 from helpers.web.hostile import HOSTILE, elements
-from helpers.web.pages import Visitor, served
+from helpers.web.pages import Visitor, looked_at
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.surfaces.cli import main
@@ -29,7 +29,7 @@ def _visitor(settings: Settings) -> Iterator[Visitor]:
     """Return somebody who looks at a page over some turns."""
     say(settings, "s-ann", *(f"ann asks {turn}" for turn in range(5)))
     say(settings, "s-bob", *(f"bob asks {turn}" for turn in range(30)), user="bob")
-    with served(settings) as visitor:
+    with looked_at(settings) as visitor:
         yield visitor
 
 
@@ -111,7 +111,8 @@ def test_where_there_is_no_event_none_is_shown(visitor: Visitor, place: str) -> 
 def test_the_tail_is_live(settings: Settings, visitor: Visitor) -> None:
     """What is published while somebody follows comes by itself, the newest first."""
     connection = http.client.HTTPConnection(visitor.address, timeout=30)
-    connection.request("GET", "/tail?session=s-ann", headers={"Accept": "text/event-stream"})
+    headers = visitor.headers | {"Accept": "text/event-stream"}
+    connection.request("GET", "/tail?session=s-ann", headers=headers)
     stream = connection.getresponse()
     assert len(said(until(stream, "ann asks 4"))) == 6
     say(settings, "s-ann", "one more")
@@ -150,7 +151,7 @@ def test_hostile_texts_stay_texts(make_settings: MakeSettings, redis_url: str, t
 def views(settings: Settings, text: str) -> list[str]:
     """Return the views where a text was said, is a name, and is searched for."""
     say(settings, f"s {text}", text, user=f"u {text}")
-    with served(settings) as visitor:
+    with looked_at(settings) as visitor:
         found = visitor.get("/events?q=s").text
         place = re.findall(r'href="(/events/p[^"]*)"', found)[0]
         paths = [place, "/tail", f"/events/{quote(text, safe='')}"]
@@ -163,7 +164,7 @@ def test_what_is_sealed_is_seen(ready: Settings) -> None:
     """G7: search and story read the archive, too."""
     say(ready, "s-ann", "asks 1", "asks 2")
     assert main(["archive", "run"]) == 0
-    with served(ready) as visitor:
+    with looked_at(ready) as visitor:
         found = visitor.get("/events?q=asks").text
         assert len(said(found)) == 2
         page = visitor.get(re.findall(r'href="(/events/p[^"]*)"', found)[-1]).text

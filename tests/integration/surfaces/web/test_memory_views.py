@@ -12,7 +12,7 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import PATIENT, wait_applied, worker
 from helpers.web.hostile import HOSTILE, elements
-from helpers.web.pages import HASH, Visitor, served
+from helpers.web.pages import HASH, Visitor, looked_at, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
@@ -190,7 +190,7 @@ def test_who_is_not_signed_in_sees_nothing_and_changes_nothing(
 
 def test_without_a_worker_the_views_say_what_to_start(settings: Settings) -> None:
     """A bus that nobody serves: the views open, and name the remedy."""
-    with served(settings) as visitor:
+    with looked_at(settings) as visitor:
         assert "memorybus up" in answer(visitor, "/recall?q=heron")
         assert "No memories of anybody" in visitor.get("/memories").text
         found = visitor.get("/memories/kept?user=ana")

@@ -32,7 +32,7 @@ def test_it_serves_until_it_is_told_to_end(
     child = spawn("-m", "memorybus", "serve", "--port", "0", "--json", env=environ(settings))
     child.wait_output('"url"')
     said = json.loads(child.output().splitlines()[0])
-    assert said["acts"] is False
+    assert said["acts"] is True
     assert _get(f"{said['url']}livez") == "alive\n"
     stream = urllib.request.Request(said["url"], headers={"Accept": "text/event-stream"})
     with urllib.request.urlopen(stream, timeout=20) as looking:
@@ -57,6 +57,25 @@ def test_others_may_not_reach_what_nobody_guards(settings: Settings, spawn: Spaw
     child = spawn("-m", "memorybus", "serve", "--host", "0.0.0.0", env=environ(settings))
     assert child.wait(60) == 2
     assert "page_token" in child.output()
+
+
+def test_the_first_start_makes_a_token_and_shows_it_once(settings: Settings, spawn: Spawn) -> None:
+    """The page's own token is printed once, is kept for its user alone, and lets people in."""
+    words = ("-m", "memorybus", "serve", "--port", "0")
+    child = spawn(*words, env=environ(settings))
+    child.wait_output("Ctrl-C")
+    token = settings.page_token_path.read_text().strip()
+    assert child.output().count(token) == 1
+    assert settings.page_token_path.stat().st_mode & 0o777 == 0o600
+    url = next(word for word in child.output().split() if word.startswith("http://"))
+    asked = urllib.request.Request(f"{url}memories", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        assert answer.status == 200
+    assert child.terminate() == 0
+    again = spawn(*words, env=environ(settings))
+    again.wait_output("Ctrl-C")
+    assert token not in again.output()
+    assert settings.page_token_path.read_text().strip() == token
 
 
 def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:

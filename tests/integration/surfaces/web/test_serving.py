@@ -12,7 +12,9 @@ from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
+from memorybus.health.finding import Finding
 from memorybus.health.metrics.server import Address
+from memorybus.health.verdict import Verdict
 from memorybus.surfaces.web import serving
 
 
@@ -112,6 +114,33 @@ def test_others_are_asked_who_they_are_before_they_see_anything(settings: Settin
     """Nobody listens where others come without a token or a proxy."""
     with pytest.raises(ConfigError, match="page_token"):
         serving.run(settings, Address("0.0.0.0", 0), lambda *_: None)
+
+
+PRIVATE = ("/events", "/tail", "/sessions", "/dead", "/recall", "/memories", "/history", "/workers")
+
+
+@pytest.mark.parametrize("path", [*PRIVATE, "/providers/builtin", "/memories/parts", "/event/x"])
+def test_strangers_see_no_memory(settings: Settings, path: str) -> None:
+    """Without a token the page shows counts: no view of events, people or memories opens."""
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("My tuba is sold", "Noted.")
+        assert bus.flush("logged", 10)
+    with served(settings) as visitor:
+        answer = visitor.get(path)
+        assert answer.status in (303, 401, 404)
+        assert "tuba" not in answer.text
+        assert "tuba" not in visitor.get(path, Accept="text/event-stream").text
+
+
+def test_strangers_read_no_error_of_a_backend(settings: Settings) -> None:
+    """What a backend said may quote people: strangers see that it fails, and not its words."""
+    said = Finding("failing", "critical", "mem0", "mem0 waits: the tuba is sold", "repair it")
+    own = Finding("no_worker", "critical", "workers", "no worker is alive", "run it")
+    verdict = Verdict("CRITICAL", 2, "MEMORYBUS CRITICAL - the tuba is sold", [said, own])
+    shown = verdict.without_quotations()
+    assert "tuba" not in str(shown)
+    assert "mem0: failing" in shown.line
+    assert "no worker is alive" in shown.line
 
 
 def test_with_a_token_nobody_looks_without(make_settings: MakeSettings, redis_url: str) -> None:

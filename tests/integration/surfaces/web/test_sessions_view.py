@@ -6,7 +6,7 @@ import re
 import pytest
 from helpers.making import MakeSettings
 from helpers.web.hostile import HOSTILE, elements
-from helpers.web.pages import served
+from helpers.web.pages import looked_at
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.surfaces.web.pages import sessions
@@ -33,7 +33,7 @@ def test_sessions_stand_below_where_they_came_from(settings: Settings) -> None:
     """Branches and delegations stand under their sessions, with the reason."""
     talk(settings, "s-1")
     talk(settings, "s-2", user="bob")
-    with served(settings) as visitor:
+    with looked_at(settings) as visitor:
         page = visitor.get("/sessions").text
         assert sorted(name for _, name in rows(page)) == sorted(
             f"{name}{end}" for name in ("s-1", "s-2") for end in ("", " b", " c")
@@ -54,7 +54,7 @@ def test_a_view_reads_a_bounded_part(settings: Settings, monkeypatch: pytest.Mon
     for number in range(3):
         talk(settings, f"s-{number}")
     found, path = set[str](), "/sessions"
-    with served(settings) as visitor:
+    with looked_at(settings) as visitor:
         while path:
             page = visitor.get(path).text
             assert "Sessions in 2 events" in page or not re.search("Sessions of older", page)
@@ -72,7 +72,7 @@ def test_hostile_names_stay_texts(make_settings: MakeSettings, redis_url: str, t
     for namespace, name in (("a", "harmless"), ("b", sayable)):
         settings = make_settings(url=redis_url, namespace=namespace)
         talk(settings, name, user=name)
-        with served(settings) as visitor:
+        with looked_at(settings) as visitor:
             pages.append(visitor.get("/sessions").text)
     assert elements(pages[1]) <= elements(pages[0])
     assert "\u202e" not in pages[1]

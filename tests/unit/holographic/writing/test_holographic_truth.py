@@ -227,6 +227,25 @@ class TestCorrections:
         done = call(52, content="It leaves at ten", old_text="leaves at nine")
         assert [one["text"] for one in done["replaces"]] == ["The ferry leaves at nine"]
 
+    @pytest.mark.parametrize("by", ["id", "text"])
+    def test_it_stays_filed_as_it_was(self, provider: HolographicProvider, by: str) -> None:
+        """A correction keeps category and tags, unless it gives others."""
+
+        def call(n: int, tool: str, **arguments: Any) -> Any:
+            return provider.handle_tool_call(tool, arguments, context(n))
+
+        filed = {"category": "rules", "tags": ["release", "week"]}
+        made = call(50, "memory_add", content="Deploy on Fridays", **filed)
+        named = {"fact_id": made["id"]} if by == "id" else {"old_text": "on Fridays"}
+        call(51, "memory_correct", content="Deploy on Mondays", **named)
+        call(52, "memory_correct", content="Deploy daily", old_text="on Mondays", category="habits")
+        found = call(53, "memory_search", query="Deploy")["results"]
+        assert {one["text"]: (one["category"], one["tags"]) for one in found} == {
+            "Deploy on Fridays": ("rules", ["release", "week"]),
+            "Deploy on Mondays": ("rules", ["release", "week"]),
+            "Deploy daily": ("habits", ["release", "week"]),
+        }
+
     def test_one_that_is_taken_back_counts_no_more(self, days: Days) -> None:
         """Undoing the turn of a correction leaves the fact as it was."""
         days.say("The ferry leaves at nine")

@@ -7,10 +7,10 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import build_archive_status
 from memorybus.health.log_health import Continuity, LogHealth
+from memorybus.health.memory import Memory
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
 from memorybus.health.services import START_REMEDY
 from memorybus.ids import new_id
-from memorybus.log.forecast import Memory
 from memorybus.operations.doctor import canary, doctor, host, serving
 from memorybus.operations.doctor.log import (
     build_checks,
@@ -22,7 +22,7 @@ from memorybus.redis.facts import Server
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
 
-QUIET = Memory(0, None, "unknown", 0.0, None, None, "not enough history", None)
+QUIET = Memory(0, None, "unknown")
 ALIVE = [WorkerStatus("w", "h", 1, 32, "2026-01-01T00:00:00.000Z")]
 
 
@@ -85,8 +85,8 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert serving.check_worker(status(workers=[])).fix == START_REMEDY
-    assert serving.check_worker(status()).ok
+    assert serving.check_worker(status(workers=[]), 0).fix == START_REMEDY
+    assert serving.check_worker(status(), 0).ok
 
 
 @pytest.mark.parametrize(

@@ -294,10 +294,10 @@ def test_hostile_errors_are_made_harmless(capsys):
 
 
 def test_advice_follows_the_kind_of_error(capsys):
-    """An unreachable log names the command that starts one."""
-    failures.print_error(LogUnavailable("gone"))
+    """An unreachable log shows the remedy that its error brings."""
+    failures.print_error(LogUnavailable("gone", "run: memorybus up"))
 
-    assert "memorybus up" in capsys.readouterr().err
+    assert capsys.readouterr().err == "error: gone\nrun: memorybus up\n"
 
 
 def test_an_interrupt_is_130(monkeypatch):

@@ -36,7 +36,7 @@ def state(
         last=place(n, 0) if first else None,
         unsealed=unsealed,
     )
-    return PartitionState(view, 0, 0, 0, NOW, (young,))
+    return PartitionState(view, 0, NOW, (young,))
 
 
 @pytest.mark.parametrize(

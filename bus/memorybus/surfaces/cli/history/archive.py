@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.log.forecast import format_duration, format_size
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption
 from memorybus.surfaces.cli.progress import show_stage
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.display import format_duration, format_size
 
 if TYPE_CHECKING:
     from memorybus.operations.archive.verify import ArchiveVerified

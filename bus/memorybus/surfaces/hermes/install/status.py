@@ -175,7 +175,7 @@ def _log(settings: Settings, error: str) -> Check:
         name="log",
         ok=not error,
         found=error or masked(settings.redis_url),
-        fix="start Redis with `memorybus up`; until then events are spooled" if error else "",
+        fix="do as the message says; until then events are spooled" if error else "",
     )
 
 

@@ -10,8 +10,9 @@ from memorybus.surfaces.web.page import Page, PageRequest, Part
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return the state of the bus, which all requests share."""
-    return {"bus": request.bus_state()}
+    """Return the state of the bus, which all requests share; for strangers without quotations."""
+    bus = request.bus_state()
+    return {"bus": bus if request.who else bus.without_quotations()}
 
 
 def answer_past(request: PageRequest) -> Response:
@@ -27,4 +28,5 @@ PAGE = Page(
     label="Overview",
     key="o",
     parts=(Part("/past.json", answer_past),),
+    counts_only=True,
 )
