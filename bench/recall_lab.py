@@ -1,10 +1,12 @@
 """Measure recall of the holographic provider alone: no Redis, no bus, one process.
 
-``python bench/recall_lab.py [DIRECTORY]`` feeds each LoCoMo conversation of the directory into a
-fresh provider and prints the mean share of each question's evidence (categories 1 to 4) that stands
-in a memory block of a budget of characters; then the mean length of a block, and the medians of the
-blocks of questions for what was never said, and of another conversation's questions. The last row
-is of every second question amid text of another conversation.
+``python bench/recall_lab.py [DIRECTORY]`` feeds each conversation of the directory, of LoCoMo (two
+people) or BEAM (a person and an assistant), into a fresh provider and prints the mean share of each
+question's evidence that stands in a memory block of a budget of characters; then the mean length of
+a block, and the medians of the blocks of questions for what was never said, and of another
+conversation's questions. A source counts as found if a piece of at least 60 characters of it stands
+in the block. The last rows are of every second question amid text of another conversation, and of
+plain BM25 (see `recall.floors`) over all pieces and over those of the person alone.
 
 ``--speed N`` measures writes and recall with N facts made of the same utterances instead.
 ``--embedder ADDRESS --model NAME`` (or a directory) measures with search by meaning, ``--embedder
@@ -20,11 +22,12 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
@@ -40,6 +43,7 @@ from memorybus_providers.base import (
     Recollection,
 )
 from memorybus_providers.holographic import HolographicProvider
+from recall.floors import Bm25
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo"
 PROVIDER = "holographic"
@@ -48,6 +52,12 @@ COUNTED = {4: "one turn", 1: "several turns", 2: "times", 3: "open"}
 
 UNSAID_CATEGORY = 5
 """The category that asks for what was never said, in words that were."""
+
+UNSAID_KIND = "abstention"
+"""The same category of BEAM."""
+
+LEAST_PIECE = 60
+"""Characters of a source that must stand in a block together; a shorter source stands whole."""
 
 BUDGETS = (1_000, 2_000, 4_000)
 USUAL_BUDGET = 2_000
@@ -62,6 +72,10 @@ VECTOR_SECONDS = 10.0
 """Seconds for a question's vector: what is measured is the answer with it."""
 
 
+Columns = dict[int, list[float]]
+"""The shares of questions, by the budget of the block."""
+
+
 class Said(msgspec.Struct, frozen=True):
     """One utterance of a conversation."""
 
@@ -73,15 +87,15 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One question, and the ids of the utterances that answer it."""
+    """One question, the ids of the utterances that answer it, and its category in words."""
 
     question: str
     evidence: tuple[str, ...]
-    category: int
+    category: str
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """A LoCoMo file; what `unsaid` asks for was never said."""
+    """A file of either collection; what `unsaid` asks for was never said."""
 
     name: str
     speakers: tuple[str, str]
@@ -101,8 +115,30 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Conversation:
-    """Read one file."""
+    """Read one file, whichever collection it is of."""
     raw = json.loads(path.read_text())
+    return _beam(path.stem, raw) if "messages" in raw else _locomo(path.stem, raw)
+
+
+def _beam(name: str, raw: dict[str, Any]) -> Conversation:
+    messages = raw["messages"]
+    said = tuple(
+        Said(str(one["id"]), one["role"], one["content"], name, _day(one["date"]) + place * MS)
+        for place, one in enumerate(messages)
+    )
+    asked = tuple(
+        Asked(one["question"], tuple(map(str, one["evidence"])), one["category"].replace("_", " "))
+        for one in raw["questions"]
+    )
+    unsaid = tuple(one.question for one in asked if one.category == UNSAID_KIND)
+    return Conversation(name, ("user", "assistant"), said, asked, unsaid)
+
+
+def _day(written: str) -> int:
+    return int(datetime.strptime(written, "%B-%d-%Y").replace(tzinfo=UTC).timestamp()) * MS
+
+
+def _locomo(name: str, raw: dict[str, Any]) -> Conversation:
     sessions = sorted(
         (name for name in raw if re.fullmatch(r"session_\d+", name)),
         key=lambda name: int(name.split("_")[1]),
@@ -113,12 +149,16 @@ def read(path: Path) -> Conversation:
         for turn in raw[session]
     )
     asked = tuple(
-        Asked(qa["question"], tuple(re.findall(r"D\d+:\d+", " ".join(qa["evidence"]))), category)
+        Asked(
+            qa["question"],
+            tuple(re.findall(r"D\d+:\d+", " ".join(qa["evidence"]))),
+            COUNTED[qa["category"]],
+        )
         for qa in raw["qa"]
-        if (category := qa["category"]) in COUNTED
+        if qa["category"] in COUNTED
     )
     unsaid = tuple(qa["question"] for qa in raw["qa"] if qa["category"] == UNSAID_CATEGORY)
-    return Conversation(path.stem, (raw["speaker_a"], raw["speaker_b"]), said, asked, unsaid)
+    return Conversation(name, (raw["speaker_a"], raw["speaker_b"]), said, asked, unsaid)
 
 
 def turns(conversation: Conversation) -> Iterator[tuple[TurnCompleted, str, int]]:
@@ -151,9 +191,22 @@ def block(recalled: Sequence[Recollection], budget: int) -> str:
 
 
 def share_found(recalled: Sequence[Recollection], evidence: Sequence[str], budget: int) -> float:
-    """Return the share of the evidence that stands in a memory block of this budget."""
-    shown = block(recalled, budget)
-    return sum(line(text).removeprefix("- ") in shown for text in evidence) / len(evidence)
+    """Return the share of the sources of which a piece stands in a block of this budget."""
+    shown = _spaced(block(recalled, budget))
+    pieces = {shown[start : start + LEAST_PIECE] for start in range(len(shown))}
+    return sum(_stands_in(text, shown, pieces) for text in evidence) / len(evidence)
+
+
+def _stands_in(text: str, shown: str, pieces: Collection[str]) -> bool:
+    escaped = _spaced(line(text).removeprefix("- "))
+    if len(escaped) < LEAST_PIECE:
+        return escaped in shown
+    starts = range(len(escaped) - LEAST_PIECE + 1)
+    return any(escaped[start : start + LEAST_PIECE] in pieces for start in starts)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 @contextmanager
@@ -251,8 +304,8 @@ def _turn(
     event = TurnCompleted(
         user=asked.text if asked else "",
         assistant=answered.text if answered else "",
-        user_name=user,
-        assistant_name=agent,
+        user_name="" if user == "user" else user,
+        assistant_name="" if agent == "assistant" else agent,
     )
     return event, first.session, first.at
 
@@ -279,10 +332,8 @@ def embedder_options(embedder: str, model: str) -> Iterator[Mapping[str, object]
 def report_recall(directory: Path, options: Mapping[str, object]) -> None:
     """Print the share of evidence by conversation and by category, and the blocks' lengths."""
     conversations = [read(path) for path in sorted(directory.glob("*.json"))]
-    print(f"{'':13} questions   1,000   2,000   4,000   chars   unsaid   others'   p50 ms")
-    by_category: dict[str, dict[int, list[float]]] = {}
-    total: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
-    amid: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
+    print(f"{'':25} questions   1,000   2,000   4,000   chars   unsaid   others'   p50 ms")
+    rows: dict[str, Columns] = {}
     for conversation, other in zip(conversations, _rotated(conversations), strict=True):
         with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
             feed(provider, list(turns(conversation)))
@@ -290,17 +341,45 @@ def report_recall(directory: Path, options: Mapping[str, object]) -> None:
                 await_vectors(provider)
             columns = {budget: mean_share(provider, conversation, budget) for budget in BUDGETS}
             print(_row(conversation.name, columns), _lengths(provider, conversation, other))
-            for budget in BUDGETS:
-                amid[budget] += shares_amid(provider, conversation, other, budget)
-        kinds = [COUNTED[asked.category] for asked, _ in conversation.answerable()]
-        for budget, shares in columns.items():
-            total[budget].extend(shares)
-            for kind, share in zip(kinds, shares, strict=True):
-                by_category.setdefault(kind, {}).setdefault(budget, []).append(share)
-    for kind, found in by_category.items():
-        print(_row(kind, found))
-    print(_row("all", total))
-    print(_row("amid others", amid))
+            amid = {b: shares_amid(provider, conversation, other, b) for b in BUDGETS}
+        found = {"all": columns, "amid others": amid, **_floors(conversation)}
+        for label, part in {**_by_category(conversation, columns), **found}.items():
+            for budget, shares in part.items():
+                rows.setdefault(label, {}).setdefault(budget, []).extend(shares)
+    for label, columns in rows.items():
+        print(_row(label, columns))
+
+
+def _by_category(conversation: Conversation, columns: Columns) -> dict[str, Columns]:
+    kinds = [asked.category for asked, _ in conversation.answerable()]
+    return {
+        kind: {
+            budget: [share for share, of in zip(shares, kinds, strict=True) if of == kind]
+            for budget, shares in columns.items()
+        }
+        for kind in dict.fromkeys(kinds)
+    }
+
+
+def _floors(conversation: Conversation) -> dict[str, Columns]:
+    """Return the shares that plain BM25 finds: over all pieces, and over the person's own."""
+    own = [said.text for said in conversation.said if said.speaker == conversation.speakers[0]]
+    every = [said.text for said in conversation.said]
+    ranked = {"BM25": Bm25(every), "BM25, person": Bm25(own)}
+    return {
+        label: {
+            budget: [
+                share_found(_as_recalled(floor.best(asked.question, budget)), texts, budget)
+                for asked, texts in conversation.answerable()
+            ]
+            for budget in BUDGETS
+        }
+        for label, floor in ranked.items()
+    }
+
+
+def _as_recalled(texts: Iterable[str]) -> list[Recollection]:
+    return [Recollection(text) for text in texts]
 
 
 def _lengths(provider: HolographicProvider, conversation: Conversation, other: Conversation) -> str:
@@ -345,7 +424,7 @@ def _p50_ms(provider: HolographicProvider, questions: Sequence[str]) -> float:
 
 def _row(name: str, columns: Mapping[int, Sequence[float]]) -> str:
     means = " ".join(f"{statistics.fmean(columns[budget]):7.3f}" for budget in BUDGETS)
-    return f"{name:13} {len(columns[USUAL_BUDGET]):9} {means}"
+    return f"{name:25} {len(columns[USUAL_BUDGET]):9} {means}"
 
 
 def main() -> None:

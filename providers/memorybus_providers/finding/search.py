@@ -24,10 +24,10 @@ from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
-from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.facts import Pool, clean, pool_of
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
-from memorybus_providers.ranking.renewal import newest_first
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
+from memorybus_providers.ranking.shares import merge, share_of_answers
 
 MAX_CANDIDATES = 80
 """The most facts that are ranked, in addition to the utterances around them (G10)."""
@@ -98,7 +98,10 @@ class FactSearch:
                 return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside).without_vague_terms()
-        found = self._rank(question, without_words(asked, names), names, view)
+        meant = without_words(asked, names)
+        talk = self._rank(question, meant, names, view, "talk")
+        answers = self._rank(question, meant, names, view, "answers")
+        found = merge(talk, answers, share_of_answers(asked))
         return self._validity.settle(found, scope, as_of)
 
     def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
@@ -109,12 +112,15 @@ class FactSearch:
         return order_by_time(list(read), parts, names, question)
 
     def _rank(
-        self, question: Question, meant: str, names: frozenset[str], view: View
+        self, question: Question, meant: str, names: frozenset[str], view: View, pool: Pool
     ) -> list[Scored]:
-        """Return the facts found by words, meaning and time; the meaning of `meant` is compared."""
+        """Return the facts of a pool found by words, by time, and by the meaning of `meant`."""
         scope = view.scope
         wait_for_comparison = self._begin_comparison(meant, scope)
-        extent = self.source.extent(scope)
+        extent = self.source.extent(scope, pool)
+        if pool == "answers" and not extent.facts:
+            return []
+        question = question.without_asking_terms()
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
@@ -136,8 +142,8 @@ class FactSearch:
         if view.known_by != LATEST_STORABLE and not view.about:
             hits += self._validity.entries_as_of(question.terms, scope, view.known_by)
         around = [] if view.about else around
-        ranked = rank_facts(question, hits, around, corpus, names, near)
-        return newest_first(question, ranked, corpus)
+        around = [fact for fact in around if pool_of(fact.kind) == pool]
+        return rank_facts(question, hits, around, corpus, names, near)
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
         """Return at most `most` of the newest facts from parts of a time, some of each part."""

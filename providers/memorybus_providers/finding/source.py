@@ -11,6 +11,7 @@ import msgspec
 from memorybus_providers.base import RecallScope
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
+from memorybus_providers.ranking.facts import Pool
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -64,8 +65,8 @@ class FactSource(Protocol):
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope) -> Extent:
-        """Return how many facts there are, and their scopes."""
+    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+        """Return how many facts there are in a pool, and their scopes."""
         ...
 
     def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:

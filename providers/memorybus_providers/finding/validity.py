@@ -1,8 +1,9 @@
-"""Decides which found facts are true now: newer statements come before those they replace.
+"""Decides which found facts are true now: what was corrected or replaced comes after what holds.
 
-At each recall it is derived from the facts (`succession`), from corrections and from former entries
-which statement replaces which. Nothing is marked in the store, so the order of events makes no
-difference (G8), and a fact that was taken back no longer counts.
+At each recall it is derived from corrections and former entries which fact replaces which. Nothing
+is guessed from what two texts have in common: "Nora is a teacher" does not end "Nora is allergic to
+penicillin". Nothing is marked in the store, so the order of events makes no difference (G8), and a
+fact that was taken back no longer counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,24 +15,17 @@ from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.truth.claims import Claim, claims, search_words
 from memorybus_providers.truth.succession import (
-    Statement,
     Succession,
     apply_successions,
     rivals,
-    statements,
     succession_by_correction,
-    successions_by_claims,
-    successions_by_wording,
 )
 
 MAX_EXAMINED = 15
 """The most found facts, the best ones, for which replacements are looked up (G10)."""
 
 MAX_SLOTS = 3
-"""The most slots of these facts for which newer statements are looked up (G10)."""
-
-MAX_RIVALS = 100
-"""The most facts that are read for these slots, the newest (G10)."""
+"""The most slots of a statement for which other statements are looked up (G10)."""
 
 
 class FactValidity:
@@ -52,17 +46,11 @@ class FactValidity:
             as_of: the time for which it is asked what was true, milliseconds; None for now.
         """
         best = [one.fact for one in found[:MAX_EXAMINED]]
-        if not best:
-            return []
-        made = statements(best)
-        others = set(self._rivals(made, scope, as_of)).difference(best)
-        successions = [
-            *successions_by_wording(best),
-            *successions_by_claims([*made, *statements(others)]),
-        ]
         known_by = LATEST_STORABLE if as_of is None else as_of
-        successions += self._corrections_of(best, scope, known_by)
-        successions += self._replacements_of(best, scope, known_by)
+        successions = [
+            *self._corrections_of(best, scope, known_by),
+            *self._replacements_of(best, scope, known_by),
+        ]
         return apply_successions(found, successions) if successions else list(found)
 
     def mark(self, facts: Sequence[Fact], scope: RecallScope) -> list[Scored]:
@@ -87,15 +75,6 @@ class FactValidity:
         said = self._source.facts_holding(_phrases(asked), scope)
         kept = self._source.kept_facts("", scope)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
-
-    def _rivals(
-        self, made: Iterable[Statement], scope: RecallScope, as_of: int | None
-    ) -> list[Fact]:
-        """Return facts that may fill the slots that some statements fill."""
-        asked = list({one.claim.fills: one.claim for one in made}.values())[:MAX_SLOTS]
-        if not asked:
-            return []
-        return self._source.facts_holding(_phrases(asked), scope, most=MAX_RIVALS, as_of=as_of)
 
     def _corrections_of(
         self, best: Iterable[Fact], scope: RecallScope, known_by: int

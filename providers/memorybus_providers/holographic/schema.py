@@ -18,8 +18,9 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
+from memorybus_providers.ranking.facts import Pool, pool_of
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 BUSY_SECONDS = 5.0
 
 MERGE_INDEX = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
@@ -35,7 +36,8 @@ begin immediate;
 create table if not exists scopes(
     id integer primary key,
     agent text not null, user text not null, workspace text not null,
-    facts integer not null default 0,         -- how many it has
+    facts integer not null default 0,         -- how many it has, without the next ones
+    answers integer not null default 0,       -- how many pieces of long answers
     unique(agent, user, workspace)
 );
 create table if not exists sessions(
@@ -72,7 +74,7 @@ create table if not exists sources(           -- of a note: the events that said
 create index if not exists sources_by_fact on sources(fact);
 -- What the index holds of each fact; `terms` is `index_terms` of this module.
 create view if not exists indexed_facts as
-    select id, terms(scope, tags, content) as terms from facts;
+    select id, terms(scope, kind, tags, content) as terms from facts;
 create virtual table if not exists facts_fts using fts5(
     terms, content = 'indexed_facts', content_rowid = 'id', detail = none, columnsize = 0,
     tokenize = "ascii tokenchars '_./!'"
@@ -83,21 +85,24 @@ insert into facts_fts(facts_fts, rank)
 create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
 -- What was said comes in thousands; utterances.py puts it into the index in one statement.
 create trigger if not exists facts_added after insert on facts when new.seq is null begin
-    insert into facts_fts(rowid, terms) values (new.id, terms(new.scope, new.tags, new.content));
+    insert into facts_fts(rowid, terms)
+        values (new.id, terms(new.scope, new.kind, new.tags, new.content));
     update scopes set facts = facts + 1 where id = new.scope;
 end;
 create trigger if not exists facts_removed after delete on facts begin
     insert into facts_fts(facts_fts, rowid, terms)
-        values ('delete', old.id, terms(old.scope, old.tags, old.content));
-    update scopes set facts = facts - 1 where id = old.scope;
+        values ('delete', old.id, terms(old.scope, old.kind, old.tags, old.content));
+    update scopes set facts = facts - (old.kind <> 'answer'),
+        answers = answers - (old.kind = 'answer') where id = old.scope;
     delete from fact_entities where fact = old.id;
     delete from sources where fact = old.id;
 end;
 create trigger if not exists facts_changed after update of content, tags on facts
 when old.content is not new.content or old.tags is not new.tags begin
     insert into facts_fts(facts_fts, rowid, terms)
-        values ('delete', old.id, terms(old.scope, old.tags, old.content));
-    insert into facts_fts(rowid, terms) values (new.id, terms(new.scope, new.tags, new.content));
+        values ('delete', old.id, terms(old.scope, old.kind, old.tags, old.content));
+    insert into facts_fts(rowid, terms)
+        values (new.id, terms(new.scope, new.kind, new.tags, new.content));
 end;
 create table if not exists entities(
     id integer primary key,
@@ -188,22 +193,27 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
     return db
 
 
-def scope_prefix(scope: int) -> str:
-    """Return the prefix that the tokens of a scope have in the index, for the scope's row."""
-    return f"{scope:x}_"
+def scope_prefix(scope: int, pool: Pool = "talk") -> str:
+    """Return the prefix that the tokens of a scope and pool have in the index."""
+    return f"{scope:x}{'.' if pool == 'answers' else '_'}"
 
 
-def index_terms(scope: int, tags: str, content: str) -> str:
+def index_terms(scope: int, kind: str, tags: str, content: str) -> str:
     """Return the terms of a fact in the index: its tokens, each once, separated by spaces."""
-    begins = f" {scope_prefix(scope)}"
+    begins = f" {scope_prefix(scope, pool_of(kind))}"
     kept = indexed_tokens(tags, content)
     return begins + begins.join(kept) if kept else ""
 
 
-def count_facts(db: sqlite3.Connection, added: Mapping[int, int]) -> None:
-    """Add to the counts of facts of scopes; `added` says how many, by the row of the scope."""
-    said = [(facts, scope) for scope, facts in added.items()]
-    db.executemany("update scopes set facts = facts + ? where id = ?", said)
+def count_facts(db: sqlite3.Connection, added: Mapping[tuple[int, Pool], int]) -> None:
+    """Add to the counts of scopes; `added` has how many facts, by the scope's row and the pool."""
+    counts = [
+        (facts * (pool == "talk"), facts * (pool == "answers"), scope)
+        for (scope, pool), facts in added.items()
+    ]
+    db.executemany(
+        "update scopes set facts = facts + ?, answers = answers + ? where id = ?", counts
+    )
 
 
 def damaged_error(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
@@ -226,7 +236,7 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
             f"{path}: written by an older release (schema {version}, needed {SCHEMA_VERSION}). "
             "Move the file away: a worker then fills a new one from history"
         )
-    db.create_function("terms", 3, index_terms, deterministic=True)
+    db.create_function("terms", 4, index_terms, deterministic=True)
     _use_wal(db, clock)
     db.execute("pragma synchronous = normal")
     db.execute("pragma temp_store = memory")

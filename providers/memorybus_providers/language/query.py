@@ -11,6 +11,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
+from memorybus_providers.language.asking_words import is_asking_word
 from memorybus_providers.language.contractions import spelled_out
 from memorybus_providers.language.english import MONTHS, SILENT
 from memorybus_providers.language.languages import (
@@ -143,6 +144,11 @@ class Question(msgspec.Struct, frozen=True):
         """
         kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
+
+    def without_asking_terms(self) -> "Question":
+        """Return the question without the words of asking itself, if it has others."""
+        kept = tuple(term for term in self.terms if not is_asking_word(term.word))
+        return msgspec.structs.replace(self, terms=kept or self.terms)
 
     def without_vague_terms(self) -> "Question":
         """Return the question without terms such as "happened" or "anything", if it has others."""

@@ -34,7 +34,7 @@ _DELETE_OTHERS: Final = (
     "delete from corrections where scope = %(scope)s",
     "delete from judgements where scope = %(scope)s",
     "delete from speakers where scope = %(scope)s",
-    "delete from postings where scope = %(scope)s",
+    "delete from postings where scope in (%(scope)s, -%(scope)s)",
     "delete from sessions where scope = %(scope)s",
     "delete from scopes where id = %(scope)s",
 )

@@ -117,7 +117,14 @@ _WALLS = _ASKED + "".join(_WALL.format(table=table) for table in _BY_SCOPE)
 # This index finds the newest facts, and what was said at the time that a question names.
 _BY_TIME = "create index facts_by_time on facts(scope, at, id);"
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME)
+# Postings of long answers have the negative number of their scope.
+_POOLS = """
+alter table sessions add column answers integer not null default 0;
+drop policy asked on postings;
+create policy asked on postings for select using (abs(scope) = any((select asked())::bigint[]));
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS)
 """The steps; the first one has the number 1."""
 
 _STEP_SECONDS = 60.0

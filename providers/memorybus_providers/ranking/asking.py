@@ -2,6 +2,9 @@
 
 import re
 
+MAX_QUESTION_CHARS = 120
+"""Longer texts are no mere questions: people say what they know when they ask for something."""
+
 _ENDING_CHARS = 400
 """Characters of a text's end in which its question mark is looked for."""
 
@@ -22,7 +25,7 @@ def asks(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """Say whether a text consists only of questions and short exclamations."""
-    if not asks(text) or len(text) > _ENDING_CHARS:
+    if not asks(text) or len(text) > MAX_QUESTION_CHARS:
         return False
     sentences = _SENTENCE_END.split(_LAST_CAPTION.sub("", text).strip())
     return all(_is_question(one) or len(one.split()) <= _MAX_EXCLAMATION_WORDS for one in sentences)

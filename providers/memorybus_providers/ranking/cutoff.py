@@ -14,7 +14,7 @@ from memorybus_providers.ranking.ranking import LINE_CHARS, Scored
 LEAST_FIT = 0.45
 """The least `Scored.fit` of the best fact with which there is an answer."""
 
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.3
 """The least share of the best fact's score for the last fact of a full block; half as much for a
 block that is filled to a quarter."""
 

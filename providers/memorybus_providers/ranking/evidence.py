@@ -9,8 +9,8 @@ that contains all of them.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -27,11 +27,11 @@ often by the same speaker."""
 ANSWER_WEIGHT = 0.95
 """Weight of the question that a fact follows: its words are nearly the answer's own."""
 
-SESSION_WEIGHT = 0.25
-"""Weight of the fact of the same session that says most of a term."""
-
 Amounts: TypeAlias = Mapping[str, float]
 """How much a text says of each term."""
+
+Message: TypeAlias = tuple[str, str, str]
+"""Names a message: its event, kind and speaker."""
 
 _NOTHING: Amounts = MappingProxyType({})
 
@@ -42,12 +42,14 @@ class WeighedFact(msgspec.Struct, frozen=True):
     Attributes:
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
+        message: what the pieces of one message share (see `ranking.Fact.message`).
         words: the stems of its words, in order; none if it holds no term.
         asks: whether it asks rather than tells; unused if `words` is empty.
     """
 
     id: int
     place: tuple[int, int] | None
+    message: Message = ("", "", "")
     words: Sequence[str] = ()
     asks: bool = False
 
@@ -84,8 +86,8 @@ def weights(
         for fact, amounts in said.items()
     }
     at = {place.place: place for place in places if place.place}
-    sessions = _sessions(places, squared)
-    together = {place.id: _combine(_sources(place, squared, at, sessions)) for place in places}
+    cut = _cut_messages(at.values())
+    together = {place.id: _combine(_sources(place, squared, at, cut)) for place in places}
     return {
         fact: _weight(said.get(fact, _NOTHING), meant.get(fact, 0.0), spoken)
         for fact, spoken in together.items()
@@ -115,35 +117,30 @@ def _damping(length: float) -> float:
     return K1 * (1 - B + B * length)
 
 
-def _sessions(places: Sequence[WeighedFact], squared: Mapping[int, Amounts]) -> dict[int, Amounts]:
-    """Return the most that is said of each term in each session."""
-    most: defaultdict[int, dict[str, float]] = defaultdict(dict)
-    for place in places:
-        if place.place and place.id in squared:
-            session = most[place.place[0]]
-            for term, amount in squared[place.id].items():
-                if amount > session.get(term, 0.0):
-                    session[term] = amount
-    return dict(most)
+def _cut_messages(places: Iterable[WeighedFact]) -> frozenset[Message]:
+    """Return the messages of which there are several pieces: they are long, and no talk."""
+    pieces = Counter(place.message for place in places)
+    return frozenset(message for message, count in pieces.items() if count > 1)
 
 
 def _sources(
     place: WeighedFact,
     squared: Mapping[int, Amounts],
     at: Mapping[tuple[int, int], WeighedFact],
-    sessions: Mapping[int, Amounts],
+    cut: frozenset[Message],
 ) -> Iterator[tuple[float, Amounts]]:
     """Yield the amounts of each place that counts for a fact, with the place's weight."""
     if place.id in squared:
         yield 1.0, squared[place.id]
-    if place.place is None:
+    if place.place is None or place.message in cut:
         return
     session, number = place.place
-    if session in sessions:
-        yield SESSION_WEIGHT, sessions[session]
     for step, weight in NEAR_WEIGHTS.items():
         near = at.get((session, number + step))
-        if near is not None and near.id in squared:
+        between = at.get((session, number + step // 2)) if abs(step) > 1 else near
+        if near is None or between is None or not cut.isdisjoint((near.message, between.message)):
+            continue
+        if near.id in squared:
             yield ANSWER_WEIGHT if step == -1 and near.asks else weight, squared[near.id]
 
 

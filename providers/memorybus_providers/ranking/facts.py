@@ -13,6 +13,7 @@ million facts, in one of 100,000 stores. They are judged together, in every orde
 """
 
 import re
+from typing import Final, Literal
 
 from memorybus.events import Scope
 from memorybus.ids import derived_id, text_digest
@@ -46,9 +47,28 @@ def session_mark(name: str) -> str | None:
     return name[:_MARK_CHARS] if "-" in name else None
 
 
+# -- pools --------------------------------------------------------------------------------------
+
+Pool = Literal["talk", "answers"]
+"""What is searched by itself, since its words have a rarity of their own: what people said and
+kept, or the long answers of assistants."""
+
+ANSWER: Final = "answer"
+"""The kind of the pieces of an assistant's long answer."""
+
+MAX_TALK_CHARS = 600
+"""An assistant's text of at most this many characters is part of the talk; a longer one is an
+answer: mostly general advice, a hundred times as many words as the person's."""
+
+
+def pool_of(kind: str) -> Pool:
+    """Return the pool in which facts of a kind are searched."""
+    return "answers" if kind == ANSWER else "talk"
+
+
 # -- texts ------------------------------------------------------------------------------------
 
-MAX_PASSAGE_CHARS = 1_200
+MAX_PASSAGE_CHARS = 350
 """Longer utterances are kept as passages of at most this many characters: recall gives whole
 facts, and one that fills the budget leaves no room for others."""
 

@@ -8,7 +8,8 @@ chosen on two conversations of LoCoMo and checked on three others (decision 82).
 
 import heapq
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,7 +20,6 @@ from memorybus_providers.language.query import Question, parse_question
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import evidence, nearness
-from memorybus_providers.ranking.answers import AnswerKind, wanted_kind
 from memorybus_providers.ranking.asking import asks, only_asks
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
 
@@ -37,19 +37,28 @@ DAY_FACTOR = 1.3
 PRESENT_FACTOR = 1.2
 """Factor of a fact said in a period that is not over: "today" is said in passing, too."""
 
-QUESTION_FACTOR = 0.9
+QUESTION_FACTOR = 0.6
 """Factor of an utterance that asks rather than tells."""
+
+RECENCY_GAIN = 0.03
+"""What the newest of the facts found gains over the oldest, as a share of its score."""
+
+AGAIN_FACTOR = 0.6
+"""Factor of each further piece of one message."""
 
 KEPT_FACTOR = 2.0
 """Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
 good hit inside a conversation about doubles by what is around it."""
 
-LENGTH_POWER = 0.1
+LENGTH_POWER = 0.2
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
 LINE_CHARS = 26
 USUAL_LINE_CHARS = 170
 """Characters of a line beside its text, and of a usual line with it."""
+
+SHORT_CHARS = 100
+"""Texts of at most this many characters count as equally long."""
 
 MAX_RARE_TERMS = 5
 FEW_FACTS = 100
@@ -110,6 +119,11 @@ class Fact(msgspec.Struct, frozen=True):
     tags: str
     event: str = ""
     retrieved: int = 0
+
+    @property
+    def message(self) -> tuple[str, str, str]:
+        """What the pieces of one message have in common."""
+        return self.event, self.kind, self.speaker
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -208,12 +222,39 @@ def rank_facts(
         for fact in facts
         if fact.id in weights
     ]
-    wants = wanted_kind(" ".join(question.words))
     asked = (corpus.rarity_of_question or 1.0) * nearness.more_expected(believed)
     likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
-    scored = [_score(one, wants, near.get(one.fact.id), asked) for one in likely]
-    told = _answers_first(question, scored)
-    return sorted(told, key=lambda one: (-one.score, -one.fact.id))
+    scored = [_score(one, near.get(one.fact.id), asked) for one in likely]
+    told = sorted(_answers_first(question, _newer_counts_more(scored)), key=_best_first)
+    return sorted(_each_message_once(told), key=_best_first)
+
+
+def _newer_counts_more(scored: Sequence[Scored]) -> list[Scored]:
+    """Let the newer of two nearly equal facts come first: by `RECENCY_GAIN` at most."""
+    oldest = min((one.fact.at for one in scored), default=0)
+    span = max((one.fact.at for one in scored), default=0) - oldest
+    if not span:
+        return list(scored)
+    return [
+        msgspec.structs.replace(one, score=one.score * factor, parts={**one.parts, "newer": factor})
+        if (factor := 1 + RECENCY_GAIN * (one.fact.at - oldest) / span) != 1.0
+        else one
+        for one in scored
+    ]
+
+
+def _best_first(one: Scored) -> tuple[float, int]:
+    return -one.score, -one.fact.id
+
+
+def _each_message_once(scored: Iterable[Scored]) -> Iterator[Scored]:
+    """Let each further piece of a message count by `AGAIN_FACTOR` less than the piece before."""
+    given: Counter[tuple[str, str, str]] = Counter()
+    for one in scored:
+        factor = AGAIN_FACTOR ** given[one.fact.message] if one.fact.place else 1.0
+        given[one.fact.message] += 1
+        parts = one.parts if factor == 1.0 else {**one.parts, "again": factor}
+        yield msgspec.structs.replace(one, score=one.score * factor, parts=parts)
 
 
 class _Candidate(NamedTuple):
@@ -240,10 +281,10 @@ def _weights(
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     said = list(question.read_texts(_text(fact) for fact in hits))
     places = [
-        WeighedFact(fact.id, fact.place, words, asks(fact.content))
+        WeighedFact(fact.id, fact.place, fact.message, words, asks(fact.content))
         for fact, words in zip(hits, said, strict=True)
     ]
-    places += [WeighedFact(fact.id, fact.place) for fact in around]
+    places += [WeighedFact(fact.id, fact.place, fact.message) for fact in around]
     believed = nearness.belief(
         near.get(fact.id, 0.0)
         for fact, words in zip(hits, said, strict=True)
@@ -258,7 +299,7 @@ def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Sco
     asked = {term.stem for term in question.terms}
     scores = {one.fact.place: one.score for one in scored}
     for one in scored:
-        if _ASKS not in one.parts or not only_asks(one.fact.content):
+        if _ASKS not in one.parts:
             yield one
         elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
             follower = _next_place(one.fact)
@@ -279,13 +320,13 @@ def _text(fact: Fact) -> str:
     return f"{fact.tags} {text}" if fact.tags else text
 
 
-def _score(one: _Candidate, wants: AnswerKind | None, near: float | None, asked: float) -> Scored:
+def _score(one: _Candidate, near: float | None, asked: float) -> Scored:
     amounts = {
         _WORDS: one.weight.words,
         "meaning": one.weight.meaning,
         "conversation": one.weight.around,
     }
-    looks = _look_factors(one.fact, wants)
+    looks = _look_factors(one.fact)
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
     score = one.score * math.prod(looks.values())
     return Scored(one.fact, score, parts, near, fit=score / asked)
@@ -309,14 +350,18 @@ def _circumstance_factors(
     return factors
 
 
-def _look_factors(fact: Fact, wants: AnswerKind | None) -> dict[str, float]:
+def _look_factors(fact: Fact) -> dict[str, float]:
     """Return the factors for what a text looks like."""
     factors = {
-        "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
-        _ASKS: QUESTION_FACTOR if asks(fact.content) else 1.0,
-        "length": (USUAL_LINE_CHARS / (LINE_CHARS + len(fact.content))) ** LENGTH_POWER,
+        _ASKS: QUESTION_FACTOR if only_asks(fact.content) else 1.0,
+        "length": (USUAL_LINE_CHARS / _line_chars(fact)) ** LENGTH_POWER,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
+
+
+def _line_chars(fact: Fact) -> int:
+    """Return how much room a fact takes; among short ones the difference is not worth a word."""
+    return LINE_CHARS + max(SHORT_CHARS, len(fact.content))
 
 
 def _names_a_time(question: Question) -> bool:

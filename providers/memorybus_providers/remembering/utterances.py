@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 from memorybus.events import Delegated, Message, TurnCompleted
 
-from memorybus_providers.ranking.facts import clean, passages
+from memorybus_providers.ranking.facts import ANSWER, MAX_TALK_CHARS, clean, passages
 
 Piece = tuple[int, "Utterance", str]
 """The number of a passage within its event, from 0; the utterance; the passage."""
@@ -56,8 +56,11 @@ def numbered_passages(utterances: Iterable[Utterance]) -> Iterator[Piece]:
     """Yield the passages of an event's utterances with numbers, even if not all are stored."""
     number = 0
     for one in utterances:
-        for text in passages(clean(one.content)):
-            yield number, one, text
+        content = clean(one.content)
+        is_answer = one.kind == "assistant" and len(content) > MAX_TALK_CHARS
+        kept = msgspec.structs.replace(one, kind=ANSWER) if is_answer else one
+        for text in passages(content):
+            yield number, kept, text
             number += 1
 
 

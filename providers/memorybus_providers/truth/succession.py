@@ -1,6 +1,5 @@
 """Decides which fact replaces which: the newer comes first, the older one gets an end; pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -53,27 +52,6 @@ def statements(facts: Iterable[Fact]) -> list[Statement]:
     ]
 
 
-def successions_by_claims(made: Iterable[Statement]) -> list[Succession]:
-    """Return which facts replace which, among statements for the same slot of the same subject."""
-    slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
-    for one in sorted(_with_person_as_me(made), key=lambda one: _order_key(one.fact)):
-        slots[one.claim.fills].append(one)
-    return [found for filled in slots.values() for found in _chain(filled)]
-
-
-def successions_by_wording(facts: Iterable[Fact]) -> list[Succession]:
-    """Return which kept facts replace which: those that put another value into the same words."""
-    kept = sorted((fact for fact in facts if fact.place is None), key=_order_key)
-    frames = {fact.id: frame(fact.content) for fact in kept}
-    found = []
-    for place, older in enumerate(kept):
-        newer = [n for n in kept[place + 1 :] if n.trust >= older.trust]
-        others = [one for one in newer if rewords(frames[older.id], frames[one.id])]
-        if others:
-            found.append(Succession(older, others[-1], others[0].at, _short(older.content)))
-    return found
-
-
 def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that contradict a statement, the newest first."""
     given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
@@ -113,21 +91,6 @@ def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]
             if fact.id in scored:
                 scored[fact.id] = msgspec.structs.replace(scored[fact.id], **marks)
     return sorted(scored.values(), key=lambda one: -one.score)
-
-
-def _chain(filled: Sequence[Statement]) -> list[Succession]:
-    """Return the successions among statements for one slot, given in the order of time.
-
-    A newer statement that is trusted less replaces nothing.
-    """
-    found = []
-    for place, one in enumerate(filled):
-        trusted = [n for n in filled[place + 1 :] if n.fact.trust >= one.fact.trust]
-        later = next((n for n in trusted if not _agree(n.claim, one.claim)), None)
-        if later is not None and not _agree(trusted[-1].claim, one.claim):
-            before = one.claim.value or _short(one.fact.content)
-            found.append(Succession(one.fact, trusted[-1].fact, later.fact.at, before))
-    return found
 
 
 def _agree(one: Claim, two: Claim) -> bool:

@@ -22,7 +22,7 @@ from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import TokenSpan
-from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.facts import Pool, clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
@@ -31,7 +31,7 @@ _MAX_REACH_BACK_MS = 90 * DAY_MS
 """The most anchors that are read for a period in a scope, and how long before the period an anchor
 may be, milliseconds (G10)."""
 
-_SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
+_SIZES = f"select id, facts, answers from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 _SPEAKERS = f"""
 select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
@@ -167,10 +167,12 @@ class SqliteFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope) -> Extent:
-        """Return how many facts there are, and the prefix of each scope's tokens."""
+    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+        """Return how many facts a pool has, and the prefix of each scope's tokens."""
         rows = self._db.execute(_SIZES, limits_of(scope)).fetchall()
-        return Extent(sum(size for _, size in rows), [scope_prefix(row) for row, n in rows if n])
+        sizes = [(row, answers if pool == "answers" else facts) for row, facts, answers in rows]
+        scopes = [scope_prefix(row, pool) for row, size in sizes if size]
+        return Extent(sum(size for _, size in sizes), scopes)
 
     def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
@@ -222,7 +224,7 @@ class SqliteFacts:
         as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that contain all words of at least one phrase, in any order."""
-        scopes = self.extent(scope).scopes
+        scopes = [*self.extent(scope).scopes, *self.extent(scope, "answers").scopes]
         match = all_words_expression(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         if not match:
             return []

@@ -12,7 +12,7 @@ from memorybus_providers.holographic.schema import MERGE_INDEX, count_facts, ind
 from memorybus_providers.holographic.writing.sessions import MAX_CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
-from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.facts import clean, pool_of
 from memorybus_providers.remembering.utterances import (
     Piece,
     Utterance,
@@ -83,9 +83,9 @@ class SqliteUtterances:
         self._db.executemany(_SAY, self._number_rows(pending))
         # The terms are made here because SQLite would call Python for each row: a thread that
         # releases the interpreter's lock and takes it again at once starves all other threads.
-        terms = [index_terms(scope, tags, text) for scope, *_, tags, text in pending]
+        terms = [index_terms(row[0], row[5], *row[-2:]) for row in pending]
         self._db.execute(_INDEX, (last + 1, msgspec.json.encode(terms).decode()))
-        count_facts(self._db, Counter(row[0] for row in pending))
+        count_facts(self._db, Counter((row[0], pool_of(row[5])) for row in pending))
         self._merge_index(len(pending))
 
     def _merge_index(self, rows: int) -> None:

@@ -19,7 +19,9 @@ from memorybus_providers.language.words import MARK
 from memorybus_providers.postgres.finding.rows import FACT, facts_of
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
+from memorybus_providers.postgres.writing.index import pool_number
 from memorybus_providers.postgres.writing.places import scope_key
+from memorybus_providers.ranking.facts import Pool
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -36,9 +38,13 @@ select id from scopes where (%(agent)s::text is null or agent = %(agent)s)
     and (%(workspace)s::text is null or workspace = %(workspace)s)
 """
 _SIZES = """
-select scope, (select coalesce(sum(said), 0) from sessions where sessions.scope = one.scope)
-    + (select count(*) from facts where facts.scope = one.scope and seq is null)
-from unnest(%s::bigint[]) as one(scope) order by scope
+select scope, said.facts - said.answers
+    + (select count(*) from facts where facts.scope = one.scope and seq is null), said.answers
+from unnest(%s::bigint[]) as one(scope)
+cross join lateral (
+    select coalesce(sum(said), 0) as facts, coalesce(sum(answers), 0) as answers
+    from sessions where sessions.scope = one.scope
+) as said order by scope
 """
 _SPEAKERS = "select distinct word from speakers where scope = any(%s) and word = any(%s)"
 _SEEN = """
@@ -99,7 +105,7 @@ _HOLDING = f"""
         select asked.phrase, found.fact
         from unnest(%(phrases)s::int[], %(words)s::int[], %(tokens)s::text[], %(sizes)s::int[])
             as asked(phrase, word, token, size)
-        cross join unnest(%(scopes)s::bigint[]) as one(scope)
+        cross join unnest(%(scopes)s::bigint[] || %(answers)s::bigint[]) as one(scope)
         cross join lateral (
             select fact from postings
             where postings.scope = one.scope and postings.token = asked.token collate "C"
@@ -183,10 +189,12 @@ class PostgresFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope) -> Extent:
-        """Return how many facts there are, and the numbers of the scopes that have any."""
+    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+        """Return how many facts a pool has, and the numbers of its postings."""
         rows = self._db.execute(_SIZES, (self.scopes(scope),)).fetchall()
-        return Extent(sum(int(n) for _, n in rows), [str(row) for row, n in rows if n])
+        sizes = [(row, int(answers if pool == "answers" else talk)) for row, talk, answers in rows]
+        scopes = [str(pool_number(row, pool)) for row, size in sizes if size]
+        return Extent(sum(size for _, size in sizes), scopes)
 
     def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
@@ -261,7 +269,8 @@ class PostgresFacts:
         columns = dict(zip(names, map(list, zip(*asked, strict=True)), strict=True))
         reach, known_by = (most, LATEST_STORABLE) if as_of is None else (None, as_of)
         limits = {"known_by": known_by, "reach": reach, "most": most}
-        marks = {"mark": MARK, "after": _AFTER_MARK}
+        answers = [pool_number(row, "answers") for row in self.scopes(scope)]
+        marks = {"mark": MARK, "after": _AFTER_MARK, "answers": answers}
         return self._facts(_HOLDING, scope, **columns, **limits, **marks)
 
     def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:

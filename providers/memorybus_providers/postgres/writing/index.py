@@ -7,6 +7,7 @@ import msgspec
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text
+from memorybus_providers.ranking.facts import Pool, pool_of
 
 NUMBERS = "select nextval('fact_ids') from generate_series(1, %s)"
 """Selects a number of new row numbers, which are sorted before the facts get them in order."""
@@ -16,13 +17,17 @@ copy facts(id, scope, session, seq, name, event_id, at, kind, speaker, category,
 from stdin
 """
 _POSTINGS = "copy postings(scope, token, fact) from stdin"
-_REMOVED = "delete from facts where id = any(%s) returning id, scope, tags, content"
+_REMOVED = "delete from facts where id = any(%s) returning id, scope, kind, tags, content"
 _UNPOSTED = """
 delete from postings
 using unnest(%s::bigint[], %s::text[], %s::bigint[]) as gone(scope, token, fact)
 where postings.scope = gone.scope and postings.token = gone.token collate "C"
     and postings.fact = gone.fact
 """
+
+
+_Indexed = tuple[int, int, str, str, str]
+"""What the index knows of a fact: its number, scope, kind, tags and text."""
 
 
 class NewFact(msgspec.Struct, frozen=True):
@@ -42,6 +47,11 @@ class NewFact(msgspec.Struct, frozen=True):
     content: str
 
 
+def pool_number(scope: int, pool: Pool) -> int:
+    """Return the number under which the postings of a scope's pool stand."""
+    return -scope if pool == "answers" else scope
+
+
 def insert(db: Connection, facts: Sequence[NewFact]) -> None:
     """Write facts and their postings, in two streams."""
     with db.cursor() as cursor:
@@ -49,19 +59,21 @@ def insert(db: Connection, facts: Sequence[NewFact]) -> None:
             for fact in facts:
                 copy.write_row(msgspec.structs.astuple(fact))
         with cursor.copy(_POSTINGS) as copy:
-            for row in _postings((one.id, one.scope, one.tags, one.content) for one in facts):
+            for row in _postings(
+                (one.id, one.scope, one.kind, one.tags, one.content) for one in facts
+            ):
                 copy.write_row(row)
 
 
-def post(db: Connection, fact: int, scope: int, tags: str, content: str) -> None:
+def post(db: Connection, fact: int, scope: int, kind: str, tags: str, content: str) -> None:
     """Write the postings of one fact whose row exists."""
     with db.cursor() as cursor, cursor.copy(_POSTINGS) as copy:
-        for row in _postings([(fact, scope, tags, content)]):
+        for row in _postings([(fact, scope, kind, tags, content)]):
             copy.write_row(row)
 
 
-def unpost(db: Connection, gone: Iterable[tuple[int, int, str, str]]) -> None:
-    """Remove the postings of facts, which are given by number, scope, tags and text."""
+def unpost(db: Connection, gone: Iterable[_Indexed]) -> None:
+    """Remove the postings of facts."""
     columns = [list(column) for column in zip(*_postings(gone), strict=True)]
     if columns:
         db.execute(_UNPOSTED, columns)
@@ -73,12 +85,12 @@ def remove(db: Connection, facts: Sequence[int]) -> None:
 
 
 def _postings(
-    facts: Iterable[tuple[int, int, str, str]],
+    facts: Iterable[_Indexed],
 ) -> list[tuple[int, str, int]]:
     """Return the postings of these facts, in the order of their index."""
     indexed = {
-        (scope, token[:LONGEST_NAME], fact)
-        for fact, scope, tags, content in facts
+        (pool_number(scope, pool_of(kind)), token[:LONGEST_NAME], fact)
+        for fact, scope, kind, tags, content in facts
         for token in indexed_tokens(decode_text(tags), decode_text(content))
     }
     return sorted(indexed)

@@ -151,7 +151,8 @@ class Notes(StoreEntries):
         raise Transient("a note was kept and forgotten by others at once")
 
     def _index(self, fact: int, scope: int, note: Note) -> None:
-        index.post(self._db, fact, scope, encode_text(note.tags), encode_text(note.content))
+        tags, content = encode_text(note.tags), encode_text(note.content)
+        index.post(self._db, fact, scope, note.kind, tags, content)
         names = [encode_text(folded(name))[:LONGEST_NAME] for name in names_in(clean(note.content))]
         if names:
             self._db.execute(_NAMED, (scope, fact, names))
@@ -165,8 +166,8 @@ class Notes(StoreEntries):
         scope, tags, content = known
         self._db.execute(_ATTRIBUTE, (*first, fact))
         if first[-1] != tags:
-            index.unpost(self._db, [(fact, scope, tags, content)])
-            index.post(self._db, fact, scope, first[-1], content)
+            index.unpost(self._db, [(fact, scope, NOTE, tags, content)])
+            index.post(self._db, fact, scope, NOTE, first[-1], content)
 
     def _find_meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
         if not old:

@@ -1,6 +1,5 @@
 """Writes what was said (see `remembering.utterances`) in the order of each session."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import HookContext
@@ -11,7 +10,7 @@ from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.index import NewFact
 from memorybus_providers.postgres.writing.places import PlaceNames, PlaceRows, Places, place_names
 from memorybus_providers.ranking import facts
-from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.facts import clean, pool_of
 from memorybus_providers.remembering.utterances import (
     Piece,
     Utterance,
@@ -20,8 +19,9 @@ from memorybus_providers.remembering.utterances import (
 )
 
 _NUMBERED = """
-update sessions set said = said + added.count
-from unnest(%s::bigint[], %s::int[]) as added(id, count) where sessions.id = added.id
+update sessions set said = said + added.count, answers = sessions.answers + added.long
+from unnest(%s::bigint[], %s::int[], %s::int[]) as added(id, count, long)
+where sessions.id = added.id
 returning sessions.id, (
     select coalesce(max(seq) + 1, 0) from facts
     where facts.session = sessions.id and seq is not null
@@ -36,18 +36,19 @@ select content from facts
 where session in (select id from sessions where scope = %s and root = %s) and seq is not null
 """
 _RETRACTED = """
-select id, session, content from facts
+select id, session, kind, content from facts
 where session in (select id from sessions where scope = %s and root = %s) and seq is not null
     and event_id = any(%s)
 """
 _REPEATED = """
-select id, session, content from facts
+select id, session, kind, content from facts
 where session in (select id from sessions where scope = %s and root = %s) and seq is not null
     and kind = 'compression' and content = any(%s)
 """
 _FEWER = """
-update sessions set said = said - gone.count
-from unnest(%s::bigint[], %s::int[]) as gone(id, count) where sessions.id = gone.id
+update sessions set said = said - gone.count, answers = sessions.answers - gone.long
+from unnest(%s::bigint[], %s::int[], %s::int[]) as gone(id, count, long)
+where sessions.id = gone.id
 """
 
 _Pending = tuple[PlaceNames, HookContext, Piece]
@@ -104,7 +105,7 @@ class PostgresUtterances:
         events = [bytes.fromhex(event_id) for event_id in event_ids]
         gone = self._db.execute(_RETRACTED, (*lineage, events)).fetchall()
         self._remove(gone)
-        texts = list({text for _, _, text in gone})
+        texts = list({text for *_, text in gone})
         if texts:
             self._remove(self._db.execute(_REPEATED, (*lineage, texts)).fetchall())
 
@@ -121,8 +122,7 @@ class PostgresUtterances:
         self._pending += [(place, ctx, piece) for piece in said]
 
     def _insert(self, said: Sequence[tuple[PlaceRows, HookContext, Piece]]) -> None:
-        added = sorted(Counter(place.session for place, _, _ in said).items())
-        given = [list(column) for column in zip(*added, strict=True)]
+        given = _counts((place.session, piece[1].kind) for place, _, piece in said)
         with self._db.pipeline():
             numbered = self._db.execute(_NUMBERED, given)
             new = self._db.execute(index.NUMBERS, (len(said),))
@@ -135,11 +135,10 @@ class PostgresUtterances:
             following[place.session] += 1
         index.insert(self._db, made)
 
-    def _remove(self, gone: Sequence[tuple[int, int, str]]) -> None:
+    def _remove(self, gone: Sequence[tuple[int, int, str, str]]) -> None:
         if gone:
             index.remove(self._db, [row[0] for row in gone])
-            counts = sorted(Counter(row[1] for row in gone).items())
-            self._db.execute(_FEWER, [list(column) for column in zip(*counts, strict=True)])
+            self._db.execute(_FEWER, _counts((session, kind) for _, session, kind, _ in gone))
 
 
 def _fact(row: int, seq: int, place: PlaceRows, ctx: HookContext, piece: Piece) -> NewFact:
@@ -159,6 +158,17 @@ def _fact(row: int, seq: int, place: PlaceRows, ctx: HookContext, piece: Piece) 
         tags=encode_text(said.tags),
         content=encode_text(text),
     )
+
+
+def _counts(said: Iterable[tuple[int, str]]) -> list[list[int]]:
+    """Return sessions, how many facts each has here, and how many of them are of answers."""
+    counts: dict[int, list[int]] = {}
+    for session, kind in said:
+        count = counts.setdefault(session, [0, 0])
+        count[0] += 1
+        count[1] += pool_of(kind) == "answers"
+    rows = sorted((session, *count) for session, count in counts.items())
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _words(place: PlaceRows, name: str) -> list[tuple[int, str, str]]:

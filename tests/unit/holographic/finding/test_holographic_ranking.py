@@ -105,7 +105,8 @@ def test_a_month_named_is_preferred(
 ) -> None:
     """A question that names a month or a year prefers what was said in it."""
     feed(provider, [turn("We sailed to the north cape")], session="a", at=MAY_2023)
-    feed(provider, [turn("We sailed to the south cape")], first=2, session="b", at=10**12)
+    later = MAY_2023 + 700 * 86_400_000
+    feed(provider, [turn("We sailed to the south cape")], first=2, session="b", at=later)
 
     assert texts(provider, question)[0] == best
 

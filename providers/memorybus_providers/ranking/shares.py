@@ -1,0 +1,50 @@
+"""Shares the room of a block between what people said and the long answers of assistants; pure."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from memorybus_providers.ranking.cutoff import LEAST_FIT
+from memorybus_providers.ranking.ranking import LINE_CHARS, Scored
+
+USUAL_SHARE = 0.2
+ASKED_SHARE = 0.35
+"""The share of answers, and their share if the prompt asks what the assistant answered."""
+
+_ASKS_FOR_ANSWERS = re.compile(
+    r"\b(?:you|your|we)\b.{0,40}\b(?:recommend|suggest|advi[sc]|said|told|gave|propos|mention|provid"
+    r"|explain|help|discuss)|\b(?:recommend|suggest|advis)\w*\b.{0,30}\byou\b",
+    re.IGNORECASE,
+)
+
+
+def share_of_answers(prompt: str) -> float:
+    """Return the share of the room that answers may take."""
+    return ASKED_SHARE if _ASKS_FOR_ANSWERS.search(prompt) else USUAL_SHARE
+
+
+def merge(talk: Sequence[Scored], answers: Sequence[Scored], share: float) -> list[Scored]:
+    """Return both in one order, in which answers never take more than their share of characters.
+
+    An answer has the score of what it follows, since scores of two corpora do not compare.
+    """
+    if not answers or answers[0].fit < LEAST_FIT:
+        return list(talk)
+    if not talk or talk[0].fit < LEAST_FIT:
+        return list(answers)
+    merged: list[Scored] = []
+    total = used = 0
+    waiting = list(answers)
+    for one in talk:
+        while waiting and used + _chars(waiting[0]) <= share * (total + _chars(waiting[0])):
+            answer = waiting.pop(0)
+            used, total = used + _chars(answer), total + _chars(answer)
+            merged.append(msgspec.structs.replace(answer, score=one.score))
+        merged.append(one)
+        total += _chars(one)
+    return merged
+
+
+def _chars(one: Scored) -> int:
+    return len(one.fact.content) + LINE_CHARS
