@@ -303,9 +303,7 @@ class SerialApplier(Applier):
             lane.parked.put_aside([event], BEHIND)
             return PARKED
         uneasy = lane.careful or bool(self._failing_events) or not self.is_at_rest(lane)
-        if self._is_blind and event.resent and event.position.n <= lane.set_back_upto:
-            self._park(lane, event, self._failure(event, SET_BACK_REASON))
-            return PARKED
+        uneasy = uneasy or self._may_have_been_sent(lane, event)
         verdict = self._decide_before_call(lane, event) if uneasy else None
         verdict = verdict or self._take_allowance(event)
         if verdict is not None:
@@ -324,8 +322,15 @@ class SerialApplier(Applier):
             self._breaker.note_success()
         return DONE
 
+    def _may_have_been_sent(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Tell whether a provider that cannot be asked may have had an event before a set-back."""
+        return self._is_blind and event.resent and event.position.n <= lane.set_back_upto
+
     def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> TryVerdict | None:
         """Return the verdict if no call is needed; None if the event is to be tried."""
+        if self._may_have_been_sent(lane, event):
+            self._park(lane, event, self._failure(event, SET_BACK_REASON))
+            return PARKED
         if self._park_if_hung_too_often(lane, event):
             return PARKED
         event_id = event.envelope.id
