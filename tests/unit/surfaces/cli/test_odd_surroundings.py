@@ -94,5 +94,5 @@ def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
 
 def test_a_renamed_setting_names_its_successor() -> None:
     """A setting of a former name is refused with the present one."""
-    with pytest.raises(UnknownSetting, match="'spool_ballast' is now spool_reserve$"):
+    with pytest.raises(UnknownSetting, match=r"'spool_ballast' is now spool_reserve$"):
         load(environ={"MEMORYBUS_SPOOL_BALLAST": "1"})
