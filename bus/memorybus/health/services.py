@@ -49,7 +49,7 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
         now_ms: this machine's wall time in milliseconds.
     """
     lasting = [*find_dead_letters(status), *find_failing(status), *find_paused(status)]
-    if refuses_writes(status.alarms):
+    if refuses_writes(status):
         return [*status.alarms, *lasting]
     return [
         *status.alarms,
@@ -66,11 +66,16 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
     ]
 
 
-def refuses_writes(alarms: Iterable[Finding]) -> bool:
-    """Say whether an alarm explains why no worker can show itself, own lanes or archive."""
+def refuses_writes(status: Status) -> bool:
+    """Say whether an alarm explains why no worker can show itself, own lanes or archive.
+
+    A snapshot may have failed without a refusal: then no event waits in the spools.
+    """
     return any(
-        one.code == "read_only" or (one.code == "persistence" and one.severity == "critical")
-        for one in alarms
+        one.code == "read_only"
+        or (one.code == "persistence" and one.subject == "aof")
+        or (one.code == "persistence" and one.subject == "snapshot" and status.spool.events > 0)
+        for one in status.alarms
     )
 
 

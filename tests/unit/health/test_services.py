@@ -8,7 +8,7 @@ from helpers.stories.statuses import provider, status
 from memorybus.archive.objects.store import missing_extra_error
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding, Severity
-from memorybus.health.monitor import ProviderStatus, WorkerStatus
+from memorybus.health.monitor import ProviderStatus, SpoolStatus, WorkerStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import (
     find_gone_workers,
@@ -126,6 +126,14 @@ def test_a_redis_that_refuses_writes_is_one_finding(code: Any, subject: str) -> 
     """What follows from a Redis that takes no writes is not told beside it."""
     alarm = Finding(code, "critical", subject, "no writes", "repair it")
     assert findings_of(status(provider(lanes_owned=0), alarms=[alarm]), ("p",), NOW) == [alarm]
+
+
+@pytest.mark.parametrize(("spooled", "told"), [(0, True), (3, False)])
+def test_a_failed_snapshot_hides_no_dead_worker(spooled: int, told: bool) -> None:
+    """Only while events wait in spools does a failed snapshot explain that no worker is seen."""
+    alarm = Finding("persistence", "critical", "snapshot", "it failed", "repair it")
+    seen = status(provider(), alarms=[alarm], spool=SpoolStatus(spooled, 9, None))
+    assert ("no_worker" in {one.code for one in findings_of(seen, ("p",), NOW)}) is told
 
 
 def test_a_missing_extra_is_no_emergency() -> None:

@@ -84,10 +84,14 @@ class WorkersReady(TypedDict):
 
 
 class Serving(TypedDict):
-    """The line of `memorybus serve` when it listens; `acts` says whether people can act there."""
+    """The line of `memorybus serve` when it listens.
+
+    `acts` says whether people can act there, `token_file` where the token is that the page made.
+    """
 
     url: str
     acts: bool
+    token_file: str | None
 
 
 class Recalled(TypedDict):
