@@ -13,7 +13,7 @@ ASKED_SHARE = 0.35
 """The share of answers, and their share if the prompt asks what the assistant answered."""
 
 _ASKS_FOR_ANSWERS = re.compile(
-    r"\b(?:you|your|we)\b.{0,40}\b(?:recommend|suggest|advi[sc]|said|told|gave|propos|mention|provid"
+    r"\b(?:you|your|we)\b.{0,40}\b(?:recommend|suggest|advi[sc]|said|told|gave|propos|mention|provide"
     r"|explain|help|discuss)|\b(?:recommend|suggest|advis)\w*\b.{0,30}\byou\b",
     re.IGNORECASE,
 )

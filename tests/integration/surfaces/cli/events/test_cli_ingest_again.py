@@ -246,7 +246,7 @@ def test_numbers_of_lines_are_no_ids(desk: Desk) -> None:
 
 def test_edited_words_are_known_by_the_messages_id(desk: Desk) -> None:
     """A person's words may be edited if the source's own id of the message stays."""
-    desk.ingest("a.jsonl", *turn("wher is it?", "There.", 1, "s", id="m-1"))
+    desk.ingest("a.jsonl", *turn("where is he?", "There.", 1, "s", id="m-1"))
     assert desk.ingest("a.jsonl", *turn("where is it?", "There.", 1, "s", id="m-1")) == (0, 1, 0, 0)
     assert desk.live() == [("where is it?", "There.")]
 
