@@ -22,6 +22,11 @@ def found(settings: Settings, code: str) -> list[Finding]:
     return [one for one in findings if one.code == code]
 
 
+def beat_of(settings: Settings, worker_id: str) -> str:
+    """Return when a worker was last heard of."""
+    return max(o.heartbeat_at for o in read_status(settings).workers if o.id == worker_id)
+
+
 def test_a_killed_worker_is_a_finding_until_it_is_replaced(
     redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
@@ -30,6 +35,8 @@ def test_a_killed_worker_is_a_finding_until_it_is_replaced(
     killed = worker(spawn, settings)
     (first,) = read_status(settings).workers
     worker(spawn, settings)
+    begun = max(one.heartbeat_at for one in read_status(settings).workers)
+    wait_until(lambda: beat_of(settings, first.id) > begun, "both have been seen side by side")
     killed.kill()
     (gone,) = wait_until(lambda: found(settings, "worker_gone"), "it is missed", PATIENCE)
     assert gone.subject == first.id
