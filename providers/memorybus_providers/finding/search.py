@@ -24,7 +24,7 @@ from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
-from memorybus_providers.ranking.facts import Pool, clean, pool_of
+from memorybus_providers.ranking.facts import SearchPool, clean, pool_of
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
 from memorybus_providers.ranking.shares import merge, share_of_answers
@@ -112,7 +112,7 @@ class FactSearch:
         return order_by_time(list(read), parts, names, question)
 
     def _rank(
-        self, question: Question, meant: str, names: frozenset[str], view: View, pool: Pool
+        self, question: Question, meant: str, names: frozenset[str], view: View, pool: SearchPool
     ) -> list[Scored]:
         """Return the facts of a pool found by words, by time, and by the meaning of `meant`."""
         scope = view.scope

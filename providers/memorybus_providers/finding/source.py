@@ -11,7 +11,7 @@ import msgspec
 from memorybus_providers.base import RecallScope
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
-from memorybus_providers.ranking.facts import Pool
+from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import trust_of
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -65,7 +65,7 @@ class FactSource(Protocol):
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+    def extent(self, scope: RecallScope, pool: SearchPool = "talk") -> Extent:
         """Return how many facts there are in a pool, and their scopes."""
         ...
 

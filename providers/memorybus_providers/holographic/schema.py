@@ -18,7 +18,7 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
-from memorybus_providers.ranking.facts import Pool, pool_of
+from memorybus_providers.ranking.facts import SearchPool, pool_of
 
 SCHEMA_VERSION = 6
 BUSY_SECONDS = 5.0
@@ -193,7 +193,7 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
     return db
 
 
-def scope_prefix(scope: int, pool: Pool = "talk") -> str:
+def scope_prefix(scope: int, pool: SearchPool = "talk") -> str:
     """Return the prefix that the tokens of a scope and pool have in the index."""
     return f"{scope:x}{'.' if pool == 'answers' else '_'}"
 
@@ -205,7 +205,7 @@ def index_terms(scope: int, kind: str, tags: str, content: str) -> str:
     return begins + begins.join(kept) if kept else ""
 
 
-def count_facts(db: sqlite3.Connection, added: Mapping[tuple[int, Pool], int]) -> None:
+def count_facts(db: sqlite3.Connection, added: Mapping[tuple[int, SearchPool], int]) -> None:
     """Add to the counts of scopes; `added` has how many facts, by the scope's row and the pool."""
     counts = [
         (facts * (pool == "talk"), facts * (pool == "answers"), scope)

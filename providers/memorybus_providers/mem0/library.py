@@ -27,7 +27,7 @@ _MAX_MEMORIES = 100_000
 
 _THRESHOLD = 0.1
 _MAX_TRIES = 3
-_TRANSIENT_ERROR_WORDS: Final = ("Timeout", "Connection", "Operational", "Pool", "Unexpected")
+_TRANSIENT_ERROR_WORDS: Final = ("Timeout", "Connection", "Operational", "SearchPool", "Unexpected")
 """Words in the names of temporary errors of the libraries that Mem0 uses."""
 
 

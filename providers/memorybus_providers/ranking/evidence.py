@@ -30,7 +30,7 @@ ANSWER_WEIGHT = 0.95
 Amounts: TypeAlias = Mapping[str, float]
 """How much a text says of each term."""
 
-Message: TypeAlias = tuple[str, str, str]
+MessageKey: TypeAlias = tuple[str, str, str]
 """Names a message: its event, kind and speaker."""
 
 _NOTHING: Amounts = MappingProxyType({})
@@ -49,7 +49,7 @@ class WeighedFact(msgspec.Struct, frozen=True):
 
     id: int
     place: tuple[int, int] | None
-    message: Message = ("", "", "")
+    message: MessageKey = ("", "", "")
     words: Sequence[str] = ()
     asks: bool = False
 
@@ -117,7 +117,7 @@ def _damping(length: float) -> float:
     return K1 * (1 - B + B * length)
 
 
-def _cut_messages(places: Iterable[WeighedFact]) -> frozenset[Message]:
+def _cut_messages(places: Iterable[WeighedFact]) -> frozenset[MessageKey]:
     """Return the messages of which there are several pieces: they are long, and no talk."""
     pieces = Counter(place.message for place in places)
     return frozenset(message for message, count in pieces.items() if count > 1)
@@ -127,7 +127,7 @@ def _sources(
     place: WeighedFact,
     squared: Mapping[int, Amounts],
     at: Mapping[tuple[int, int], WeighedFact],
-    cut: frozenset[Message],
+    cut: frozenset[MessageKey],
 ) -> Iterator[tuple[float, Amounts]]:
     """Yield the amounts of each place that counts for a fact, with the place's weight."""
     if place.id in squared:

@@ -49,7 +49,7 @@ def session_mark(name: str) -> str | None:
 
 # -- pools --------------------------------------------------------------------------------------
 
-Pool = Literal["talk", "answers"]
+SearchPool = Literal["talk", "answers"]
 """What is searched by itself, since its words have a rarity of their own: what people said and
 kept, or the long answers of assistants."""
 
@@ -61,7 +61,7 @@ MAX_TALK_CHARS = 600
 answer: mostly general advice, a hundred times as many words as the person's."""
 
 
-def pool_of(kind: str) -> Pool:
+def pool_of(kind: str) -> SearchPool:
     """Return the pool in which facts of a kind are searched."""
     return "answers" if kind == ANSWER else "talk"
 

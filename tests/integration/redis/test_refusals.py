@@ -41,7 +41,6 @@ def fail_to_save(server: RedisServer) -> None:
     """Let a server's snapshot fail, so that it refuses writes."""
     (server.directory / "dump.rdb").mkdir()
     client = server.client()
-    client.config_set("dir", str(server.directory))
     client.config_set("save", "3600 1000000")
     client.bgsave()
     wait_until(

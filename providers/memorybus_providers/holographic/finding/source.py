@@ -22,7 +22,7 @@ from memorybus_providers.holographic.writing import corrections, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import TokenSpan
-from memorybus_providers.ranking.facts import Pool, clean
+from memorybus_providers.ranking.facts import SearchPool, clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.truth.changes import Correction, FormerEntry
 
@@ -167,7 +167,7 @@ class SqliteFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+    def extent(self, scope: RecallScope, pool: SearchPool = "talk") -> Extent:
         """Return how many facts a pool has, and the prefix of each scope's tokens."""
         rows = self._db.execute(_SIZES, limits_of(scope)).fetchall()
         sizes = [(row, answers if pool == "answers" else facts) for row, facts, answers in rows]

@@ -21,7 +21,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing.index import pool_number
 from memorybus_providers.postgres.writing.places import scope_key
-from memorybus_providers.ranking.facts import Pool
+from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.trust import INITIAL_TRUST
 from memorybus_providers.truth.changes import Correction, FormerEntry
@@ -189,7 +189,7 @@ class PostgresFacts:
 
     # -- what a search is made of -------------------------------------------------------------
 
-    def extent(self, scope: RecallScope, pool: Pool = "talk") -> Extent:
+    def extent(self, scope: RecallScope, pool: SearchPool = "talk") -> Extent:
         """Return how many facts a pool has, and the numbers of its postings."""
         rows = self._db.execute(_SIZES, (self.scopes(scope),)).fetchall()
         sizes = [(row, int(answers if pool == "answers" else talk)) for row, talk, answers in rows]

