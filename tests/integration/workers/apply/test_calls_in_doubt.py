@@ -105,6 +105,7 @@ def test_what_is_sent_again_after_a_loss_is_asked_for(
         asked = calls(home(settings)).count("knows")
         send_again(redis_client, settings, "one", "two")
         say(bus, "s", "three")
+        wait_until(lambda: "three" in texts(home(settings)), "the next is applied")
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["one", "two", "three"]
     assert calls(home(settings)).count("knows") == asked + 2
