@@ -103,7 +103,9 @@ def assert_explained(spawn: Spawn, settings: Settings, watched: Prometheus) -> N
     assert REFUSED <= waiting <= 5 * REFUSED
     scraped = f'memorybus_dead_letters{{provider="{NAME}"}}'
     wait_until(lambda: watched.value(scraped) == waiting, "Prometheus has scraped the same")
-    assert f"{NAME}: {REFUSED} refused, {waiting - REFUSED} waiting behind them" in said(spawn, settings, "check", code=2)
+    assert f"{NAME}: {REFUSED} refused, {waiting - REFUSED} waiting behind them" in said(
+        spawn, settings, "check", code=2
+    )
     asyncio.run(seen_in_a_terminal(settings, waiting))
     (group,) = json.loads(said(spawn, settings, "dlq", "ls", "--group", "error", "--json"))
     assert (group["keys"], group["events"]) == (REFUSED, waiting)

@@ -2,7 +2,7 @@
 
 A store answers the small questions of ``source``: which facts contain a word, and what surrounds
 them. ``search`` makes answers from these, with the packages ``language``, ``ranking`` and
-``truth``: ``vocabulary`` knows the forms of words, ``validity`` decides what is true now,
+``truth``: ``vocabulary`` knows the forms of words, ``validity`` marks what was replaced,
 ``entities`` and ``connections`` find out who is meant, and ``essentials`` says what matters if
 nothing is asked. This package imports no database; stores and tools use it.
 """

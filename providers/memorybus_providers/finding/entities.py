@@ -25,6 +25,7 @@ from memorybus_providers.language.mentions import (
     words,
 )
 from memorybus_providers.language.words import folded
+from memorybus_providers.ranking.facts import ASSISTANT_KINDS
 from memorybus_providers.ranking.ranking import Fact
 
 MAX_ROLES = 4
@@ -40,7 +41,7 @@ _ORGANISATIONS: Final = re.compile(
     r"association|foundation|agency|college|clinic|club)\b"
 )
 _PLACE_WORDS = frozenset({"in", "near"})
-_ASSISTANTS = frozenset({"assistant", "delegation"})
+_ASSISTANTS = ASSISTANT_KINDS | {"delegation"}
 _PEOPLE = """
     mother father mom mum dad parent sister brother sibling son daughter child kid baby wife husband
     partner spouse girlfriend boyfriend fiance fiancee aunt uncle cousin niece nephew grandmother

@@ -1,8 +1,9 @@
 """Searches scored facts for a question; it only reads.
 
 However long the history is, a recall looks up each term in the vocabulary, reads at most
-`query.MAX_MATCHES` matches, and ranks at most `MAX_CANDIDATES` facts, `MAX_SAID_THEN` more from a
-time that the question names, and their neighbours. It reads only the asker's own scope, so the
+`query.MAX_MATCHES` matches, and ranks at most `MAX_CANDIDATES` facts, all that in each of the two
+pools (see `facts.SearchPool`), and `MAX_SAID_THEN` more from a time that the question names, and
+their neighbours. It reads only the asker's own scope, so the
 facts of others change neither an answer nor the time that it takes.
 """
 
@@ -10,6 +11,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from itertools import islice
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +41,18 @@ _REACH = max(NEAR_WEIGHTS)
 
 _ROUNDING_FACTOR = 1 + 1e-9
 """A factor that is larger than any rounding error of the sums of rarities."""
+
+
+_POOLS: Final[tuple[SearchPool, SearchPool]] = ("talk", "answers")
+
+
+class _WordSearch(NamedTuple):
+    """What the words of a question found in one pool."""
+
+    pool: SearchPool
+    question: Question
+    corpus: Corpus
+    rows: list[int]
 
 
 class FactSearch:
@@ -98,9 +112,7 @@ class FactSearch:
                 return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside).without_vague_terms()
-        meant = without_words(asked, names)
-        talk = self._rank(question, meant, names, view, "talk")
-        answers = self._rank(question, meant, names, view, "answers")
+        talk, answers = self._find(question, without_words(asked, names), names, view)
         found = merge(talk, answers, share_of_answers(asked))
         return self._validity.settle(found, scope, as_of)
 
@@ -111,16 +123,41 @@ class FactSearch:
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
         return order_by_time(list(read), parts, names, question)
 
-    def _rank(
-        self, question: Question, meant: str, names: frozenset[str], view: View, pool: SearchPool
-    ) -> list[Scored]:
-        """Return the facts of a pool found by words, by time, and by the meaning of `meant`."""
-        scope = view.scope
-        wait_for_comparison = self._begin_comparison(meant, scope)
-        extent = self.source.extent(scope, pool)
-        if pool == "answers" and not extent.facts:
-            return []
+    def _find(
+        self, question: Question, meant: str, names: frozenset[str], view: View
+    ) -> list[list[Scored]]:
+        """Return the facts of each pool found by words, by time, and by the meaning of `meant`."""
+        wait_for_comparison = self._begin_comparison(meant, view.scope)
         question = question.without_asking_terms()
+        searches = [self._search_words(question, names, view, pool) for pool in _POOLS]
+        rows = [row for search in searches for row in search.rows]
+        if question.periods and rows:
+            rows += self._rows_by_time(parts_of_time(question.periods), MAX_SAID_THEN, view)
+        comparison = wait_for_comparison()
+        nearest = comparison.nearest()
+        rows += self.source.visible_rows(nearest, view) if nearest else []
+        hits, around = self._read_facts(rows, view)
+        near = comparison.nearness([fact.id for fact in (*hits, *around)])
+        if view.known_by != LATEST_STORABLE and not view.about:
+            hits += self._validity.entries_as_of(question.terms, view.scope, view.known_by)
+        around = [] if view.about else around
+        return [
+            rank_facts(
+                search.question,
+                _of_pool(hits, search.pool),
+                _of_pool(around, search.pool),
+                search.corpus,
+                names,
+                near,
+            )
+            for search in searches
+        ]
+
+    def _search_words(
+        self, question: Question, names: frozenset[str], view: View, pool: SearchPool
+    ) -> _WordSearch:
+        """Search one pool by words, whose rarity is that in the pool."""
+        extent = self.source.extent(view.scope, pool)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
@@ -132,18 +169,7 @@ class FactSearch:
         weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
         corpus = Corpus(extent.facts, found, named, weights)
         rows = self._rows_by_words(question, corpus, extent.scopes, view)
-        if question.periods and rows:
-            rows += self._rows_by_time(parts_of_time(question.periods), MAX_SAID_THEN, view)
-        comparison = wait_for_comparison()
-        nearest = comparison.nearest()
-        near_rows = self.source.visible_rows(nearest, view) if nearest else []
-        hits, around = self._read_facts([*rows, *near_rows], view)
-        near = comparison.nearness([fact.id for fact in (*hits, *around)])
-        if view.known_by != LATEST_STORABLE and not view.about:
-            hits += self._validity.entries_as_of(question.terms, scope, view.known_by)
-        around = [] if view.about else around
-        around = [fact for fact in around if pool_of(fact.kind) == pool]
-        return rank_facts(question, hits, around, corpus, names, near)
+        return _WordSearch(pool, question, corpus, rows)
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
         """Return at most `most` of the newest facts from parts of a time, some of each part."""
@@ -166,6 +192,10 @@ class FactSearch:
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
+
+
+def _of_pool(facts: Iterable[Fact], pool: SearchPool) -> list[Fact]:
+    return [fact for fact in facts if pool_of(fact.kind) == pool]
 
 
 def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> list[int]:

@@ -78,7 +78,7 @@ where scope = ? and kind = 'speaker' order by name
 
 
 _OWNERS = """
-select agent, user, workspace, facts from scopes
+select agent, user, workspace, facts + answers from scopes
 where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
 """
 _BEFORE_ALL_OWNERS = ("", "", "")

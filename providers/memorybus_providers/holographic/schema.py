@@ -36,8 +36,8 @@ begin immediate;
 create table if not exists scopes(
     id integer primary key,
     agent text not null, user text not null, workspace text not null,
-    facts integer not null default 0,         -- how many it has, without the next ones
-    answers integer not null default 0,       -- how many pieces of long answers
+    facts integer not null default 0,         -- how many it has of the pool of talk
+    answers integer not null default 0,       -- how many of the pool of long answers
     unique(agent, user, workspace)
 );
 create table if not exists sessions(

@@ -2,6 +2,6 @@
 
 A store passes facts and the rarity of its words, and gets the facts back in order, cut where they
 no longer answer. ``ranking`` leads through the steps: ``evidence`` weighs words and neighbours,
-``answers`` the kind of answer, ``nearness`` the meaning, and ``reasons`` explains. This package
+``nearness`` the meaning, ``shares`` joins both pools, and ``reasons`` explains. This package
 imports only ``language`` and the provider contract.
 """

@@ -1,7 +1,7 @@
 """Weighs how well a fact answers by its words and those of the texts around it; pure.
 
 An answer need not repeat the words of its question. They may stand in the question that it follows,
-in what was said just before or after, or elsewhere in the conversation. So each term is looked for
+or in what was said just before or after, if that is short. So each term is looked for
 in all these places, and each place has a weight. The amounts of one term from several places are
 added as squares, like the sides of a rectangle that give its diagonal: two places count more than
 one, but not twice as much. Otherwise a conversation that repeats one word would outweigh a fact

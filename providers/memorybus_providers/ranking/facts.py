@@ -56,6 +56,9 @@ kept, or the long answers of assistants."""
 ANSWER: Final = "answer"
 """The kind of the pieces of an assistant's long answer."""
 
+ASSISTANT_KINDS: Final = frozenset({"assistant", ANSWER})
+"""The kinds of what an assistant said in a turn."""
+
 MAX_TALK_CHARS = 600
 """An assistant's text of at most this many characters is part of the talk; a longer one is an
 answer: mostly general advice, a hundred times as many words as the person's."""

@@ -1,9 +1,8 @@
 """Ranks the facts that a full-text search found; pure.
 
 The weight of a fact (see `evidence`) is multiplied by factors for what words do not say: whether it
-was said by the person asked about, in the month asked about, and looks like an answer of the kind
-that is wanted (see `answers`). Each factor is a small general prior, not a model. The weights were
-chosen on two conversations of LoCoMo and checked on three others (decision 82).
+was said by the person asked about, in the month asked about, how recent it is, and whether a better
+piece of its message was found. Each factor is a small general prior, not a model (decision 82).
 """
 
 import heapq

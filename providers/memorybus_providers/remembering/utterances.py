@@ -1,7 +1,7 @@
 """Reads what is said in an event: utterances, and the passages in which they are kept; pure.
 
-Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
-``delegation`` (a task and its result).
+Kinds: ``user`` and ``assistant`` (turns), ``answer`` (an assistant's long text in a turn),
+``compression`` (known only from a compression), ``delegation`` (a task and its result).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memorybus_providers.language.mentions import words
+from memorybus_providers.ranking.facts import ASSISTANT_KINDS
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.truth.claims import ME, Claim, claims, frame, rewords
 
@@ -102,7 +103,7 @@ def _agree(one: Claim, two: Claim) -> bool:
 
 def _claims_of(fact: Fact) -> list[Claim]:
     made = claims(fact.content, kept=fact.place is None)
-    if fact.kind != "assistant":
+    if fact.kind not in ASSISTANT_KINDS:
         return made
     name = " ".join(words(fact.speaker))
     return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
