@@ -17,10 +17,10 @@
 --       lost its count, the new epoch must still be above it), held: the value of a lease that the
 --       worker gave up and still holds, or ''; the worker may take that lane again.
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, suspects, sent, deaths, head};
--- '0-0' and 0 at the beginning; `head` is the partition's last dense number. After a restart, or on a replica
--- that took over, the last changes of lanes may be lost, or whole lanes. So everything in the log
--- then counts as sent (for a missing lane, unless the log was created in the present run of this
--- server), and the epoch begins at the time (ms), which is above all epochs that may have been
+-- '0-0' and 0 at the beginning; `head` is the partition's last dense number. After a restart, or on
+-- a replica that took over, the last changes of lanes may be lost, or whole lanes. So everything in
+-- the log then counts as sent (for a missing lane, unless the log was created in the present run of
+-- this server), and the epoch begins at the time (ms), which is above all epochs that may have been
 -- lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if ARGV[5] == '' or redis.call('GET', KEYS[1]) ~= ARGV[5] then

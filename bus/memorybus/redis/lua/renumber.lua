@@ -8,9 +8,9 @@
 --                Entries of others stay where they are.
 -- KEYS[2] state  hash: `n` becomes the last number given; `sealed` must be ARGV[4].
 -- KEYS[3…] lanes hashes, if they exist: the fields that name events by number are deleted (`done`,
---                `tries`, `suspects`). The owners know such numbers, too, so they are refused from now on, by a
---                new `epoch` and by a `run` that no server has: the next owner then treats all
---                events as sent (see acquire.lua).
+--                `tries`, `suspects`). The owners know such numbers, too, so they are refused from
+--                now on, by a new `epoch` and by a `run` that no server has: the next owner then
+--                treats all events as sent (see acquire.lua).
 --
 -- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
 --       it has nothing), what `sealed` is.
