@@ -59,7 +59,7 @@ class Replication:
     def _is_shard_confirmed(self, shard: Shard, wait: int) -> bool:
         try:
             replicas = int(shard.redis.info("replication").get("connected_slaves", 0))
-            if replicas or shard.fails_over:
+            if replicas or shard.fails_over():
                 return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, wait))) >= 1
             synced = max(wait, _SYNC_MS)
             return int(self._write_and_ask(shard, lambda pipe: pipe.waitaof(1, 0, synced))[0]) >= 1
@@ -77,7 +77,7 @@ class Replication:
         return self._ask_shards(lambda shards: all(map(self._is_shard_replicated, shards)))
 
     def _is_shard_replicated(self, shard: Shard) -> bool:
-        if not shard.fails_over:
+        if not shard.fails_over():
             return True
         try:
             return int(self._write_and_ask(shard, lambda pipe: pipe.wait(1, _REPLICA_WAIT_MS))) >= 1

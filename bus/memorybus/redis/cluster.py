@@ -6,8 +6,9 @@ of slots is read again before the next command. No other command is sent twice. 
 says why redis-py's cluster client is not used.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeAlias
 
@@ -44,12 +45,12 @@ class Shard(msgspec.Struct, frozen=True):
     Attributes:
         redis: its client; for a single server, the caller's own.
         keys: its keys, in the order in which the caller gave them.
-        fails_over: whether another server, which may lack its last writes, may replace it.
+        fails_over: asks whether another server, which may lack its last writes, may replace it.
     """
 
     redis: Redis
     keys: tuple[str, ...]
-    fails_over: bool
+    fails_over: Callable[[], bool]
 
 
 def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
@@ -61,7 +62,7 @@ def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
     if isinstance(redis, Cluster):
         return redis.shards(keys)
     fails_over = isinstance(redis.connection_pool, SentinelConnectionPool)
-    return [Shard(redis, tuple(keys), fails_over)]
+    return [Shard(redis, tuple(keys), lambda: fails_over)]
 
 
 def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
@@ -99,7 +100,11 @@ class Cluster(Redis):
         for key in keys:
             groups.setdefault(self._nodes.owner(key), []).append(key)
         return [
-            Shard(self._nodes.client_at(address), tuple(held), self._nodes.is_replicated(address))
+            Shard(
+                self._nodes.client_at(address),
+                tuple(held),
+                partial(self._nodes.is_replicated, address),
+            )
             for address, held in groups.items()
         ]
 

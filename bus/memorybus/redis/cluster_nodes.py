@@ -10,6 +10,7 @@ from redis import Redis
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, RedisError
 from redis.exceptions import ConnectionError as Unreachable
+from redis.utils import str_if_bytes
 
 
 class SlotMap(msgspec.Struct, frozen=True):
@@ -19,13 +20,15 @@ class SlotMap(msgspec.Struct, frozen=True):
         starts: the first slot of each range.
         ends: the last slot of each range.
         owners: the primary of each range, as ``host:port``.
-        replicated: the primaries that have replicas.
+        replicated: the primaries that have replicas which have not failed.
+        ids: the ids of the primaries, by their addresses.
     """
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
     owners: tuple[str, ...]
     replicated: frozenset[str]
+    ids: Mapping[str, str]
 
     def owner(self, slot: int) -> str | None:
         """Return the primary of a slot; None if nobody serves it."""
@@ -37,7 +40,7 @@ def read_slots(reply: Sequence[Any], asked: str) -> SlotMap:
     """Return the map in a reply to ``CLUSTER SLOTS``.
 
     Args:
-        reply: ranges, each ``[first, last, [host, port, …], replicas …]``.
+        reply: ranges, each ``[first, last, [host, port, id, …], replicas …]``.
         asked: the host that was asked; a node that does not know its own name leaves it out.
     """
     ranges = sorted(reply, key=lambda entry: int(entry[0]))
@@ -49,6 +52,7 @@ def read_slots(reply: Sequence[Any], asked: str) -> SlotMap:
         replicated=frozenset(
             owner for owner, entry in zip(owners, ranges, strict=True) if len(entry) > 3
         ),
+        ids={owner: str_if_bytes(entry[2][2]) for owner, entry in zip(owners, ranges, strict=True)},
     )
 
 
@@ -97,8 +101,19 @@ class Nodes:
         return found
 
     def is_replicated(self, address: str) -> bool:
-        """Say whether a primary has replicas."""
-        return address in (self._map or self.refresh()).replicated
+        """Say whether a primary has replicas, also such as have failed.
+
+        A failed replica is not in the map. It may come back and take the primary's place, without
+        what it missed.
+
+        Raises:
+            redis.RedisError: the primary does not answer.
+        """
+        known = self._map or self.refresh()
+        if address in known.replicated or address not in known.ids:
+            return address in known.replicated
+        node: Any = self.client_at(address)
+        return bool(node.execute_command("CLUSTER", "REPLICAS", known.ids[address]))
 
     def client_at(self, address: str) -> Redis:
         """Return the client of a node.

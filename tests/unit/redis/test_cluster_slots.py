@@ -79,11 +79,12 @@ def test_the_map_of_slots_is_read() -> None:
         "two:7001",
     )
     assert slots.replicated == {"one:7000"}
+    assert slots.ids == {"one:7000": "id", "two:7001": "id"}
 
 
 def test_a_gap_in_the_map_is_seen() -> None:
     """A slot that nobody serves has no owner, before, between and behind the ranges."""
-    slots = SlotMap((10, 30), (19, 39), ("a", "b"), frozenset())
+    slots = SlotMap((10, 30), (19, 39), ("a", "b"), frozenset(), {})
     assert [slots.owner(slot) for slot in (9, 10, 19, 20, 30, 40)] == [
         None,
         "a",
