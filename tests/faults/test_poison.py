@@ -38,7 +38,7 @@ TAKE_OVER = 2.0
 """Seconds in which a dead worker's lane has another owner that has caught up, once it may be
 taken: at once, or when the lease has ended where a late call must be waited out."""
 MOST_DEATHS = 4
-"""One without a sign, one in a noted batch, one alone; one more if the lane moved in between."""
+"""One without a sign, one in a noted batch, two alone."""
 LONG_LEASE = {"lease": 10.0, "call_timeout": 0.5}
 """The default lease: so long that who waited for it is seen."""
 
