@@ -15,7 +15,7 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
-from memorybus.errors import EventError, MemoryBusError
+from memorybus.errors import EventError, LogUnavailable, MemoryBusError
 from memorybus.events import Scope
 from memorybus.history.forgotten import turn_row
 from memorybus.ids import derived_id
@@ -102,30 +102,35 @@ def ingest_conversations(
     *,
     user: str | None,
     agent: str | None,
-    reachable: bool,
     on_stage: OnStage,
 ) -> IngestReport:
-    """Publish the conversations of files, and wait until Redis has them.
+    """Publish what the history lacks of the conversations of files, and wait until Redis has it.
+
+    Without Redis every file is refused: what the history has and who was forgotten is unknown then.
 
     Args:
         settings: the settings of the log.
         sources: the parsed files.
         user: the person; see `publish_file`.
         agent: the agent; see `publish_file`.
-        reachable: whether Redis answers; if not, nothing waits for it.
         on_stage: called when publishing begins, and when waiting begins.
 
     Raises:
+        ArchiveError: the archive does not show what the history has.
         SpoolFull: the spool has reached its bound; what was published stays published.
     """
     turns = sum(source.transcript.turns for source in sources)
-    with MemoryBus.connect(settings) as bus, AskedHistory() as asked:
-        if reachable:
+    with AskedHistory() as asked:
+        try:
             asked.ask(settings, _scopes_of(settings, sources, agent, user), on_stage)
-        with on_stage("publish", "turns", turns) as step:
-            publisher = FilePublisher(bus, asked, agent=agent, user=user, on_turn=step)
-            done = sum_reports([publisher.publish(source) for source in sources])
-        logged = reachable and _wait_until_logged(bus, on_stage)
+        except LogUnavailable as error:
+            refused = [RefusedInput(str(source.path), str(error)) for source in sources]
+            return IngestReport(refused=tuple(refused))
+        with MemoryBus.connect(settings) as bus:
+            with on_stage("publish", "turns", turns) as step:
+                publisher = FilePublisher(bus, asked, agent=agent, user=user, on_turn=step)
+                done = sum_reports([publisher.publish(source) for source in sources])
+            logged = _wait_until_logged(bus, on_stage)
     return msgspec.structs.replace(done, level="logged" if logged else "spooled")
 
 

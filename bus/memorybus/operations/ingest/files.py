@@ -64,7 +64,6 @@ def ingest_files(
                 conversations,
                 user=user,
                 agent=agent,
-                reachable=before is not None,
                 on_stage=on_stage,
             )
         )

@@ -25,8 +25,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
             `refused`, each with its place and the reason.
         dropped: how often something was dropped, by its kind: reasoning, pictures, relations.
         new_events: by how many events the log grew meanwhile; None if Redis did not answer.
-        level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
-            and so nothing was published.
+        level: ``logged`` if Redis has everything, else ``spooled``; None if nothing was published.
         refused: files and turns that were not published, and why.
         refused_turns: how many turns, or events of a file of events, were not published.
     """

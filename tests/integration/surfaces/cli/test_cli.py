@@ -15,6 +15,7 @@ from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
 from helpers.services.honcho_server import honcho_server
+from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
 from memorybus.operations.doctor import passage
@@ -605,27 +606,54 @@ def test_data_loss_is_shown_and_fails_the_check_up(run, make_redis, monkeypatch)
     assert checks["archive"]["found"] == "nothing is trimmed: no worker archives"
 
 
-def test_without_redis_ingest_spools_and_the_doctor_says_why(run, tmp_path):
-    """An outage costs nothing: events wait in the spool, and the doctor names the remedy (G1)."""
-    done = run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json")
+def test_without_redis_ingest_refuses_and_the_doctor_says_why(run, short_dir, tmp_path):
+    """G2: what cannot be compared with the history is not published; both name the remedy."""
+    chat = write(tmp_path / "chat.jsonl", *FERRY)
+    done = run("ingest", chat, "--json")
     sick = run("doctor", "--json")
 
-    assert result(done)["level"] == "spooled"
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["level"], report["turns"]) == (1, None, 0)
+    assert [refusal["what"] for refusal in report["refused"]] == [str(chat)]
     assert "memorybus up" in done.stderr
+    assert list(short_dir.rglob("*.db")) == []
     assert sick.returncode == 1
     failed = {c["name"]: c["fix"] for c in json.loads(sick.stdout)["checks"] if not c["ok"]}
     assert {"redis", "worker", "canary"} <= set(failed)
     assert set(failed.values()) == {"run: memorybus up"}
-    assert "events wait" not in sick.stderr
 
 
-def test_spooled_events_are_sent_by_the_next_up(run, env, spawn, tmp_path):
-    """What was ingested without Redis is applied once there is one (G1)."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json"))
+def test_a_forgotten_person_s_turns_stay_out_when_redis_is_away(run, env, spawn, tmp_path):
+    """G2: a file that is ingested while Redis is away brings back nothing that was forgotten."""
+    chat = write(tmp_path / "chat.jsonl", *FERRY)
+    up = spawn(*CLI, "up", "--json", env=env)
+    up.wait_output('"ready"', timeout=30)
+    result(run("ingest", chat, "--user", "ilse", "--json"))
+    caught_up(env)
+    run("forget", "--user", "ilse", "--reason", "asked", "--yes")
+    assert "Ilse" not in run("events", "ls", "--json").stdout
+    up.send(signal.SIGINT)
+    up.wait()
+
+    assert json.loads(run("ingest", chat, "--user", "ilse", "--json").stdout)["turns"] == 0
+
+    again = spawn(*CLI, "up", "--json", env=env)
+    again.wait_output('"ready"', timeout=30)
+    caught_up(env)
+    assert "Ilse" not in run("events", "ls", "--json").stdout
+
+
+def test_spooled_events_are_sent_by_the_next_up(env, spawn):
+    """What was published without Redis is applied once there is one (G1)."""
+    settings = Settings(data_dir=Path(env["MEMORYBUS_DATA_DIR"]))
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("ferry")
+        for user, assistant in zip(FERRY[::2], FERRY[1::2], strict=True):
+            receipt = session.turn_completed(user["content"], assistant["content"])
+    assert receipt.level == "spooled"
 
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
-    settings = Settings(data_dir=Path(env["MEMORYBUS_DATA_DIR"]))
 
     def arrived() -> bool:
         return all(one.applied == 3 for one in read_status(settings).providers)
