@@ -1,5 +1,6 @@
 """Finds out which providers have waiting recalls, without loading RQ; idle workers use it."""
 
+import math
 from collections.abc import Sequence
 
 from memorybus.config.settings import Settings
@@ -27,6 +28,11 @@ def demand_keys(namespace: str, provider: str) -> tuple[str, ...]:
     name = queue_name(namespace, provider)
     asks = Keys(namespace).asks(provider)
     return asks, f"rq:queue:{name}", f"rq:queue:{name}:intermediate", f"rq:wip:{name}"
+
+
+def longest_run(settings: Settings) -> int:
+    """Return the whole seconds a job may run: RQ has no fractions, and 0 means no limit."""
+    return max(1, math.ceil(settings.recall_timeout))
 
 
 class RecallDemand:

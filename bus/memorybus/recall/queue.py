@@ -4,8 +4,6 @@ A job's id is made of provider and session, so that a second request while the f
 job: the waiting one reads the newest request when it runs. Every key that is written here expires.
 """
 
-import math
-
 from redis import Redis
 from rq import Queue
 from rq.exceptions import DuplicateJobError
@@ -14,7 +12,7 @@ from rq.serializers import JSONSerializer
 
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.recall.demand import JOB_TTL_SECONDS, queue_name
+from memorybus.recall.demand import JOB_TTL_SECONDS, longest_run, queue_name
 from memorybus.redis.connect import TIMEOUT, connect_jobs
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
@@ -33,11 +31,6 @@ def rq_queue(
     """Return a provider's RQ queue, whose jobs have JSON arguments."""
     name = queue_name(settings.namespace, provider)
     return Queue(name, connection=jobs, serializer=JSONSerializer, job_class=job_class)
-
-
-def longest_run(settings: Settings) -> int:
-    """Return the whole seconds a job may run: RQ has no fractions, and 0 means no limit."""
-    return max(1, math.ceil(settings.recall_timeout))
 
 
 def enqueue_call(

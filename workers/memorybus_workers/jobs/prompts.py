@@ -1,7 +1,8 @@
-"""Answers the recalls for which prompts wait, in a separate thread of a recall process.
+"""Answers the recalls for which prompts wait, in a separate thread.
 
-The thread has its own connection and provider instance, so that a recall that was asked ahead never
-delays a prompt, however long it takes.
+The thread has its own connections and provider instance, so that a recall that was asked ahead
+never delays a prompt, however long it takes. A recall process has such a thread; a worker has one
+for each provider whose recall process does not run yet (`processes.recall_processes`).
 """
 
 import logging
@@ -11,17 +12,21 @@ from collections.abc import Callable
 
 import msgspec
 from memorybus import logs
+from memorybus.clock import SYSTEM
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.ids import new_rng
 from memorybus.recall import prompt_asks
-from memorybus.recall.queue import longest_run
-from memorybus.redis.connect import connect_jobs
+from memorybus.recall.demand import longest_run
+from memorybus.redis.connect import connect_jobs, connect_redis
 from memorybus.redis.keys import Keys
+from memorybus.testing import CrashPoint
 from memorybus.text.redact import describe_error
 from redis.exceptions import RedisError
 
+from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _log = logging.getLogger("memorybus")
 
@@ -33,32 +38,48 @@ OVERTIME_SECONDS = 2
 """
 
 
+_MAX_WAIT_SECONDS = 0.2
+"""Seconds that a prompt's recall waits for the events that its session published before."""
+
+_MAX_MISSING = 500
+"""If more events than this are missing, a prompt's recall does not wait: they take too long."""
+
+
+def end_process() -> None:
+    """End this process, so that its worker starts another one."""
+    os._exit(1)
+
+
 class PromptAnswerer:
-    """Answers one provider's prompts until the process ends.
+    """Answers one provider's prompts until `stop`.
 
     Args:
         settings: see `Settings`.
         provider: the provider that answers.
-        recaller: makes the answers; only this thread uses it.
-        closed: called on the thread when it ends.
-        die: ends the process.
+        crash: crash points of fault tests.
+        on_answer: called on the thread after each answer.
+        on_hang: called, on another thread, if a call does not return.
     """
 
     def __init__(
         self,
         settings: Settings,
         provider: str,
-        recaller: Recaller,
-        closed: Callable[[], None],
-        die: Callable[[int], object] = os._exit,
+        crash: CrashPoint,
+        on_answer: Callable[[], None] = lambda: None,
+        on_hang: Callable[[], None] = end_process,
     ) -> None:
         """Prepare; `start` begins to take questions."""
         self._keys = Keys(settings.namespace)
         self._jobs = connect_jobs(settings)
+        self._redis = connect_redis(settings)
+        self._instances = LiveInstances(settings, SYSTEM, self._redis, provider, crash)
+        wait = min(_MAX_WAIT_SECONDS, settings.recall_wait)
+        applied = ReadYourWrites(self._redis, self._keys, wait, SYSTEM, most=_MAX_MISSING)
+        self._recaller = Recaller(self._redis, settings, SYSTEM, self._instances, applied, crash)
         self._provider = provider
-        self._recaller = recaller
-        self._closed = closed
-        self._die = die
+        self._on_answer = on_answer
+        self._on_hang = on_hang
         self._longest = longest_run(settings) + OVERTIME_SECONDS
         self._rng = new_rng()
         self._stop = threading.Event()
@@ -69,9 +90,13 @@ class PromptAnswerer:
         """Answer from now on."""
         self._thread.start()
 
+    def leave(self) -> None:
+        """Take no more questions, once the present wait for one has ended."""
+        self._stop.set()
+
     def stop(self) -> None:
         """Stop: wait for a call that runs, but cut off a wait for questions."""
-        self._stop.set()
+        self.leave()
         if self._waits.is_set():
             self._jobs.connection_pool.disconnect()
         self._thread.join(_BLOCK_SECONDS + OVERTIME_SECONDS)
@@ -91,7 +116,8 @@ class PromptAnswerer:
                 _log.warning(
                     "a prompt's recall of %s failed: %s", self._provider, describe_error(error)
                 )
-        self._closed()
+        self._instances.close_all()
+        self._redis.close()
         self._jobs.close()
 
     def _answer_next(self) -> None:
@@ -105,7 +131,7 @@ class PromptAnswerer:
             self._waits.clear()
         if ask is None:
             return
-        watch = threading.Timer(self._longest, self._end_hung_process)
+        watch = threading.Timer(self._longest, self._note_hang)
         watch.daemon = True
         watch.start()
         try:
@@ -114,7 +140,8 @@ class PromptAnswerer:
             watch.cancel()
         if answer is not None:
             prompt_asks.send_reply(self._jobs, self._keys, ask, answer)
+        self._on_answer()
 
-    def _end_hung_process(self) -> None:
-        _log.error("a recall of %s hangs; its process ends", self._provider)
-        self._die(1)
+    def _note_hang(self) -> None:
+        _log.error("a recall of %s does not return", self._provider)
+        self._on_hang()

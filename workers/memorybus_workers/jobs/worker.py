@@ -19,9 +19,9 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
-from memorybus.recall.demand import JOB_TTL_SECONDS
+from memorybus.recall.demand import JOB_TTL_SECONDS, longest_run
 from memorybus.recall.health import RecallHealth
-from memorybus.recall.queue import JOB, longest_run, rq_queue
+from memorybus.recall.queue import JOB, rq_queue
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points
@@ -48,12 +48,6 @@ _log = logging.getLogger("memorybus")
 
 _LOOK_EVERY = 1
 """Seconds between two searches for lost jobs, and between the signs of life of a running job."""
-
-_PROMPT_WAIT = 0.2
-"""Seconds that a prompt's recall waits for the events that its session published before."""
-
-_PROMPT_MISSING = 500
-"""If more events than this are missing, a prompt's recall does not wait: they take too long."""
 
 
 class JobsEnded(MemoryBusError):
@@ -268,7 +262,7 @@ def run_jobs(settings: Settings, provider: str) -> None:
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     applied = ReadYourWrites(redis, Keys(settings.namespace), settings.recall_wait, SYSTEM)
     recaller = Recaller(redis, settings, SYSTEM, instances, applied, crash)
-    prompts = prompt_answerer(settings, provider, crash)
+    prompts = PromptAnswerer(settings, provider, crash)
     runner = ToolRunner(redis, settings, SYSTEM, instances, applied)
     inspecting = InspectionRunner(redis, settings, SYSTEM, instances.visit)
     allowed: AllowList = {
@@ -291,21 +285,6 @@ def run_jobs(settings: Settings, provider: str) -> None:
     finally:
         prompts.stop()
         instances.close_all()
-
-
-def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> PromptAnswerer:
-    """Return the answerer of a provider's prompts, which has its own instances."""
-    redis = connect_redis(settings)
-    instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
-    wait = min(_PROMPT_WAIT, settings.recall_wait)
-    applied = ReadYourWrites(redis, Keys(settings.namespace), wait, SYSTEM, most=_PROMPT_MISSING)
-    recaller = Recaller(redis, settings, SYSTEM, instances, applied, crash)
-
-    def close() -> None:
-        instances.close_all()
-        redis.close()
-
-    return PromptAnswerer(settings, provider, recaller, close)
 
 
 def job_worker(

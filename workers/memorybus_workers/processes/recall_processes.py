@@ -1,4 +1,9 @@
-"""Starts a worker's recall processes at the first request for a recall, and keeps them."""
+"""Starts a worker's recall processes at the first request for a recall, and keeps them.
+
+A process needs a second until it answers, which is too long for a prompt. Until then a thread of
+the worker answers the prompts of transactional providers: their code and state are in the worker
+anyway, so that their recalls add no new way to harm it.
+"""
 
 import logging
 import threading
@@ -13,9 +18,12 @@ from memorybus.processes.commands import module_command
 from memorybus.processes.keeper import Keeper
 from memorybus.recall.demand import RecallDemand
 from memorybus.redis.connect import translate_redis_error
+from memorybus.testing import no_crash
+from memorybus_providers.registry import load
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
+from memorybus_workers.jobs.prompts import PromptAnswerer
 from memorybus_workers.lanes.news import Inbox
 
 _log = logging.getLogger("memorybus")
@@ -34,13 +42,17 @@ _STOP_SECONDS = 2.0
 _MAX_RESTART_SECONDS = 5.0
 """The most seconds before a restart: meanwhile a session waits for its answer."""
 
+_STARTING_SECONDS = 5.0
+"""Seconds after the start of a provider's processes in which the worker answers prompts, too."""
+
 
 class _ProviderRecalls:
     """One provider's recall processes, after its first request for a recall."""
 
-    def __init__(self, provider: str, keepers: Sequence[Keeper]) -> None:
+    def __init__(self, provider: str, keepers: Sequence[Keeper], begun: float) -> None:
         self.provider = provider
         self.keepers = keepers
+        self.begun = begun
 
     def poll(self) -> None:
         for keeper in self.keepers:
@@ -58,8 +70,9 @@ class _ProviderRecalls:
 class RecallProcesses:
     """Processes that run recall jobs, each for one provider, so that a slow one delays no other.
 
-    An idle worker has none. A job that waits in a provider's queue, or was left there by a process
-    that was killed, starts the provider's processes, which then run until the worker ends.
+    An idle worker has none. A prompt, or a job that waits in a provider's queue or was left there
+    by a process that was killed, starts the provider's processes, which then run until the worker
+    ends.
 
     Args:
         settings: passed on through the environment.
@@ -70,13 +83,16 @@ class RecallProcesses:
 
     def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:
         """Prepare; `start` starts the thread."""
+        self._settings = settings
         self._environ = to_environ(settings)
         self._count = count
         self._clock = clock
         self._news = news
         self._alert_until = float("-inf")
         self._providers: Sequence[str] = ()
+        self._within: Sequence[str] = ()
         self._recalling: list[_ProviderRecalls] = []
+        self._answerers: dict[str, PromptAnswerer] = {}
         self._demand = RecallDemand(settings)
         self._unseen = RateLimitedWarning("requests for recalls cannot be seen: %s", clock)
         self._lock = threading.Lock()
@@ -94,7 +110,12 @@ class RecallProcesses:
             gone = [one for one in self._recalling if one.provider not in providers]
             self._recalling = [one for one in self._recalling if one not in gone]
             self._providers = tuple(providers)
+            self._within = [name for name in providers if self._is_transactional(name)]
+        self._news.put()  # so that the thread looks now
         self._end_processes(gone)
+
+    def _is_transactional(self, name: str) -> bool:
+        return load(self._settings.provider_kind(name)).delivery == "transactional"
 
     def poll(self) -> None:
         """Start the processes that are needed, and restart those that died.
@@ -112,10 +133,32 @@ class RecallProcesses:
 
     def _begin(self, name: str) -> None:
         with self._lock:
-            if name in self._providers:
-                begun = _ProviderRecalls(name, self._make_keepers(name))
+            if name in self._providers and name not in {one.provider for one in self._recalling}:
+                begun = _ProviderRecalls(name, self._make_keepers(name), self._clock.monotonic())
                 begun.poll()
                 self._recalling.append(begun)
+
+    def _answer_until_begun(self) -> None:
+        """Answer prompts in this process for the providers whose own processes do not yet."""
+        starting = self._starting()
+        for name in self._answerers.keys() - starting:
+            self._answerers.pop(name).leave()
+        for name in starting - self._answerers.keys():
+            self._answerers[name] = PromptAnswerer(
+                self._settings,
+                name,
+                no_crash,
+                on_answer=partial(self._begin, name),
+                on_hang=partial(self._begin, name),
+            )
+            self._answerers[name].start()
+
+    def _starting(self) -> set[str]:
+        """Return the transactional providers whose processes may not answer prompts yet."""
+        now = self._clock.monotonic()
+        with self._lock:
+            begun = {one.provider: one.begun for one in self._recalling}
+            return {n for n in self._within if now < begun.get(n, now) + _STARTING_SECONDS}
 
     def _make_keepers(self, name: str) -> list[Keeper]:
         start = partial(self._start_process, name)
@@ -131,6 +174,8 @@ class RecallProcesses:
         self._news.put()
         if self._thread.is_alive():
             self._thread.join()
+        for answerer in self._answerers.values():
+            answerer.stop()
         self.serve(())
         self._demand.close()
 
@@ -146,6 +191,7 @@ class RecallProcesses:
     def _run(self) -> None:
         while not self._is_over():
             try:
+                self._answer_until_begun()
                 self.poll()
             except RedisError as error:
                 self._unseen.warn(translate_redis_error(error, "Redis"))
