@@ -1,19 +1,15 @@
 """The real holographic plugin, hosted: the same store as inside Hermes, and other real loading."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.fake_hermes import PLUGINS
 from helpers.hermes.hermes_agent import PYTHON
-from helpers.hosted.hosted import asking, calls, context, ended, hosted, opened, say
+from helpers.hosted.hosted import asking, calls, context, ended, opened, say
 from helpers.hosted.hosted_steps import facts, play, play_inside
-from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched
-from memorybus_providers.adapters.hermes.plugins import PLUGINS as BUNDLED
 from memorybus_providers.base import RecallScope
 
 pytestmark = [
@@ -99,20 +95,6 @@ def test_the_adapters_know_this_hermes(place: Path) -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_every_bundled_plugin_answers_or_says_why_not(place: Path) -> None:
-    """Of each plugin of Hermes 0.19 the worker gets tools, or one sentence of what it lacks."""
-    told = {}
-    for name in BUNDLED:
-        provider = hosted(name, place / name, PYTHON)
-        try:
-            told[name] = len(provider.get_tool_schemas())
-        except Unavailable as error:
-            told[name] = str(error)
-    assert told["holographic"] == 2
-    for name, said in told.items():
-        assert isinstance(said, int) or "not available" in said, (name, said)
-
-
 def test_the_real_hermes_loads_a_directory(place: Path) -> None:
     """A plugin of one's own, from any directory, with threads and a session switch."""
     provider = opened("recorder", place / "home", PYTHON, settle="threads")
@@ -122,13 +104,3 @@ def test_the_real_hermes_loads_a_directory(place: Path) -> None:
     provider.shutdown()
     home = place / "home" / "hermes"
     assert [one["hook"] for one in calls(home)][:3] == ["initialize", "turn", "switch"]
-
-
-def test_a_plugin_of_the_hermes_home_is_found_by_name(place: Path) -> None:
-    """What a person has in ``$HERMES_HOME/plugins`` is hosted by its name alone."""
-    ours = configured(place / "ours")
-    shutil.copytree(PLUGINS / "recorder", ours / "plugins" / "mine")
-    provider = opened("mine", place / "home", PYTHON, hermes_home=str(ours))
-    say(provider, "hello")
-    provider.shutdown()
-    assert [one["text"] for one in calls(ours, "turn")] == ["hello"]

@@ -15,7 +15,7 @@ from memorybus_providers.adapters.hermes.homes import (
     profile_of,
     user_id_of,
 )
-from memorybus_providers.adapters.hermes.launch import Launch
+from memorybus_providers.adapters.hermes.launch import Launch, hermes_home
 from memorybus_providers.adapters.hermes.link import HostLink
 from memorybus_providers.adapters.hermes.options import PluginOptions
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin
@@ -140,6 +140,7 @@ class Children:
             python=find_python(options.hermes_python),
             place=place.directory,
             home=place.home,
+            person=options.home or hermes_home(),
             plugin=self._plugin,
             directory=self._directory,
             settle=options.settle or self._known.settle,

@@ -33,8 +33,10 @@ _SEALING_VARIABLES: Final = (
     ("HERMES_DISABLE_LAZY_INSTALLS", "1"),
     ("PIP_NO_INDEX", "1"),  # hindsight upgrades its client without asking Hermes
     ("UV_OFFLINE", "1"),
+    ("HERMES_PLUGIN_HOST_PROCESS", "1"),
 )
-"""Environment variables that prevent a hosted plugin from installing anything at run time."""
+"""Environment variables that prevent a hosted plugin from installing anything at run time, and
+Hermes from moving it into a process of its own (``plugins.isolation``): it is in one already."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         python: Hermes's Python.
         place: a directory of the provider, for the socket, the lock and the log.
         home: its HERMES_HOME.
+        person: the HERMES_HOME into which the person installs plugins.
         plugin: the plugin's name.
         directory: the plugin's directory, if Hermes does not find it by name.
         settle: the name of the settle adapter.
@@ -55,6 +58,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     python: Path
     place: Path
     home: Path
+    person: Path
     plugin: str
     directory: str = ""
     settle: str = "generic"
@@ -71,6 +75,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def lock(self) -> Path:
         """The lock file, which is locked while the child starts and contains its process id."""
         return self.place / "hermes-host.lock"
+
+
+def hermes_home() -> Path:
+    """Return the HERMES_HOME of the person who runs this process."""
+    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
 
 
 def socket_path(place: Path) -> Path:
@@ -147,6 +156,7 @@ def _configuration(launch: Launch) -> dict[str, object]:
         "plugin": launch.plugin,
         "directory": launch.directory,
         "home": str(launch.home),
+        "person": str(launch.person),
         "log": str(launch.log),
         "settle": launch.settle,
         "instances": launch.instances,

@@ -463,7 +463,7 @@ def test_a_plugin_that_is_not_there_is_named(home: Path, short_dir: Path) -> Non
     """Without the plugin the lane waits, and the message says what is missing (G6)."""
     with ended([home]):
         provider = hosted("nosuch", home, python_of(short_dir))
-        with pytest.raises(Unavailable, match="no memory plugin 'nosuch'"):
+        with pytest.raises(Unavailable, match="hermes plugins install nosuch"):
             provider.open()
 
 

@@ -128,7 +128,8 @@ def _make_host(config: dict[str, Any]) -> Host:
     loader = importlib.import_module("hermes_cli.env_loader")
     loader.load_hermes_dotenv(hermes_home=config["home"])
     settling = ADAPTERS[config["settle"]]()
-    plugin = Plugin(config["plugin"], config["directory"])
+    homes = Path(config["home"]), Path(config["person"])
+    plugin = Plugin(config["plugin"], config["directory"], *homes)
     watch = Watch(plugin.directory, settling.failure_prefixes)
     watch.install()
     try:
@@ -143,4 +144,4 @@ def _make_host(config: dict[str, Any]) -> Host:
 def _let_failures_through(plugin: Plugin, failure_prefixes: tuple[str, ...]) -> None:
     """Log messages of low levels if an adapter needs some of them."""
     if failure_prefixes:
-        logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)
+        logging.getLogger(plugin.package).setLevel(logging.DEBUG)
