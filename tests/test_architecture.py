@@ -59,7 +59,6 @@ HOMES = {
         "memorybus.history.*",
         "memorybus.jobs.*",
         "memorybus.log.*",
-        "memorybus.notify.notifier",
         "memorybus.recall.*",
         "memorybus.redis.*",
         "memorybus.registry.*",

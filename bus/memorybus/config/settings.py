@@ -16,7 +16,6 @@ import msgspec
 import platformdirs
 
 from memorybus.config.call_limits import LIMITS, CallLimits
-from memorybus.config.notify import NOTIFY_FIELDS, Notify
 from memorybus.config.parsing import (
     PREFIX,
     check_names,
@@ -129,7 +128,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
             ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest time that applies
             to an event counts.
-        notify: who is notified of findings, and how; see `Notify`.
         secrets_file: a file that only its user may read (`secrets_file`), with variables that
             workers add to their environment; ``memorybus.secrets.toml`` next to ``memorybus.toml``
             if it exists.
@@ -197,7 +195,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal_after: float = 60.0
     hot_window: float = 3_600.0
     retention: dict[str, float] = {}
-    notify: Notify = Notify()
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
     log: LogForm = "text"
@@ -240,11 +237,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def secrets(self) -> frozenset[str]:
         """The credentials in these settings, and the values of `secret_variables`.
 
-        Credentials are passwords in URLs, options with names such as ``token``, and the webhook's
-        address.
+        Credentials are passwords in URLs, and options with names such as ``token``.
         """
-        variables = (*self.secret_variables, *self.notify.variables)
-        named = (self.notify.url, *(os.environ.get(name, "").strip() for name in variables))
+        named = (os.environ.get(name, "").strip() for name in self.secret_variables)
         return frozenset(filter(None, (*secrets_in(msgspec.structs.asdict(self)), *named)))
 
     @property
@@ -288,11 +283,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def page_token_path(self) -> Path:
         """The file that keeps the page's own token, if the settings name none."""
         return self.data_dir / "page.token"
-
-    @property
-    def notice_path(self) -> Path:
-        """The file in which this host notes what it reported to people about this log's Redis."""
-        return self.data_dir / "notify" / f"{self.log_name}.json"
 
     @property
     def log_name(self) -> str:
@@ -429,7 +419,6 @@ def _read_file(path: Path | None) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from error
     check_names(values, str(path), FIELDS)
-    _check_tables(values, str(path))
     return values
 
 
@@ -443,18 +432,10 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
     for name in ("providers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
-    for name in ("provider", "retention", "notify"):
+    for name in ("provider", "retention"):
         if name in values:
             values[name] = parse_table(name, values[name])
-    _check_tables(values, "environment")
     return values
-
-
-def _check_tables(values: Mapping[str, Any], source: str) -> None:
-    """Refuse unknown names in the table ``notify``."""
-    notify = values.get("notify")
-    if isinstance(notify, Mapping):
-        check_names(notify, f"{source}, notify", NOTIFY_FIELDS)
 
 
 def is_variable_set(variable: str) -> bool:

@@ -101,13 +101,6 @@ TABLE: tuple[KeyDoc, ...] = (
         "When a canary last came through all lanes that it met (milliseconds).",
     ),
     KeyDoc(
-        "{ns}:notices",
-        "hash",
-        False,
-        "Which process notifies people of findings (`owner`), until when it holds this task unless "
-        "it renews it (`until`), and what it has reported (`note`).",
-    ),
-    KeyDoc(
         "{ns}:archive",
         "hash",
         True,

@@ -70,7 +70,6 @@ class Keys:
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
-        self.notices = f"{namespace}:notices"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"

@@ -62,7 +62,6 @@ _LOOK_AT_PARTITION = _load("look_at_partition", "server_time", "log_entries")
 _READ_NUMBERS = _load("read_numbers", "log_entries")
 _SEAL = _load("seal", "server_time", "log_entries")
 _RENUMBER = _load("renumber", "log_entries")
-_HOLD_NOTIFIER_LEASE = _load("hold_notifier_lease", "server_time")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -683,26 +682,3 @@ def spend(key: str, per_second: float, per_day: int) -> ScriptCall[CallWait]:
 
 def _read_call_wait(reply: Any) -> CallWait:
     return CallWait(abs(int(reply)) / 1000, spent_today=int(reply) < 0)
-
-
-# -- telling people -------------------------------------------------------------------------------
-
-
-def hold_notifier_lease(
-    keys: Keys, owner: str, life_ms: int, note: bytes = b""
-) -> ScriptCall[bytes | None]:
-    """Take or renew the task of notifying people of findings; read its note, or write a new one.
-
-    Returns the note, b"" if there is none; None if another process has the task.
-
-    Args:
-        keys: the keys of the log.
-        owner: the process that asks.
-        life_ms: milliseconds after which the task is free without another call; 0 gives it up.
-        note: the new note; b"" keeps the present one.
-    """
-    return ScriptCall(_HOLD_NOTIFIER_LEASE, (keys.notices,), (owner, life_ms, note), _read_note)
-
-
-def _read_note(reply: Any) -> bytes | None:
-    return None if reply is None else bytes(reply)

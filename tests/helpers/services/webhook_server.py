@@ -1,4 +1,4 @@
-"""A real HTTP server that takes what people are told, and fails as it is told."""
+"""A real HTTP server that takes notifications, and fails on request."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -13,30 +13,26 @@ class WebhookServer(FaultyServer):
     """What it took.
 
     Attributes:
-        notices: the bodies that were posted to `PATH`, in order.
+        messages: the bodies that were posted to `PATH`, in order.
     """
 
     def __init__(self) -> None:
         """Have taken nothing."""
         super().__init__(_Handler)
-        self.notices: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
 
     @property
-    def hook(self) -> str:
-        """The webhook's address."""
-        return f"{self.url}{PATH}"
-
-    def told(self, part: str) -> list[str]:
-        """Return the codes of what was told in one of the lists, in order."""
-        return [one["code"] for notice in self.notices for one in notice[part]]
+    def address(self) -> str:
+        """Its address as Apprise wants it: a POST of JSON."""
+        return f"{self.url}{PATH}".replace("http://", "json://")
 
 
 class _Handler(FaultyHandler):
     server: WebhookServer
 
     def answer(self, method: str, body: Any) -> Any:
-        """Take a notice."""
-        self.server.notices.append(body)
+        """Take a message."""
+        self.server.messages.append(body)
         return {}
 
 

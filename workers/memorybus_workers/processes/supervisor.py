@@ -207,22 +207,9 @@ def run_supervisor(
     ending.install()
     if with_parent:
         call_when_parent_ends(ending.request_as_orphan)
-    with _notifying(settings), _serving_metrics(settings, metrics, supervisor.pulse) as where:
+    with _serving_metrics(settings, metrics, supervisor.pulse) as where:
         supervisor.ready = {"metrics": where} if where else {}
         return supervisor.run()
-
-
-@contextmanager
-def _notifying(settings: Settings) -> Iterator[None]:
-    """Notify people of findings, if the settings name a channel for that."""
-    if not settings.notify.channels:
-        yield
-        return
-    # Imported late: the Redis client would be most of a supervisor's memory.
-    from memorybus.notify.notifier import run_notifier
-
-    with run_notifier(settings):
-        yield
 
 
 @contextmanager

@@ -34,7 +34,6 @@ from memorybus.operations.forget import InstanceErasure
 from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.operations.ingest.report import IngestReport
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
-from memorybus.operations.notices import NoticeResult
 from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
@@ -471,7 +470,6 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "memories delete": Result((AmendmentPlanned, MemoryAmended)),
         "memories list": Result((Memories,)),
         "memories people": Result((People,)),
-        "notify test": Result((NoticeResult,), lines=True),
         "provider add": Result((Addition,)),
         "provider ls": Result((list[ListedProvider],)),
         "provider move": Result((Move,)),

@@ -6,6 +6,10 @@ import msgspec
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.services.faulty_http import Fault
+from helpers.services.webhook_server import PATH, webhook_server
 from helpers.stories.scenario import recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
@@ -102,3 +106,41 @@ def test_a_wrong_option_is_unknown(
     assert line.count("\n") == 1
     assert main(["check", *words, "--json"]) == 3
     assert json.loads(capfd.readouterr().out)["state"] == "UNKNOWN"
+
+
+def test_people_are_notified_of_a_verdict_that_is_not_ok(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`check --notify` posts findings and remedies to an address that only a variable holds."""
+    use(make_settings(**recorded("Transactional")), monkeypatch)
+    with webhook_server() as hook:
+        monkeypatch.setenv("THE_HOOK", hook.address)
+        assert main(["check", "--notify", "THE_HOOK"]) == 2
+        (message,) = hook.messages
+        assert message["type"] == "failure"
+        assert "no worker is alive" in message["message"]
+        hook.faults.append(Fault(PATH, 403))
+        assert main(["check", "--notify", "THE_HOOK"]) == 2
+    shown = capsys.readouterr()
+    assert "not delivered" in shown.err
+    assert PATH not in shown.err + shown.out
+
+
+def test_looks_without_end_notify_of_changes_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """`check --every` notifies once that something is wrong, and once that it is over."""
+    settings = make_settings(**recorded("Transactional"))
+    with webhook_server() as hook:
+        words = ["check", "--every", "0.1", "--notify", "THE_HOOK"]
+        environ = to_environ(settings, {"THE_HOOK": hook.address})
+        spawn("-m", "memorybus.surfaces.cli", *words, env=environ)
+        wait_until(lambda: hook.messages, "people know that no worker is alive")
+        with thread_worker(settings):
+            wait_until(lambda: len(hook.messages) > 1, "people know that it is over")
+            first, second = (message["message"] for message in hook.messages[:2])
+    assert "no worker is alive" in first
+    assert "no worker is alive" not in second

@@ -16,7 +16,6 @@ from memorybus.surfaces.cli.results import RESULTS
 ELSEWHERE = {
     "demo": "starts a Redis: see below",
     "events tail": "prints what `events ls` prints, without an end",
-    "notify test": "needs a webhook; tests/integration/surfaces/cli/test_cli_notify.py",
     "provider add": "writes a settings file; tests/integration/operations/providers",
     "provider remove": "writes a settings file; tests/integration/operations/providers",
     "provider setup": "writes a settings file; tests/integration/surfaces/cli/providers",
