@@ -159,17 +159,6 @@ SABOTAGES = (
         ),
     ),
     Sabotage(
-        "what everybody's speakers said, in SQLite",
-        (
-            Patch(
-                SQLITE,
-                "facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (",
-                "facts.seq is not null and facts.speaker in (",
-            ),
-        ),
-        (SCOPED.format("sqlite", "facts_said_by"),),
-    ),
-    Sabotage(
         "everybody's facts by name, in SQLite",
         (Patch(SQLITE, "facts.scope in ({SCOPES}) and facts.name in (", "facts.name in ("),),
         (SCOPED.format("sqlite", "facts_by_name"),),
@@ -178,17 +167,6 @@ SABOTAGES = (
         "everybody's neighbours, in SQLite",
         (Patch(SQLITE, "facts.scope in ({SCOPES}) and facts.id in (", "facts.id in ("),),
         (SCOPED.format("sqlite", "facts_with_neighbours"),),
-    ),
-    Sabotage(
-        "what everybody's speakers said, in PostgreSQL",
-        (
-            Patch(
-                POSTGRES,
-                "facts.scope = any(%(scopes)s) and facts.seq is not null and facts.speaker in (",
-                "facts.seq is not null and facts.speaker in (",
-            ),
-        ),
-        (SCOPED.format("postgres", "facts_said_by"),),
     ),
     Sabotage(
         "everybody's facts by name, in PostgreSQL",

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.finding.entities import Entities
 from memorybus_providers.finding.meaning_comparison import BeginComparison, begin_no_comparison
 from memorybus_providers.finding.source import LATEST_STORABLE, FactSource, View
 from memorybus_providers.finding.validity import FactValidity
@@ -73,7 +72,6 @@ class FactSearch:
         self.source = source
         self._vocabulary = Vocabulary(source)
         self._begin_comparison = begin_comparison
-        self._entities = Entities(source)
         self._validity = FactValidity(source)
 
     def answer(
@@ -102,7 +100,6 @@ class FactSearch:
             zone: the time zone in which days begin.
         """
         asked, aside = split_prompt(text)
-        asked = self._entities.add_names(asked, scope)
         question = parse_question(asked, aside, now if as_of is None else as_of, zone)
         names = self.source.speakers(question.words, scope)
         view = View(scope, clean(folded(about)), LATEST_STORABLE if as_of is None else as_of)

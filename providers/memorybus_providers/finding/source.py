@@ -13,8 +13,8 @@ from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.succession import Correction, FormerEntry
 from memorybus_providers.ranking.trust import trust_of
-from memorybus_providers.truth.changes import Correction, FormerEntry
 
 LATEST_STORABLE: Final = (1 << 63) - 1
 """The latest time that a database can store."""
@@ -117,10 +117,6 @@ class FactSource(Protocol):
             most: the most facts to return.
             as_of: only what was said until this time, milliseconds; everything if None.
         """
-        ...
-
-    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
-        """Return what was said by speakers whose names contain one of these folded words."""
         ...
 
     def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:

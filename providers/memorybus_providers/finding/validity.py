@@ -10,22 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding.source import LATEST_STORABLE, FactSource
-from memorybus_providers.language.mentions import words
 from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
-from memorybus_providers.truth.claims import Claim, claims, search_words
-from memorybus_providers.truth.succession import (
-    Succession,
-    apply_successions,
-    rivals,
-    succession_by_correction,
-)
+from memorybus_providers.ranking.succession import Succession, apply_successions
 
 MAX_EXAMINED = 15
 """The most found facts, the best ones, for which replacements are looked up (G10)."""
-
-MAX_SLOTS = 3
-"""The most slots of a statement for which other statements are looked up (G10)."""
 
 
 class FactValidity:
@@ -69,13 +59,6 @@ class FactValidity:
         ]
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
-    def rivals(self, statement: str, scope: RecallScope) -> list[Fact]:
-        """Return the facts that contradict a statement, the newest first."""
-        asked = claims(statement, kept=True)[:MAX_SLOTS]
-        said = self._source.facts_holding(_phrases(asked), scope)
-        kept = self._source.kept_facts("", scope)
-        return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
-
     def _corrections_of(
         self, best: Iterable[Fact], scope: RecallScope, known_by: int
     ) -> list[Succession]:
@@ -83,7 +66,7 @@ class FactValidity:
         meant = [(one, fact) for one in made for fact in best if one.corrects(fact)]
         notes = self._source.facts_by_name({one.note for one, _ in meant}, scope) if meant else {}
         return [
-            succession_by_correction(fact, notes[one.note], one.at)
+            Succession(fact, notes[one.note], one.at)
             for one, fact in meant
             if one.note in notes and not self._source.was_said_between(fact, one.at, known_by)
         ]
@@ -93,12 +76,8 @@ class FactValidity:
     ) -> list[Succession]:
         known = {fact.name: fact for fact in best if fact.place is None}
         return [
-            succession_by_correction(one.fact, known[one.successor], one.until)
+            Succession(one.fact, known[one.successor], one.until)
             for one in self._source.former_entries(scope)
             if one.successor in known and one.fact.name != one.successor
             if one.until <= known_by
         ]
-
-
-def _phrases(asked: Iterable[Claim]) -> list[tuple[str, ...]]:
-    return [words(word) for claim in asked for word in search_words(claim)]

@@ -13,7 +13,7 @@ Where to look:
 - ``erasure``: export and erasure of what is stored for an owner.
 
 Searching, ranking and the tools need no database: they are the packages ``finding``, ``tools``,
-``language``, ``ranking`` and ``truth`` of `memorybus_providers`.
+``language`` and ``ranking`` of `memorybus_providers`.
 """
 
 from memorybus_providers.holographic.provider import HolographicProvider

@@ -1,8 +1,7 @@
-"""Reads texts: their words and the forms of these, the names in them, what a question asks; pure.
+"""Reads texts: their words and the forms of these, what a question asks; pure.
 
 Any provider that stores texts may use this package. It reads any script, and uses neither files
 nor databases.
-``words`` cuts a text into tokens, ``languages`` knows inflection, ``contractions`` spells out
-English contractions, ``sentences`` finds what a prompt asks, ``times`` reads the times in it,
-``query`` reads a question, and ``mentions`` finds names.
+``words`` cuts a text into tokens, ``languages`` knows inflection, ``sentences`` finds what a prompt
+asks, ``times`` reads the times in it, and ``query`` reads a question.
 """

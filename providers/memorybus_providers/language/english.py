@@ -26,8 +26,8 @@ _CUT_OFF = "aren couldn didn doesn hadn hasn isn shouldn wasn weren wouldn"
 STOP_WORDS = frozenset(f"{_HELD_BACK} {_UNSIGNED} {_CUT_OFF}".split())
 """Words that say nothing about what is asked for.
 
-They include contractions without their apostrophe; if it is written, `contractions` spells them
-out. "won", "haven" and "d" are missing because they have other meanings, and "im" is German.
+They include contractions without their apostrophe. "won", "haven" and "d" are missing because they
+have other meanings, and "im" is German.
 """
 
 SILENT = frozenset(_HELD_BACK.split()) - {"don", "may", "will"}

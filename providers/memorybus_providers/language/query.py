@@ -12,7 +12,6 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from memorybus_providers.language.asking_words import is_asking_word
-from memorybus_providers.language.contractions import spelled_out
 from memorybus_providers.language.english import MONTHS, SILENT
 from memorybus_providers.language.languages import (
     COMPOUNDING,
@@ -64,6 +63,12 @@ _KOREAN_ENDING = re.compile(
 )
 _OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
 _LONGEST_ENDING = 2
+_CONTRACTED = re.compile(
+    r"\b[a-z]+n['\u2019\u02bc\u00b4`]t\b|(?:(?<=\bi)['\u2019]m|(?<=[a-z])['\u2019](?:d|ll|re|ve))\b",
+    re.IGNORECASE,
+)
+"""An English contraction or its ending: "won't", "'ll". It is read as an English stop word: it asks
+for nothing, but shows the language."""
 _TIMES = frozenset(MONTH_NUMBERS) | frozenset(WEEKDAY_NUMBERS)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WITHIN_SENTENCE = re.compile(
@@ -298,7 +303,7 @@ def _any_spelling(word: str) -> str:
 
 
 def _said(text: str) -> tuple[str, ...]:
-    said = (*whole_words(spelled_out(text)), *identifiers(text))
+    said = (*whole_words(_CONTRACTED.sub(" would ", text)), *identifiers(text))
     return tuple(dict.fromkeys(said))[:MAX_WORDS]
 
 

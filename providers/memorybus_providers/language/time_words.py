@@ -1,4 +1,4 @@
-"""Patterns for the names of past and present times in several languages, and what they mean.
+"""Patterns for the names of past and present times in English and German, and what they mean.
 
 The texts are folded (see `words.folded`). Each pattern has a kind, which tells `times` what its
 groups mean. If several patterns match the same words, the first one counts.
@@ -14,8 +14,6 @@ DAYS_AGO: Final[Mapping[str, int]] = MappingProxyType(
     {
         "today": 0, "yesterday": 1, "the day before yesterday": 2, "day before yesterday": 2,
         "heute": 0, "gestern": 1, "vorgestern": 2,
-        "aujourd'hui": 0, "hier": 1, "avant-hier": 2, "avant hier": 2,
-        "hoy": 0, "ayer": 1, "anteayer": 2, "antes de ayer": 2,
     }
 )  # fmt: skip
 """The names of days, with how many days ago they were."""
@@ -30,42 +28,27 @@ HOURS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "gestern morgen": (-24, -12), "gestern vormittag": (-24, -12),
         "gestern nachmittag": (-12, -6), "gestern abend": (-6, 0), "gestern nacht": (-6, 6),
         "letzte nacht": (-6, 6),
-        "ce matin": (0, 12), "cet apres-midi": (12, 18), "ce soir": (18, 24),
-        "hier matin": (-24, -12), "hier apres-midi": (-12, -6), "hier soir": (-6, 0),
-        "la nuit derniere": (-6, 6), "cette nuit": (-6, 6),
-        "esta manana": (0, 12), "esta tarde": (12, 18), "esta noche": (18, 24),
-        "ayer por la manana": (-24, -12), "ayer por la tarde": (-12, -6),
-        "ayer por la noche": (-6, 0), "anoche": (-6, 6),
     }
 )  # fmt: skip
 """The names of parts of days, with the hours from the beginning of today to their start and end."""
 
 _NUMBERS: Final = """
-    1 a an one ein eine einem einer einen un une una uno; 2 two couple zwei deux dos;
-    3 three drei trois tres; 4 four few vier quatre cuatro; 5 five funf cinq cinco;
-    6 six sechs seis; 7 seven sieben sept siete; 8 eight acht huit ocho;
-    9 nine neun neuf nueve; 10 ten zehn dix diez; 11 eleven elf onze once;
-    12 twelve zwolf douze doce
+    1 a an one ein eine einem einer einen; 2 two couple zwei; 3 three few drei; 4 four vier;
+    5 five funf; 6 six sechs; 7 seven sieben; 8 eight acht; 9 nine neun; 10 ten zehn; 11 eleven elf;
+    12 twelve zwolf
 """
 _UNITS: Final = """
-    day days tag tage tagen jour jours dia dias;
-    week weeks woche wochen semaine semaines semana semanas;
-    month months monat monate monaten mois mes meses;
-    year years jahr jahre jahren an ans annee annees ano anos;
-    weekend wochenende week-end
+    day days tag tage tagen; week weeks woche wochen; month months monat monate monaten;
+    year years jahr jahre jahren; weekend wochenende
 """
 _MONTHS: Final = """
-    january jan januar janner janvier enero; february feb februar fevrier febrero;
-    march mar marz mars marzo; april apr avril abril; may mai mayo; june jun juni juin junio;
-    july jul juli juillet julio; august aug aout agosto;
-    september sep sept septembre septiembre; october oct oktober octobre octubre;
-    november nov novembre noviembre; december dec dezember decembre diciembre
+    january jan januar janner; february feb februar; march mar marz; april apr; may mai; june jun
+    juni; july jul juli; august aug; september sep sept; october oct oktober; november nov;
+    december dec dezember
 """
 _WEEKDAYS: Final = """
-    monday montag lundi lunes; tuesday dienstag mardi martes;
-    wednesday mittwoch mercredi miercoles; thursday donnerstag jeudi jueves;
-    friday freitag vendredi viernes; saturday samstag sonnabend samedi sabado;
-    sunday sonntag dimanche domingo
+    monday montag; tuesday dienstag; wednesday mittwoch; thursday donnerstag; friday freitag;
+    saturday samstag sonnabend; sunday sonntag
 """
 
 NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
@@ -89,8 +72,8 @@ WEEKDAY_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 TELLING: Final = frozenset(
     word
     for name in (*DAYS_AGO, *HOURS, *UNITS, *MONTH_NUMBERS, *WEEKDAY_NUMBERS)
-    for word in name.replace("'", " ").replace("-", " ").split()
-) - {"the", "before", "this", "last", "d", "de", "la", "cette", "por"}
+    for word in name.split()
+) - {"the", "before", "this", "last"}
 """Every expression of a time has one of these words, or a digit."""
 
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
@@ -118,20 +101,6 @@ _GERMAN_N = (
     r"(?P<n>\d{1,3}|eine[mnr]?|ein|zwei|drei|vier|funf|sechs|sieben|acht|neun|zehn|elf|zwolf)"
 )
 _GERMAN_LAST = r"(?:letzte|vergangene|vorige)[nrs]?"
-_FRENCH_MONTH = (
-    r"(?P<month>janvier|fevrier|mars|avril|mai|juin|juillet|aout|septembre|octobre|novembre"
-    r"|decembre)"
-)
-_FRENCH_DAY = r"(?P<weekday>lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)"
-_FRENCH_N = r"(?P<n>\d{1,3}|une?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze)"
-_FRENCH_UNIT = r"(?P<unit>jours?|semaines?|mois|annees?|ans?)"
-_SPANISH_MONTH = (
-    r"(?P<month>enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre"
-    r"|diciembre)"
-)
-_SPANISH_DAY = r"(?P<weekday>lunes|martes|miercoles|jueves|viernes|sabado|domingo)"
-_SPANISH_N = r"(?P<n>\d{1,3}|una?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce)"
-_SPANISH_UNIT = r"(?P<unit>dias?|semanas?|mes(?:es)?|anos?)"
 
 _WRITTEN: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "english": (
@@ -175,38 +144,6 @@ _WRITTEN: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("month", r"im\s+" + _GERMAN_MONTH),
         ("year", r"(?:im\s+jahre?|in)\s+" + _YEAR),
     ),
-    "french": (
-        ("hours", (r"(?P<name>ce\s+matin|cet\s+apres-midi|ce\s+soir|cette\s+nuit"
-         r"|la\s+nuit\s+derniere|hier\s+(?:matin|apres-midi|soir))")),
-        ("day", r"(?P<name>aujourd'hui|avant[\s-]hier|hier)"),
-        ("ago", r"il\s+y\s+a\s+" + _FRENCH_N + r"\s+" + _FRENCH_UNIT),
-        ("past", r"[cl]es\s+" + _FRENCH_N + r"\s+derni(?:er|ere)s\s+" + _FRENCH_UNIT),
-        ("last", (r"(?:la|le|l')\s*(?P<unit>semaine|week-end|mois|annee|an)"
-         r"\s+(?:derniere?|passee?)")),
-        ("this", r"(?:cette|ce)\s+(?P<unit>semaine|week-end|mois|annee)(?:-ci)?"),
-        ("weekday", _FRENCH_DAY + r"\s+(?:dernier|passe)"),
-        ("date", r"(?:le\s+)?" + _DAY + r"(?:er)?\s+" + _FRENCH_MONTH + rf"(?:\s+{_YEAR})?"),
-        ("last month", r"en\s+" + _FRENCH_MONTH + r"\s+dernier"),
-        ("month", r"(?:(?:en|de)\s+)?" + _FRENCH_MONTH + r"\s+" + _YEAR),
-        ("month", r"en\s+" + _FRENCH_MONTH),
-        ("year", r"en\s+" + _YEAR),
-    ),
-    "spanish": (
-        ("hours", (r"(?P<name>esta\s+(?:manana|tarde|noche)|anoche"
-         r"|ayer\s+por\s+la\s+(?:manana|tarde|noche))")),
-        ("day", r"(?P<name>hoy|antes\s+de\s+ayer|anteayer|ayer)"),
-        ("ago", r"hace\s+" + _SPANISH_N + r"\s+" + _SPANISH_UNIT),
-        ("past", r"en\s+l[oa]s\s+ultim[oa]s\s+" + _SPANISH_N + r"\s+" + _SPANISH_UNIT),
-        ("last", r"(?:la|el)\s+(?P<unit>semana|mes|ano)\s+pasad[oa]"),
-        ("this", r"est[ea]\s+(?P<unit>semana|mes|ano)"),
-        ("weekday", r"el\s+(?:pasado\s+)?" + _SPANISH_DAY + r"(?:\s+pasado)?"),
-        ("date", r"(?:el\s+)?" + _DAY + r"\s+de\s+" + _SPANISH_MONTH
-         + rf"(?:\s+(?:de\s+)?{_YEAR})?"),
-        ("last month", r"en\s+" + _SPANISH_MONTH + r"\s+pasado"),
-        ("month", r"(?:en\s+)?" + _SPANISH_MONTH + r"\s+(?:de\s+)?" + _YEAR),
-        ("month", r"en\s+" + _SPANISH_MONTH),
-        ("year", r"en\s+" + _YEAR),
-    ),
 }  # fmt: skip
 
 
@@ -231,8 +168,6 @@ _VAGUE: Final = """
     stuff remember recall recap summary summarize summarise went go going gone
     passiert geschehen los besprochen gesprochen geredet gesagt erzahlt gemacht getan machte tat
     etwas alles
-    passe arrive parle discute dit fait raconte chose choses
-    paso pasado hablamos hablado hablo dije dijo dicho hice hizo hicimos hecho cosa cosas todo
 """
 _ACTIVITY: Final = """
     ask asked asking decide decided promise promised learn learned learnt plan planned suggest
@@ -240,8 +175,6 @@ _ACTIVITY: Final = """
     see saw visit visited read write wrote work worked make made finish finished start started
     fragte gefragt entschieden beschlossen versprochen gelernt geplant empfohlen vorgeschlagen
     gekauft bestellt gegessen gekocht getroffen gesehen besucht gelesen geschrieben gearbeitet
-    demande decide promis appris achete mange vu lu ecrit travaille rencontre
-    pregunte decidi decidido prometi aprendi compre comprado comi vi lei escribi trabaje conoci
 """
 ACTIVITIES: Final = frozenset(_ACTIVITY.split())
 """Words that ask what somebody did at a time; the answer may use other words."""

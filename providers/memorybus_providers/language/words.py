@@ -101,6 +101,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", _LOST.sub("", parts).translate(_LETTERS))
 
 
+def folded_words(text: str) -> list[str]:
+    """Return the words of a text between spaces and signs, folded, in order."""
+    return re.findall(r"[^\W_]+", folded(text))
+
+
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, with repetitions; see the module's docstring."""
     words = _words(text, _index_tokens)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from memorybus_providers.base import HookContext
+from memorybus_providers.ranking.succession import Correction
 from memorybus_providers.remembering.notes import Note
 from memorybus_providers.remembering.utterances import Utterance
-from memorybus_providers.truth.changes import Correction
 
 
 class KeepsUtterances(Protocol):

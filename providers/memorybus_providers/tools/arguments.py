@@ -40,8 +40,8 @@ Name = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"\S",
-        description="A person, place, project or thing: a full name, a part of it, a title with "
-        "the surname ('Dr. Keller'), or a role the user has told of ('my sister').",
+        description="The name of a person, place, project or thing, as it is written in the facts: "
+        "in full, or a part of it.",
     ),
 ]
 
@@ -140,8 +140,7 @@ class Contradict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             min_length=1,
             max_length=1_000,
             pattern=r"\S",
-            description="One plain statement, with whom it is about: 'The user lives in Paris', "
-            "'Ana works at the harbour office', 'My favourite colour is green'.",
+            description="One plain statement, with whom it is about: 'The user lives in Paris'.",
         ),
     ]
     limit: Limit = 10
@@ -214,18 +213,17 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "Returns facts, best first, each with its id, speaker, session and date; `until` marks one "
         "that does not hold any more, `before` says what was so earlier. Use it for a question; "
         "for everything about one person or thing use memory_probe.",
-        "memory_probe": "Everything remembered about one person, place, project or thing, under "
-        "all names it goes by: stored facts first, then what was said, newest first. Use it "
-        "before you answer a question about somebody.",
-        "memory_related": "What is connected with one person or thing: the names that stand in "
-        "the same facts, most often first, each with its newest fact. Use it to find where to "
-        "look next.",
+        "memory_probe": "Everything remembered that contains one name: stored facts first, then "
+        "what was said, newest first. Use it before you answer a question about somebody. What "
+        "somebody said, memory_search finds by about.",
+        "memory_related": "The names that stand in the same facts as a name, most often first, "
+        "each with its newest fact. Use it to find where to look next.",
         "memory_reason": "How several persons or things are connected: facts that name more than "
         "one of them, and names through which they are connected. Use it for questions such as "
         "'what have Ana and the harbour project to do with each other?'",
-        "memory_contradict": "What is remembered that says otherwise than a statement, newest "
-        "first. Use it before you store a statement that may be outdated or disputed; put right "
-        "what is wrong with memory_correct.",
+        "memory_contradict": "What was corrected or replaced among the facts that a statement "
+        "speaks of, with what holds instead. Use it before you store a statement that may be "
+        "outdated; put right what is wrong with memory_correct.",
         "memory_list": "List stored facts, newest first: what was kept by memory_add or in the "
         "agent's memory files, not what was said. Use it to review them.",
         "session_search": "Find the past conversation in which something was said. Returns "

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.finding.connections import Connections
-from memorybus_providers.finding.entities import Entities, Entity
+from memorybus_providers.finding.names import connections, facts_naming, names_beside
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.finding.validity import FactValidity
+from memorybus_providers.language.query import parse_question
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.tools.arguments import (
     Contradict,
@@ -23,7 +23,6 @@ from memorybus_providers.tools.arguments import (
 from memorybus_providers.tools.shown import (
     ToolResult,
     iso,
-    show_entity,
     show_fact,
     show_facts,
     show_scored,
@@ -45,7 +44,6 @@ class ReadingTools:
         self._search_by = search
         self._source = search.source
         self._validity = FactValidity(self._source)
-        self._connections = Connections(self._source, Entities(self._source))
 
     def answer(self, call: Reading, ctx: HookContext) -> tuple[ToolResult, Sequence[Fact]]:
         """Return the result of a call, and the facts that were looked for and found."""
@@ -57,16 +55,18 @@ class ReadingTools:
                 found = [one.fact for one in scored]
                 result: ToolResult = {"results": show_scored(scored)}
             case Probe():
-                entity, found = self._probe(call, scope)
-                told = show_scored(self._validity.mark(found, scope))
-                result = {"entity": show_entity(entity), "results": told}
+                naming = facts_naming(call.entity, self._source, scope)
+                found = [fact for fact in naming if call.category in {"", fact.category}]
+                found = found[: call.limit]
+                result = {"results": show_scored(self._validity.mark(found, scope))}
             case Related():
                 result = self._related(call, scope)
             case ReasonAbout():
                 result = self._reason(call, scope)
             case Contradict():
-                found = self._validity.rivals(call.statement, scope)[: call.limit]
-                result = {"results": show_facts(found)}
+                scored = self._corrected(call, scope)
+                found = [one.fact for one in scored]
+                result = {"results": show_scored(scored)}
             case Listing():
                 kept = self._source.kept_facts(call.category, scope)
                 found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
@@ -74,11 +74,6 @@ class ReadingTools:
             case SessionSearch():
                 result = self._sessions(call, scope)
         return {"ok": True, **result}, found
-
-    def _probe(self, call: Probe, scope: RecallScope) -> tuple[Entity, list[Fact]]:
-        entity, about = self._connections.probe(call.entity, scope)
-        filed = [fact for fact in about if call.category in {"", fact.category}]
-        return entity, filed[: call.limit]
 
     def _search(self, call: Search, scope: RecallScope) -> list[Scored]:
         found = [
@@ -95,21 +90,28 @@ class ReadingTools:
         ]
         return found[: call.limit]
 
+    def _corrected(self, call: Contradict, scope: RecallScope) -> list[Scored]:
+        """Return the facts near a statement that were put right, and what put them right."""
+        near = self._search_by.answer(call.statement, scope, now=self._now, zone=self._zone)
+        said = parse_question(call.statement)
+        changed = [one for one in near if one.until or one.before]
+        speaks = [one for one in changed if said.asks_for(f"{one.before} {one.fact.content}")]
+        return speaks[: call.limit]
+
     def _related(self, call: Related, scope: RecallScope) -> ToolResult:
-        entity, companions = self._connections.related(call.entity, scope)
+        facts = facts_naming(call.entity, self._source, scope)
         related = [
             {"name": one.name, "facts": len(one.facts), "newest": show_fact(one.facts[0])}
-            for one in companions[: call.limit]
+            for one in names_beside(call.entity, facts)[: call.limit]
         ]
-        return {"entity": show_entity(entity), "related": related}
+        return {"related": related}
 
     def _reason(self, call: ReasonAbout, scope: RecallScope) -> ToolResult:
-        entities, joint, bridges = self._connections.reason(call.entities, scope)
+        joint, through = connections(call.entities, self._source, scope)
         return {
-            "entities": [show_entity(entity) for entity in entities],
             "results": show_facts(joint[: call.limit]),
             "through": [
-                {"name": one.name, "facts": show_facts(one.facts)} for one in bridges[: call.limit]
+                {"name": one.name, "facts": show_facts(one.facts)} for one in through[: call.limit]
             ],
         }
 

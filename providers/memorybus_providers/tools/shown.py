@@ -1,10 +1,9 @@
-"""Shows facts and entities to a model."""
+"""Shows facts to a model."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from memorybus_providers.finding.entities import Entity
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 
 ToolResult = dict[str, Any]
@@ -23,12 +22,6 @@ def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
 def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
     """Return facts as they are shown, with `until` and `before`."""
     return [show_fact(one.fact, one.until, one.before) for one in found]
-
-
-def show_entity(entity: Entity) -> ToolResult:
-    """Return an entity as it is shown."""
-    aliases, roles = list(entity.aliases), list(entity.roles)
-    return {"name": entity.name, "kind": entity.kind, "aliases": aliases, "roles": roles}
 
 
 def show_fact(fact: Fact, until: int = 0, before: str = "") -> ToolResult:

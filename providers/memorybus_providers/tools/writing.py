@@ -4,13 +4,13 @@ import json
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.source import FactSource
-from memorybus_providers.language.mentions import words
+from memorybus_providers.language.words import folded_words
 from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.succession import Correction
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
 from memorybus_providers.tools.shown import ToolResult, failure_result, show_fact
-from memorybus_providers.truth.changes import Correction
 
 
 class WritingTools:
@@ -58,7 +58,7 @@ class WritingTools:
         if call.fact_id:
             return list(self._source.facts_by_name([call.fact_id], scope).values())
         named = Correction("", call.old_text, "", ctx.at)
-        near = self._source.facts_holding([words(call.old_text)], scope)
+        near = self._source.facts_holding([folded_words(call.old_text)], scope)
         return [fact for fact in near if named.corrects(fact)]
 
     def _add(self, call: Add, ctx: HookContext) -> ToolResult:

@@ -106,7 +106,6 @@ QUESTIONS: Mapping[str, Callable[[FactSource, Sequence[Fact]], list[str]]] = {
         s.facts_with_neighbours(rows(every), 2, VIEW)
     ),
     "facts_holding": lambda s, _: contents(s.facts_holding([["ladder"]], MINE)),
-    "facts_said_by": lambda s, _: contents(s.facts_said_by(["maria"], MINE)),
     "kept_facts": lambda s, _: contents(s.kept_facts("", MINE)),
     "facts_by_name": lambda s, every: contents(
         s.facts_by_name([fact.name for fact in every], MINE).values()

@@ -213,7 +213,7 @@ def test_both_stores_run_tools_alike(both: Both) -> None:
         both.call("memory_probe", entity=entity)
         both.call("memory_related", entity=entity)
     both.call("memory_reason", entities=["Ana", "Petrel"])
-    assert both.call("memory_contradict", statement="The user lives in Rome")["results"]
+    assert both.call("memory_contradict", statement="Ana works at the harbour office")["results"]
     both.call("memory_list")
     both.call("memory_list", category="family")
     assert both.call("session_search", query="the meeting on Friday", around=3)["sessions"]

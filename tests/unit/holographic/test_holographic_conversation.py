@@ -57,8 +57,7 @@ def test_a_conversation_with_tools(provider: HolographicProvider) -> None:
 
     friday = Model(provider, "friday", MONDAY + 4 * DAY)
     friday.hear(turn("What do we know about my cousin?"))
-    cousin = friday.read("memory_probe", entity="my cousin")
-    assert cousin["entity"]["name"] == "Ivo Lindt"
+    cousin = friday.read("memory_probe", entity="Lindt")
     assert [one["text"] for one in cousin["results"]] == [
         "Ivo Lindt brings the spare sails for the regatta",
         "And Mr. Lindt gets seasick",
@@ -69,12 +68,12 @@ def test_a_conversation_with_tools(provider: HolographicProvider) -> None:
     friday.write("memory_feedback", fact_id=filed["id"], helpful=True)
     assert friday.read("memory_list", min_trust=0.52)["results"][0]["trust"] == 0.55
 
-    cruise = "Ivo Lindt brings the spare sails for the cruise"
-    (rival,) = friday.read("memory_contradict", statement=cruise)["results"]
-    assert rival["id"] == filed["id"]
     friday.write(
         "memory_correct", old_text="brings the spare sails", content="Ivo Lindt brings the anchor"
     )
+    sails = "Ivo Lindt brings the spare sails"
+    right, rival = friday.read("memory_contradict", statement=sails)["results"]
+    assert (right["text"], rival["id"]) == ("Ivo Lindt brings the anchor", filed["id"])
     brought = friday.read("memory_search", query="What does Ivo Lindt bring?")["results"]
     assert (brought[0]["text"], brought[0]["before"]) == (
         "Ivo Lindt brings the anchor",

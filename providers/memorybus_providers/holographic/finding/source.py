@@ -24,7 +24,7 @@ from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.ranking.facts import SearchPool, clean
 from memorybus_providers.ranking.ranking import Fact
-from memorybus_providers.truth.changes import Correction, FormerEntry
+from memorybus_providers.ranking.succession import Correction, FormerEntry
 
 _MAX_ANCHORS = 12
 _MAX_REACH_BACK_MS = 90 * DAY_MS
@@ -106,12 +106,6 @@ _HOLDING = f"""
     select rowid from facts_fts where facts_fts match :match order by rowid desc limit :reach
 ) and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
 """  # noqa: S608  constants of our own
-_SAID_BY = f"""
-{FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
-    select name from entities where kind = 'speaker' and scope in ({SCOPES})
-        and word in (select value from json_each(:words))
-) {_NEWEST}
-"""  # noqa: S608
 _KEPT = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is null
     and (:category = '' or facts.category = :category) {_NEWEST}
@@ -232,10 +226,6 @@ class SqliteFacts:
         # by their time would take too long.
         reach, known_by = (most, LATEST_STORABLE) if as_of is None else (-1, as_of)
         return self._facts(_HOLDING, scope, match=match, reach=reach, most=most, at=known_by)
-
-    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
-        """Return what was said by speakers with one of these folded words in their name."""
-        return self._facts(_SAID_BY, scope, words=json.dumps(list(names)))
 
     def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep, only those of `category` if it is not empty."""

@@ -13,7 +13,7 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.truth.changes import Correction
+from memorybus_providers.ranking.succession import Correction
 
 MAX_CORRECTIONS = 1_000
 """The most corrections of a scope that are read, the newest (G10)."""

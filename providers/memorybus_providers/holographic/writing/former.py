@@ -6,8 +6,8 @@ from typing import Any, Final
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.succession import FormerEntry
 from memorybus_providers.ranking.trust import INITIAL_TRUST
-from memorybus_providers.truth.changes import FormerEntry
 
 MAX_FORMER = 500
 """The most former entries of a scope that are read, the newest (G10)."""

@@ -23,8 +23,8 @@ from memorybus_providers.postgres.writing.index import pool_number
 from memorybus_providers.postgres.writing.places import scope_key
 from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.succession import Correction, FormerEntry
 from memorybus_providers.ranking.trust import INITIAL_TRUST
-from memorybus_providers.truth.changes import Correction, FormerEntry
 
 MAX_CORRECTIONS = 1_000
 MAX_FORMER = 500
@@ -119,12 +119,6 @@ _HOLDING = f"""
         having count(distinct asked.word) = asked.size
     ) as whole order by fact desc limit %(reach)s
 ))
-{_NEWEST}
-"""  # noqa: S608
-_SAID_BY = f"""
-{FACT}where facts.scope = any(%(scopes)s) and facts.seq is not null and facts.speaker in (
-    select name from speakers where scope = any(%(scopes)s) and word = any(%(words)s)
-)
 {_NEWEST}
 """  # noqa: S608
 _KEPT = f"""
@@ -272,10 +266,6 @@ class PostgresFacts:
         answers = [pool_number(row, "answers") for row in self.scopes(scope)]
         marks = {"mark": MARK, "after": _AFTER_MARK, "answers": answers}
         return self._facts(_HOLDING, scope, **columns, **limits, **marks)
-
-    def facts_said_by(self, names: Iterable[str], scope: RecallScope) -> list[Fact]:
-        """Return what was said by speakers whose names contain one of these folded words."""
-        return self._facts(_SAID_BY, scope, words=[encode_text(name) for name in names])
 
     def kept_facts(self, category: str, scope: RecallScope) -> list[Fact]:
         """Return facts that somebody chose to keep, only those of `category` if it is not empty."""

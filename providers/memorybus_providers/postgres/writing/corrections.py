@@ -12,7 +12,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import encode_text
 from memorybus_providers.postgres.writing.places import Places
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.truth.changes import Correction
+from memorybus_providers.ranking.succession import Correction
 
 _ADD = """
 insert into corrections(scope, event_id, session, at, fact, old, note)

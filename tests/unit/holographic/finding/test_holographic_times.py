@@ -69,15 +69,6 @@ READ = (
     (WEDNESDAY, "am Dienstag", "2026-06-16", "2026-06-17"),
     (WEDNESDAY, "am 8. März 2026", "2026-03-08", "2026-03-09"),
     (WEDNESDAY, "heute früh", "2026-06-17", "2026-06-17T12"),
-    (WEDNESDAY, "Qu'est-ce que j'ai fait hier ?", "2026-06-16", "2026-06-17"),
-    (WEDNESDAY, "la semaine dernière", "2026-06-08", "2026-06-15"),
-    (WEDNESDAY, "il y a 3 semaines", "2026-05-24", "2026-05-31"),
-    (WEDNESDAY, "l\u2019année dernière", "2025-01-01", "2026-01-01"),
-    (WEDNESDAY, "en août 2025", "2025-08-01", "2025-09-01"),
-    (WEDNESDAY, "¿Qué hice ayer?", "2026-06-16", "2026-06-17"),
-    (WEDNESDAY, "la semana pasada", "2026-06-08", "2026-06-15"),
-    (WEDNESDAY, "hace 3 semanas", "2026-05-24", "2026-05-31"),
-    (WEDNESDAY, "el 8 de mayo de 2026", "2026-05-08", "2026-05-09"),
     (MONTHS_END, "a month ago", "2026-02-01", "2026-03-01"),
     (MONTHS_END, "last month", "2026-02-01", "2026-03-01"),
     (MONTHS_END, "13 months ago", "2025-02-01", "2025-03-01"),
@@ -162,7 +153,7 @@ def test_what_only_looks_like_a_time_is_none(question: str) -> None:
     ("question", "month"),
     [
         ("what happened in august?", 8), ("in dec", 12), ("in may", 5), ("im Mai", 5),
-        ("en mayo", 5), ("Qu'ai-je fait en mai ?", 5), ("during early March", 3),
+        ("during early March", 3),
     ],
 )  # fmt: skip
 def test_a_month_without_a_year_is_that_of_any_year(question: str, month: int) -> None:
@@ -288,8 +279,7 @@ def found_by(provider: HolographicProvider, question: str, as_of: str = "") -> l
         ("What happened in August?", [1, 0]),
         ("in aug", [1, 0]),
         ("letzte Woche", [6, 5]),
-        ("la semana pasada", [6, 5]),
-        ("il y a 3 semaines", [4]),
+        ("vor 3 Wochen", [4]),
         ("on May 27th", [4]),
         ("What did I buy yesterday?", [7]),
         ("Was habe ich letzte Woche gekauft?", [6, 5]),
@@ -306,7 +296,7 @@ def test_a_time_alone_is_answered_by_what_was_said_then(
 
 
 @pytest.mark.parametrize(
-    "question", ["What did I do last month on Sunday?", "2 months ago", "hier"]
+    "question", ["What did I do last month on Sunday?", "2 months ago", "vor 2 Monaten"]
 )
 def test_a_time_at_which_nothing_was_said_has_no_answer(
     question: str, provider: HolographicProvider

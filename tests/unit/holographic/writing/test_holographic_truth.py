@@ -265,20 +265,23 @@ def test_a_correction_may_be_applied_before_its_fact(
     ]
 
 
-def test_contradict_finds_what_says_otherwise(days: Days) -> None:
-    """Facts that compete with a statement, the newest first; those that agree are left out."""
+def test_contradict_finds_what_was_put_right(days: Days) -> None:
+    """What a statement speaks of and was replaced comes with what holds, and nothing else."""
     days.say("I live in Lisbon", "I moved to Oslo", "The kettle is broken")
-    days.pass_with(add("Releases happen on Fridays"))
+    days.pass_with(add("Parks in row 7"), replace("row 7", "Parks in row 9"))
+    TestCorrections().correct(days, old_text="live in Lisbon", content="I live in Oslo")
 
-    def rivals(statement: str) -> list[str]:
+    def shown(statement: str) -> list[tuple[str, str]]:
         asked = {"statement": statement}
         found = days.provider.handle_tool_call("memory_contradict", asked, context(999))
-        return [one["text"] for one in found["results"]]
+        return [(one["text"], one.get("before", "")) for one in found["results"]]
 
-    assert rivals("The user lives in Graz") == ["I moved to Oslo", "I live in Lisbon"]
-    assert rivals("I live in Oslo") == ["I live in Lisbon"]
-    assert rivals("Releases happen on Mondays") == ["Releases happen on Fridays"]
-    assert rivals("Ana lives in Graz") == []
+    assert shown("The user lives in Lisbon") == [
+        ("I live in Oslo", "I live in Lisbon"),
+        ("I live in Lisbon", ""),
+    ]
+    assert shown("The user parks in row 7") == [("Parks in row 9", "Parks in row 7")]
+    assert shown("The kettle is fine") == []
 
 
 class TestAsOf:

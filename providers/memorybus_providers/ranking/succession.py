@@ -1,0 +1,92 @@
+"""Decides which fact replaces which, by explicit corrections and replacements alone; pure.
+
+The newer fact comes first, and the older one gets an end. Stores keep corrections and former
+entries in addition to the facts.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memorybus_providers.ranking.ranking import Fact, Scored
+
+LONGEST_BEFORE = 200
+"""The most characters of `before` that are shown (G10)."""
+
+_LIFT_FACTOR = 1.001
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """A correction: the fact that was wrong, and the note that replaces it.
+
+    Attributes:
+        fact: the name of the corrected fact; empty if it is known by its text.
+        old: a text that it contains; empty if it is known by its name.
+        note: the name of the note that is true instead.
+        at: when it was corrected, milliseconds.
+    """
+
+    fact: str
+    old: str
+    note: str
+    at: int
+
+    def corrects(self, fact: Fact) -> bool:
+        """Say whether this corrects a fact: the fact existed before, and is not the note itself."""
+        if fact.name == self.note:
+            return False
+        if self.fact:
+            return fact.name == self.fact
+        return fact.at <= self.at and self.old in fact.content
+
+
+class FormerEntry(msgspec.Struct, frozen=True):
+    """An entry that is no longer in its store.
+
+    Attributes:
+        fact: what it said; its row number is below zero, so it differs from that of every fact.
+        until: when it was replaced or removed, milliseconds.
+        successor: the name of the fact that replaced it; empty if it was removed.
+    """
+
+    fact: Fact
+    until: int
+    successor: str
+
+
+class Succession(msgspec.Struct, frozen=True):
+    """A fact that replaces another, and when the older one ceased to be true, milliseconds."""
+
+    older: Fact
+    newer: Fact
+    until: int
+
+
+def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]) -> list[Scored]:
+    """Return what was found, each newer fact before the one that it replaces, both marked.
+
+    A newer fact that was not found itself is added with the score of the fact that it replaces.
+    """
+    scored = {one.fact.id: one for one in found}
+    for one in successions:
+        old = scored.get(one.older.id)
+        if old is not None:
+            new = scored.get(one.newer.id) or Scored(one.newer, 0.0)
+            score = max(new.score, old.score * _LIFT_FACTOR)
+            parts = {**new.parts, "newer": score - new.score} if score > new.score else new.parts
+            scored[one.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
+    for one in sorted(successions, key=lambda one: _order_key(one.older)):
+        before = _short(one.older.content)
+        for fact, marks in ((one.older, {"until": one.until}), (one.newer, {"before": before})):
+            if fact.id in scored:
+                scored[fact.id] = msgspec.structs.replace(scored[fact.id], **marks)
+    return sorted(scored.values(), key=lambda one: -one.score)
+
+
+def _order_key(fact: Fact) -> tuple[int, tuple[int, int], int]:
+    return fact.at, fact.place or (-1, -1), fact.id
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_BEFORE else f"{line[: LONGEST_BEFORE - 1]}…"
