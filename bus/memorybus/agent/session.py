@@ -37,6 +37,7 @@ from memorybus.recall.model import (
 )
 from memorybus.recall.prompt import Prompt
 from memorybus.recall.trivial import is_trivial
+from memorybus.recall.window import WindowMessages, unseen_by_provider, window_text
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import check_id, clean_messages, clean_text
@@ -443,7 +444,9 @@ class Session:
     def _written_partitions(self) -> tuple[int, ...]:
         return written_partitions(self.scope, self.ref, self._bus.settings.partitions)
 
-    def prefetch(self, query: str = "", *, wait: float | None = None) -> str:
+    def prefetch(
+        self, query: str = "", *, known: WindowMessages = (), wait: float | None = None
+    ) -> str:
         """Return the memory block for a prompt, or "" if no memory is related to it.
 
         If the answer to this very prompt is warm, the call takes one round trip. Otherwise all
@@ -454,14 +457,21 @@ class Session:
 
         Args:
             query: the prompt; without one, or if it is no text, everything warm is returned.
+            known: the messages that the model sees anyway. A memory whose text stands in one of
+                them is left out, and others take its room.
             wait: the most seconds to wait; the setting `prefetch_wait` if None or no number, 0 to
                 ask no provider.
         """
-        lines = self.recalled_lines(query, wait=wait)
+        lines = self.recalled_lines(query, known=known, wait=wait)
         return build_block(lines, self._bus.settings.recall_budget) if lines else ""
 
     def recalled_lines(
-        self, query: str = "", *, opens: bool = False, wait: float | None = None
+        self,
+        query: str = "",
+        *,
+        opens: bool = False,
+        known: WindowMessages = (),
+        wait: float | None = None,
     ) -> list[tuple[str, Sequence[str]]]:
         """Return the providers with their escaped lines, from which `prefetch` makes its block.
 
@@ -472,6 +482,7 @@ class Session:
             query: as for `prefetch`.
             opens: whether this is the first prompt of the session: a trivial one then gets what
                 matters most about the person.
+            known: as for `prefetch`.
             wait: as for `prefetch`.
         """
         query = _text(query)
@@ -479,24 +490,27 @@ class Session:
         if trivial and not opens and query and not query.isspace():
             return []
         with self._bus.tracing.recall() as span:
-            found = self._read_lines("" if trivial else query, wait, asks=opens or not trivial)
+            asked, window = "" if trivial else query, window_text(known)
+            found = self._read_lines(asked, wait, window, asks=opens or not trivial)
             span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 
     def _read_lines(
-        self, query: str, wait: float | None, *, asks: bool
+        self, query: str, wait: float | None, window: str, *, asks: bool
     ) -> list[tuple[str, Sequence[str]]]:
         """Return the lines for a prompt; with `asks` False, all that are warm."""
         bus = self._bus
         slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
         warm = bus.warm.read(self._owner, slots)
         if not asks:
-            lines = {name: result.lines for name, result in warm.items()}
+            ready = {name: result.lines for name, result in warm.items()}
+            lines = unseen_by_provider(ready, window)
             return without_repeats(bus.warm.in_provider_order(lines))
         text = self._with_topic(query)
-        prompt = Prompt(text, text_digest(text), lambda: self._build_question(text))
+        prompt = Prompt(text, text_digest(text), lambda: self._build_question(text), window)
         wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
-        return without_repeats(bus.warm.in_provider_order(bus.prompts.lines(prompt, warm, wait)))
+        lines = bus.prompts.lines(prompt, warm, wait)
+        return without_repeats(bus.warm.in_provider_order(lines))
 
     def _with_topic(self, query: str) -> str:
         """Return what to ask for a prompt: itself, or with the topic if it refers back.

@@ -17,8 +17,12 @@ from memorybus.recall.counts import PromptCounter
 from memorybus.recall.fresh import FreshAnswers
 from memorybus.recall.model import WarmAsk, WarmResult
 from memorybus.recall.relevance import relevant_lines
+from memorybus.recall.window import unseen_by_provider
 
 Lines = tuple[str, ...]
+
+_MOST_SEEN = 0.5
+"""If the window holds more than this share of a budget, providers are asked for more."""
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -28,11 +32,13 @@ class Prompt(msgspec.Struct, frozen=True):
         text: what the person said; "" asks for what matters most about the person.
         digest: the digest of `text`; a warm result names the question it answers by it.
         question: makes the question for providers, if one has to be asked.
+        window: what the model sees anyway (`window_text`).
     """
 
     text: str
     digest: str
     question: Callable[[], WarmAsk]
+    window: str = ""
 
 
 class PromptAsker(Protocol):
@@ -67,11 +73,27 @@ class PromptAnswers:
     ) -> dict[str, Lines]:
         """Return each provider's escaped lines for a prompt; a provider without lines is left out.
 
+        Lines that the prompt's window holds are left out. If they are most of a block, the
+        providers are asked for as much again, within the same wait.
+
         Args:
             prompt: the prompt.
             warm: the warm results of its session, by provider.
             wait: seconds, at most (G9).
         """
+        began = self._clock.monotonic()
+        lines = self._answer(prompt, warm, wait)
+        unseen = unseen_by_provider(lines, prompt.window)
+        seen = _size(lines) - _size(unseen)
+        if not seen or seen <= (want := prompt.question().want).budget * _MOST_SEEN:
+            return unseen
+        wider = _with_budget(prompt, want.budget + seen)
+        more = self._answer(wider, {}, wait - (self._clock.monotonic() - began))
+        return unseen | unseen_by_provider(more, prompt.window)
+
+    def _answer(
+        self, prompt: Prompt, warm: Mapping[str, WarmResult], wait: float
+    ) -> dict[str, Lines]:
         there = {name: result for name, result in warm.items() if result.asked == prompt.digest}
         lines = self._count_warm(there)
         if there and len(there) == len(warm) and there.keys() >= self._fresh.recalling_providers():
@@ -102,6 +124,17 @@ class PromptAnswers:
                 lines[name] = answer.lines
                 self._counter.count(name, "fresh", nothing=not answer.lines, waited_ms=waited_ms)
         return {name: given for name, given in lines.items() if given}
+
+
+def _with_budget(prompt: Prompt, budget: int) -> Prompt:
+    question = prompt.question()
+    want = msgspec.structs.replace(question.want, budget=budget)
+    asked = msgspec.structs.replace(question, want=want)
+    return msgspec.structs.replace(prompt, question=lambda: asked)
+
+
+def _size(lines: Mapping[str, Lines]) -> int:
+    return sum(len(text) for given in lines.values() for text in given)
 
 
 def _related_lines(

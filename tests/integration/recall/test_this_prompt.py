@@ -68,6 +68,23 @@ def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
 
 
 @pytest.mark.timeout(240)
+def test_what_the_window_holds_is_not_recalled(sure: Settings, spawn: Spawn) -> None:
+    """A memory that the conversation shows is left out, warm or fresh; others are given."""
+    worker(spawn, sure, jobs=1)
+    prompt = "What of the parrot, the heron and the roof?"
+    parrot, *others = FACTS.values()
+    with MemoryBus.connect(sure) as bus:
+        session = told(bus)
+        wait_until(lambda: all(fact in session.prefetch(prompt) for fact in FACTS.values()), "all")
+        for name in ("s", "fresh"):
+            block = bus.session(name, warm=False).prefetch(
+                prompt, known=[{"role": "user", "content": f"Hello!\n{parrot} Really."}]
+            )
+            assert parrot not in block
+            assert all(fact in block for fact in others)
+
+
+@pytest.mark.timeout(240)
 def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(
     sure: Settings, spawn: Spawn
 ) -> None:

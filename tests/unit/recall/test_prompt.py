@@ -22,6 +22,7 @@ class Providers:
 
     def __init__(self, asked: set[str], results: Mapping[str, WarmResult | None]) -> None:
         self.asked, self.results, self.waits = frozenset(asked), results, list[float]()
+        self.budgets: list[int] = []
 
     def recalling_providers(self) -> frozenset[str]:
         """Return all of them."""
@@ -30,6 +31,7 @@ class Providers:
     def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
         """Answer, and remember for how long the prompt would have waited."""
         self.waits.append(wait)
+        self.budgets.append(question.want.budget)
         return FreshAnswers(self.asked - there, dict(self.results), ended=True)
 
 
@@ -87,3 +89,40 @@ def test_what_matters_most_may_come_from_anything_warm(fake_clock: FakeClock) ->
 def test_waiting_can_be_turned_off() -> None:
     """The setting may be 0: nobody is asked, and nothing waits."""
     assert Settings(data_dir=Path("/nowhere"), prefetch_wait=0.0).prefetch_wait == 0.0
+
+
+class Refilling(Providers):
+    """A provider that fills the budget with numbered lines."""
+
+    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+        """Answer with as many lines as fit."""
+        lines = tuple(f"- {number:038d}" for number in range(question.want.budget // 40))
+        self.results = {"one": WarmResult(lines, asked=HERE)}
+        return super().ask(question, wait, there)
+
+
+@pytest.mark.parametrize(("held", "budgets"), [(10, [2_000]), (40, [2_000, 3_600])])
+def test_what_the_window_holds_gives_its_room_to_others(
+    held: int, budgets: list[int], fake_clock: FakeClock
+) -> None:
+    """Lines of the window are left out; if they are most of a block, as much again is asked for."""
+    window = "\n".join(f"{number:038d}" for number in range(held))
+    providers = Refilling({"one"}, {})
+    prompt = Prompt(PROMPT, HERE, lambda: WarmAsk("slot", 0, RecallRequest(PROMPT)), window)
+    answers = PromptAnswers(providers, PromptCounter(), fake_clock)
+    lines = answers.lines(prompt, {}, 0.25)["one"]
+    assert lines[0] == f"- {held:038d}"
+    assert len(lines) == budgets[-1] // 40 - held
+    assert providers.budgets == budgets
+
+
+def test_a_window_that_a_late_provider_cannot_refill_costs_nothing_else(
+    fake_clock: FakeClock,
+) -> None:
+    """If no more comes in time, what the window does not hold is the answer."""
+    told = tuple(f"- {number:038d}" for number in range(50))
+    there = {"one": WarmResult(told, asked=HERE)}
+    window = "\n".join(told[:49])
+    prompt = Prompt(PROMPT, HERE, lambda: WarmAsk("slot", 0, RecallRequest(PROMPT)), window)
+    answers = PromptAnswers(Providers({"one"}, {}), PromptCounter(), fake_clock)
+    assert answers.lines(prompt, there, 0.25) == {"one": told[49:]}

@@ -194,9 +194,11 @@ class HermesConversation:
         """
         session = self._turn_session(session_id)
         first = self._shared.is_first(recall_slot(session.scope, session.id))
-        sections = session.recalled_lines(scaffolding.user_text(query), opens=first)
-        room = self._settings.turn_budget
-        return self._shared.injected.take(self._slot(session.id), sections, room)
+        slot, injected = self._slot(session.id), self._shared.injected
+        sections = session.recalled_lines(
+            scaffolding.user_text(query), opens=first, known=injected.spoken(slot)
+        )
+        return injected.take(slot, sections, self._settings.turn_budget)
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
         """Ask ahead of the next turn, from both sides of the last one."""

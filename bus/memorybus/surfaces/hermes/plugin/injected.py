@@ -35,11 +35,16 @@ class ContextWindow:
 
     Messages are read only once, so that a turn costs the same in a long session. If the last one
     that was read has changed, the window was cut or rewritten, and it is read again from its start.
+
+    Attributes:
+        given: the items that were given out since the transcript was read.
+        spoken: the words of its newest messages.
     """
 
     def __init__(self) -> None:
         """Start with an empty window."""
         self.given: dict[str, None] = {}
+        self.spoken: list[str] = []
         self._held: dict[str, None] = {}
         self._count = 0
         self._last = ""
@@ -61,10 +66,14 @@ class ContextWindow:
         """Read the items of its messages; they replace the items that were given out."""
         count = self._count
         if not 0 < count <= len(transcript) or self._last != _fingerprint(transcript[count - 1]):
-            self._held, count = {}, 0
+            self._held, self.spoken, count = {}, [], 0
         for message in transcript[count:]:
-            self._held |= dict.fromkeys(map(_mark, _window_items(message)))
+            spoken = tuple(_spoken_words(message))
+            items = (*map(line, spoken), *fenced_items(message))
+            self._held |= dict.fromkeys(map(_mark, items))
+            self.spoken += spoken
         _drop_oldest(self._held)
+        del self.spoken[:-MAX_ITEMS]
         self.given = {}
         self._count = len(transcript)
         self._last = _fingerprint(transcript[-1]) if transcript else ""
@@ -73,6 +82,7 @@ class ContextWindow:
         """Return another window with the same items."""
         other = ContextWindow()
         other.given = self._held | self.given
+        other.spoken = [*self.spoken]
         return other
 
 
@@ -97,6 +107,11 @@ class InjectedRecall:
             parts = build_lines(list(_new_sections(sections, window)), room)
             window.give(_mark(part) for part in parts if part.startswith("- "))
         return "\n".join(parts)
+
+    def spoken(self, session: str) -> Sequence[str]:
+        """Return what was said in a session's window."""
+        with self._lock:
+            return tuple(self._window_of(session).spoken)
 
     def note_window(self, session: str, transcript: Sequence[Mapping[str, Any]]) -> None:
         """Read from a transcript which items a session's window really holds."""
@@ -144,12 +159,10 @@ def _fingerprint(message: Mapping[str, Any]) -> str:
     return text_digest(repr(words))
 
 
-def _window_items(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the items of a message in the window: its own words, and the items of its fence."""
+def _spoken_words(message: Mapping[str, Any]) -> Iterator[str]:
     words = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(words, str) and message.get("role") in _SPOKEN_ROLES:
-        yield line(clean_text(words))
-    yield from fenced_items(message)
+        yield clean_text(words)
 
 
 def fenced_items(message: Mapping[str, Any]) -> Iterator[str]:

@@ -117,6 +117,25 @@ def test_a_turn_waits_a_moment_for_its_own_recall(
         assert "Admiral" in later.prefetch("What is the parrot called?")
 
 
+def test_a_piece_of_what_was_said_in_the_window_is_not_recalled(
+    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """A turn recalls no piece of a message that Hermes sends anyway; another session does."""
+    settings = make_settings(
+        **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
+    )
+    worker(spawn, settings, jobs=1)
+    said = "\n\n".join(f"The parrot of deck {n} is called Admiral {n}. " * 8 for n in range(6))
+    with running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        memory.on_turn_start(1, said)
+        memory.sync_turn(said, "I see.", session_id="s1", messages=talk(said))
+        prompt = "What is the parrot of deck 4 called?"
+        later = host.instance("s2")
+        wait_until(lambda: "Admiral" in later.prefetch(prompt), "another session recalls it", 60)
+        assert memory.prefetch(prompt, session_id="s1") == ""
+
+
 def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
     spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
