@@ -82,7 +82,7 @@ class Host:
     """What stands for Hermes's process: one bus, many instances, a hint for the agent's thread.
 
     Attributes:
-        hint: what Hermes notes for the agent's thread.
+        hint: what Hermes notes for the agent's thread; None in a plugin host.
         home: the HERMES_HOME.
     """
 
@@ -90,7 +90,7 @@ class Host:
         """Make the home; connect when the first instance starts."""
         self.settings = settings
         self.home = home
-        self.hint = ""
+        self.hint: str | None = ""
         self.clock = clock
         self.process = HermesProcess(RecordingBus, clock)
         (home / "memories").mkdir(parents=True, exist_ok=True)

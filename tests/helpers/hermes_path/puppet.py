@@ -157,6 +157,10 @@ class Puppet:
         rows = self.cli._session_db.get_messages(self.cli.session_id, include_inactive=True)
         return {**self.chat(text), "marked": any(not row.get("active", 1) for row in rows)}
 
+    def recalled(self) -> dict[str, Any]:
+        """Return what Hermes shows of the last recall."""
+        return {"shown": self.cli.agent._memory_manager.describe_recall()}
+
     def swap_manager(self) -> dict[str, Any]:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam

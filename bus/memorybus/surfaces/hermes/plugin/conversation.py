@@ -8,6 +8,7 @@ what the bus raises; `provider.HermesMemory` catches it before it reaches Hermes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ _OVERHEAD_BYTES = 4_096
 """Bytes of an event that are neither texts nor messages."""
 
 
+class UnplacedTurn(msgspec.Struct, frozen=True):
+    """A turn that has begun in a session that no call has named yet.
+
+    Attributes:
+        message: what the person said.
+        begin: begins it in a session.
+    """
+
+    message: str
+    begin: Callable[[str], None]
+
+
 class HermesConversation:
     """The state of one instance. Safe to call from any thread.
 
@@ -58,7 +71,7 @@ class HermesConversation:
         details: Mapping[str, str],
         may_be_shared: bool,
         home: Path | None,
-        hint: Callable[[], str],
+        hint: Callable[[], str | None],
     ) -> None:
         """Start the session that Hermes names, or continue it."""
         self.scope = scope
@@ -75,6 +88,7 @@ class HermesConversation:
         self._early: OrderedDict[str, None] = OrderedDict()
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._answers: OrderedDict[str, str] = OrderedDict()  # answers of turns, by slot
+        self._unplaced: UnplacedTurn | None = None
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
@@ -91,10 +105,30 @@ class HermesConversation:
     def start_turn(
         self, number: int, message: str, author: Author, told: Mapping[str, Any]
     ) -> None:
-        """Note the agent's session and the turn's author, and publish that the turn has started."""
-        scope = author_scope(self.scope, author)
+        """Note the agent's session and the turn's author, and publish that the turn has started.
+
+        In a plugin host nothing names the session yet: the turn begins with its next call.
+        """
+        begin = partial(self._begin_turn, number, message, author_scope(self.scope, author), told)
+        self._place_turn()
+        hint = self._hint()
+        if hint is None:
+            self._unplaced = UnplacedTurn(message, begin)
+        else:
+            begin(hint)
+
+    def _place_turn(self, session_id: str = "") -> None:
+        """Begin a turn that waits for its session: in this one, or else in the agent's last."""
         with self._lock:
-            session_id = self._tracker.enter(self._hint())
+            waiting, self._unplaced = self._unplaced, None
+            if waiting:
+                waiting.begin(session_id)
+
+    def _begin_turn(
+        self, number: int, message: str, scope: Scope, told: Mapping[str, Any], hint: str
+    ) -> None:
+        with self._lock:
+            session_id = self._tracker.enter(hint)
             self._speakers.started(session_id, scope, message)
             self._drop_held_end()
         self._retract_unreported(session_id)
@@ -118,6 +152,8 @@ class HermesConversation:
         A turn that was undone, or that consists only of Hermes's own text, is skipped.
         """
         scope = author_scope(self.scope, author)
+        if self._unplaced and self._unplaced.message == user:
+            self._place_turn(session_id)
         with self._lock:
             session_id = self._tracker.resolve(session_id)
             self._speakers.completed(session_id, scope, user)
@@ -180,8 +216,8 @@ class HermesConversation:
         may be old, and Hermes reports the switch later; but the lineage is the same.
         """
         with self._lock:
-            compressing = self._compressing == threading.get_ident()
-            session_id = self._tracker.enter("" if compressing else self._hint())
+            compressing = self._compressing == self._calling_thread()
+            session_id = self._tracker.enter("" if compressing else self._hint() or "")
         session = self._session(session_id)
         return session.system_prompt(known=self._files.prompt_text() if self._files else "")
 
@@ -192,6 +228,7 @@ class HermesConversation:
         If a session's first prompt asks nothing ("hello"), it returns the person's most important
         memories.
         """
+        self._place_turn(session_id)
         session = self._turn_session(session_id)
         first = self._shared.is_first(recall_slot(session.scope, session.id))
         slot, injected = self._slot(session.id), self._shared.injected
@@ -212,7 +249,9 @@ class HermesConversation:
         self, action: str, target: str, content: str, metadata: Mapping[str, Any]
     ) -> None:
         """Publish a write of Hermes's memory tool, unless it was found in the file already."""
-        session_id = self._session_id_of(str(metadata.get("session_id") or ""))
+        named = str(metadata.get("session_id") or "")
+        self._place_turn(named)
+        session_id = self._session_id_of(named)
         call = str(metadata.get("tool_call_id") or "")
         write = file_write(action, target, content, metadata)
         index = self._write_index(session_id, call)
@@ -258,6 +297,7 @@ class HermesConversation:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a provider's tool and wait for its result."""
+        self._place_turn()
         session = self._turn_session()
         event_id = self._shared.bus.new_id()
         self._shared.turns.published(self._slot(session.id), event_id)
@@ -284,9 +324,10 @@ class HermesConversation:
 
     def save_before_compression(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Publish, with fsync, the messages that leave the window; return what providers add."""
+        self._place_turn()
         with self._lock:
             self._drop_held_end()
-            self._compressing = threading.get_ident()
+            self._compressing = self._calling_thread()
             session = self._turn_session(self._tracker.now)
             messages = self._speakers.own(session.id, session.scope, messages)
         room = self._settings.event_max_bytes - _OVERHEAD_BYTES
@@ -312,7 +353,7 @@ class HermesConversation:
             settled = self._tracker.settled
             scopes = (self.scope, *self._speakers.others(settled))
             ends = [(self._session(settled, scope), len(messages)) for scope in scopes]
-            if self._compressing == threading.get_ident():
+            if self._compressing == self._calling_thread():
                 self._compressing, self._held = None, ends
                 return
             self._held = []
@@ -392,6 +433,10 @@ class HermesConversation:
         return self._home is None or answer_stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
+
+    def _calling_thread(self) -> int:
+        """Return Hermes's thread that calls; always 0 in a plugin host, which does not know it."""
+        return 0 if self._hint() is None else threading.get_ident()
 
     def _drop_held_end(self) -> None:
         """Drop an end that was held back for a compression, because the session continues."""

@@ -12,10 +12,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from memorybus import Settings, load, offered_tools
 from memorybus.clock import SYSTEM, Clock
@@ -51,8 +50,11 @@ _RETRY_SECONDS = 5.0
 """Seconds between attempts to start a conversation after a failure."""
 
 
-class RecallStatus(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RecallStatus:
     """How much a turn recalled, as Hermes shows it to the person.
+
+    It is a dataclass because Hermes passes only those on from its plugin host.
 
     Attributes:
         provider_label: the name of the memory provider.
@@ -71,7 +73,7 @@ class HermesMemory:
     Args:
         process: the buses of the process.
         settings: reads the settings for a Hermes home.
-        hint: returns the session that Hermes notes for the calling thread, or "".
+        hint: see `host.session_hint`.
         home: Hermes's home until `initialize` names it.
         clock: time.
     """
@@ -83,7 +85,7 @@ class HermesMemory:
         *,
         process: HermesProcess | None = None,
         settings: Callable[[Path | None], Settings] | None = None,
-        hint: Callable[[], str] = host.session_hint,
+        hint: Callable[[], str | None] = host.session_hint,
         home: Path | None = None,
         clock: Clock = SYSTEM,
     ) -> None:

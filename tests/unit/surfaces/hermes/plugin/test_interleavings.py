@@ -1,6 +1,7 @@
 """Any interleaving of two agents' hooks, as Hermes delivers them: everything in its own session."""
 
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
@@ -15,6 +16,7 @@ from memorybus.events import (
     SessionStarted,
     SessionSwitched,
     TurnCompleted,
+    TurnStarted,
 )
 from memorybus.lineage.graph import fold
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
@@ -25,9 +27,10 @@ AGENTS = st.sampled_from([0, 1])
 class Agent:
     """What Hermes does with one memory provider: a true session, and a queue that lags behind."""
 
-    def __init__(self, host: Host, number: int) -> None:
+    def __init__(self, host: Host, number: int, *, isolated: bool) -> None:
         """Start in a session; both agents use the same ids for their sessions."""
         self.host = host
+        self.isolated = isolated
         self.user = f"user{number}"
         self.memory: HermesMemory = host.instance("s0", user_id=self.user)
         self.session = "s0"
@@ -36,6 +39,7 @@ class Agent:
         self.transcript: list[str] = []
         self.stored: dict[str, list[str]] = {}
         self.queue: deque[tuple[object, ...]] = deque()
+        self.started: Counter[tuple[str, str]] = Counter()
         self.expected: Counter[tuple[str, str]] = Counter()
         self.ends: set[tuple[str, int]] = set()  # the same end twice is one event
         self.epochs: Counter[str] = Counter()
@@ -56,10 +60,8 @@ class Agent:
         """Have a turn; its sync waits in the queue."""
         self.said += 1
         text = f"{self.user} says {self.said}"
-        self.host.hint = self.session
         self.memory.system_prompt_block()
-        self.memory.on_turn_start(len(self.transcript), text)
-        self.memory.prefetch(text, session_id="")
+        self.start(text)
         if write:
             told = {"session_id": self.session, "tool_call_id": f"{self.user}-{self.said}"}
             self.memory.on_memory_write("add", "memory", text, told)
@@ -70,6 +72,13 @@ class Agent:
         self.own.setdefault(self.session, []).append(text)
         self.expected[self.session, text] += 1
         self.queue.append(("sync", text, self.session, talk(*self.transcript)))
+
+    def start(self, text: str) -> None:
+        """Start a turn; only one of a thread's hint and the recall names its session."""
+        self.started[self.session, text] += 1
+        self.host.hint = None if self.isolated else self.session
+        self.memory.on_turn_start(len(self.transcript), text)
+        self.memory.prefetch(text, session_id=self.session if self.isolated else "")
 
     def drain(self) -> None:
         """Deliver the oldest of what waits."""
@@ -89,7 +98,13 @@ class Agent:
 
 
 class Interleavings(RuleBasedStateMachine):
-    """Two agents of two persons in one process."""
+    """Two agents of two persons in one process.
+
+    Attributes:
+        isolated: whether it is a plugin host, as Hermes has one since 0.22.
+    """
+
+    isolated = False
 
     @initialize()
     def begin(self) -> None:
@@ -97,7 +112,7 @@ class Interleavings(RuleBasedStateMachine):
         self.context = hermes_host(compress_wait=0.001, prefetch_deadline=0.0)
         self.host = self.context.__enter__()
         self.delivering = ThreadPoolExecutor(1)
-        self.agents = [Agent(self.host, number) for number in (0, 1)]
+        self.agents = [Agent(self.host, number, isolated=self.isolated) for number in (0, 1)]
 
     @rule(which=AGENTS, write=st.booleans())
     def turn(self, which: int, write: bool) -> None:
@@ -163,20 +178,26 @@ class Interleavings(RuleBasedStateMachine):
         """A compression in place, or one that comes to nothing, before its end or after it."""
         agent = self.agents[which]
         window = talk("summary", *agent.transcript)
-        agent.host.hint = agent.session
-        agent.memory.on_turn_start(len(agent.transcript), "")
+        agent.start("")
         agent.own.setdefault(agent.session, []).append("")  # that turn says nothing
         agent.memory.on_pre_compress(window)
-        if how == "refused" and agent.transcript:
+        if how == "refused" and agent.transcript and not self.isolated:  # 0.22 ends none then
             agent.memory.on_session_end(window)
         if how != "done":
             return
         agent.transcript = agent.transcript[-1:]
         agent.epochs[agent.session] += 1
-        agent.memory.on_session_end(window)
+        self.inline(agent.memory.on_session_end, window)
         agent.memory.on_session_switch(
             agent.session, parent_session_id=agent.session, reset=False, reason="compression"
         )
+
+    def inline(self, hook: Callable[..., object], *words: object) -> None:
+        """Call a hook on the agent's thread; in a plugin host, each call has one of its own."""
+        if self.isolated:
+            self.delivering.submit(hook, *words).result()
+        else:
+            hook(*words)
 
     @rule(which=AGENTS)
     def evict(self, which: int) -> None:
@@ -211,6 +232,9 @@ class Interleavings(RuleBasedStateMachine):
             elif isinstance(event, Delegated):
                 found[envelope.session.id, f"task {event.task}"] += 1
         assert found == agent.expected
+        begun = [e for e in self.host.bus.accepted.values() if e.scope.user == agent.user]
+        turns = [(e.session.id, e.event.message) for e in begun if isinstance(e.event, TurnStarted)]
+        assert Counter(turns) == agent.started
         taken_back = {
             one
             for envelope in mine
@@ -230,17 +254,29 @@ class Interleavings(RuleBasedStateMachine):
             refs = [e.session for e in mine if e.session.id == session]
             assert len({ref.root for ref in refs}) == 1
             assert max(ref.epoch for ref in refs) == agent.epochs[session]
-        begun = Counter(e.session.id for e in mine if isinstance(e.event, SessionStarted))
-        assert all(count == 1 for count in begun.values())
+        firsts = Counter(e.session.id for e in mine if isinstance(e.event, SessionStarted))
+        assert all(count == 1 for count in firsts.values())
         graph = fold([e for e in mine if isinstance(e.event, SessionStarted | SessionSwitched)])
         assert {node.identity for _, node in graph.walk()} == set(graph.nodes)
 
 
-Interleavings.TestCase.settings = settings(
+class IsolatedInterleavings(Interleavings):
+    """The same in a plugin host."""
+
+    isolated = True
+
+
+_SETTINGS = settings(
     max_examples=40, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )
+Interleavings.TestCase.settings = IsolatedInterleavings.TestCase.settings = _SETTINGS
 
 
 @pytest.mark.slow(reason="generates interleavings of whole sessions")
 class TestInterleavings(Interleavings.TestCase):  # type: ignore[misc]
     """Any interleaving: each turn, write and end once, under its person and session."""
+
+
+@pytest.mark.slow(reason="generates interleavings of whole sessions")
+class TestIsolatedInterleavings(IsolatedInterleavings.TestCase):  # type: ignore[misc]
+    """Any interleaving in a plugin host, where no thread names its session."""
