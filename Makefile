@@ -53,7 +53,6 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling, test
 	$(PY) docs/guarantee_tests.py --check
 	$(PY) docs/decision_list.py --check
 	$(PY) docs/fleet_table.py --check
-	$(PY) docs/cli_page.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
 	$(PY) -m pytest --collect-only -qq >/dev/null || $(PY) -m pytest --collect-only -qq
 
@@ -66,7 +65,6 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/guarantee_tests.py
 	$(PY) docs/decision_list.py
 	$(PY) docs/fleet_table.py
-	$(PY) docs/cli_page.py
 
 servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, …
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries

@@ -1,7 +1,7 @@
-"""Write the tests of each guarantee into its pages: ``python docs/guarantee_tests.py [--check]``.
+"""Write the best tests of each guarantee into its page: ``guarantee_tests.py [--check]``.
 
-A test holds a guarantee if its docstring names it (G1 to G10). ``docs/guarantee-tests.md`` lists
-all of them; ``docs/guarantees.md`` names for each guarantee the three that show it best.
+A test holds a guarantee if its docstring names it (G1 to G10). ``docs/guarantees.md`` names for
+each guarantee the three that show it best.
 """
 
 import ast
@@ -16,7 +16,6 @@ from pages import write_or_check
 
 ROOT = Path(__file__).parent.parent
 GUARANTEES = Path(__file__).with_name("guarantees.md")
-PAGE = Path(__file__).with_name("guarantee-tests.md")
 MARK = re.compile(r"<!-- shown (G\d+) -->\n.*?<!-- end -->", re.DOTALL)
 
 BEST = {
@@ -72,12 +71,6 @@ BEST = {
     ),
 }
 """For each guarantee the three tests that show it best, chosen by people."""
-
-HEAD = """# The tests of each guarantee
-
-Made from the docstrings of the tests by `make docs`; do not edit. What is promised, and on which
-condition, is in [guarantees.md](guarantees.md).
-"""
 
 
 class Held(NamedTuple):
@@ -139,33 +132,15 @@ def with_best(page: str, tests: dict[str, list[Held]]) -> str:
     return MARK.sub(fill, page)
 
 
-def whole(tests: dict[str, list[Held]]) -> str:
-    """Return the page with all tests: for each guarantee the best three, then the rest by file."""
-    return HEAD + "".join(_section(guarantee, tests[guarantee]) for guarantee in BEST)
-
-
-def _section(guarantee: str, tests: list[Held]) -> str:
-    shown = best(guarantee, tests)
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for test in tests:
-        by_file[test.file].append(test.name)
-    lines = (f"- `{file}`: {', '.join(names)}\n" for file, names in by_file.items())
-    return (
-        f"\n## {guarantee}\n\nThree that show it best:\n\n{''.join(map(_shown, shown))}\n"
-        f"All {len(tests)}:\n\n{''.join(lines)}"
-    )
-
-
 def main() -> int:
-    """Write both pages, or say which is not current."""
+    """Write the page, or report that it is not current."""
     tests = held()
     try:
         guarantees = with_best(GUARANTEES.read_text(), tests)
-        listed = whole(tests)
     except NotShown as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    return write_or_check(GUARANTEES, guarantees) | write_or_check(PAGE, listed)
+    return write_or_check(GUARANTEES, guarantees)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
-"""What commands print with ``--json``, held to docs/cli.schema.json."""
+"""What commands print with ``--json``, held to its schema."""
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import jsonschema
-from memorybus.surfaces.cli.results import RESULTS
-
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/cli.schema.json").read_text())
+from memorybus.surfaces.cli.results import RESULTS, schema_of
 
 
 def closed(schema: Any) -> Any:
@@ -30,7 +27,7 @@ def command_of(words: tuple[str, ...]) -> str:
 def troubles(words: tuple[str, ...], out: str) -> Iterator[str]:
     """Yield what is wrong with what a command printed."""
     name = command_of(words)
-    schema = closed({**SCHEMA["commands"][name], "$defs": SCHEMA["$defs"]})
+    schema = closed(schema_of(name))
     for value in values(out, lines=RESULTS[name].lines):
         if isinstance(value, dict) and value.keys() <= {"error", "message", "next"}:
             yield f"{words}: it failed: {value}"

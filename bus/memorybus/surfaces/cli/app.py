@@ -20,6 +20,7 @@ from memorybus.surfaces.cli import (
     config,
     doctor,
     processes,
+    schema,
     serving,
     status,
     tools,
@@ -68,6 +69,7 @@ _GROUPS = (
     verify,
     replay,
     doctor,
+    schema,
 )
 """The modules with the commands, in the order of the help."""
 

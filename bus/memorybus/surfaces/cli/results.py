@@ -1,11 +1,11 @@
-"""What each command prints with ``--json``: docs/cli.md and its schema are made from these types.
+"""What each command prints with ``--json``, as types, from which schemas are derived.
 
-No command imports this module, because it imports what all commands import together. A result that
-no other module defines as a struct is described here; the tests in
+Only `memorybus schema` imports this module, because it imports what all commands import together. A
+result that no other module defines as a struct is described here; the tests in
 ``tests/integration/surfaces/cli`` check the commands against all of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -485,6 +485,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "recall": Result((Recollected, Prompted, Evaluated)),
         "replay": Result((ReplayPlan, CopyProgress, CopyFilled, CopyDropped), lines=True),
         "replay ls": Result((list[Copy],)),
+        "schema": Result((dict[str, Any],)),
         "serve": Result((Serving,), lines=True),
         "sessions tree": Result((list[SessionRow],)),
         "status": Result((Status,)),
@@ -498,22 +499,18 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
 """The results by command; `status --watch` prints its result on one line each second."""
 
 
-def schema() -> dict[str, Any]:
-    """Return one JSON schema: ``commands`` names each one's result, ``$defs`` has the types."""
-    kinds = [kind for _, result in _sorted_results() for kind in result.kinds]
-    found, defs = msgspec.json.schema_components([*kinds, Failed])
-    rest: Iterator[dict[str, Any]] = iter(found)
-    commands = {}
-    for name, result in _sorted_results():
-        several = [next(rest) for _ in result.kinds]
-        commands[name] = several[0] if len(several) == 1 else {"anyOf": several}
+def schema_of(command: str) -> dict[str, Any]:
+    """Return the JSON schema of what a command prints; a command that fails prints `Failed`.
+
+    Raises:
+        KeyError: the command prints no JSON, or does not exist.
+    """
+    result = RESULTS[command]
+    kinds, types = msgspec.json.schema_components([*result.kinds, Failed])
+    where = "each line of standard output" if result.lines else "standard output"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "commands": commands,
-        "failed": next(rest),
-        "$defs": {name: defs[name] for name in sorted(defs)},
+        "title": f"{where} of `memorybus {command} --json`",
+        "anyOf": list(kinds),
+        "$defs": {name: types[name] for name in sorted(types)},
     }
-
-
-def _sorted_results() -> list[tuple[str, Result]]:
-    return sorted(RESULTS.items())

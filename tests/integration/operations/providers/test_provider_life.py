@@ -170,7 +170,7 @@ def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) ->
 
 
 def test_adding_and_removing_tell_programs_what_is_documented(place: Place) -> None:
-    """With --json both print what docs/cli.schema.json says, as a plan and when it is done."""
+    """With --json both print what `memorybus schema` describes, as a plan and when it is done."""
     for words in (("provider", "add", *NEW), ("provider", "remove", "late", "--reason", "x")):
         for more in ((), ("--execute",)):
             said = place.done(*words, *more, "--json")

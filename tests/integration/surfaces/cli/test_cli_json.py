@@ -1,4 +1,4 @@
-"""What every command prints with ``--json`` is what docs/cli.schema.json says."""
+"""What every command prints with ``--json`` is what `memorybus schema` describes."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.stories.described import SCHEMA, closed, command_of, troubles
+from helpers.stories.described import closed, command_of, troubles
 from helpers.stories.everything import COPY, Everything, everything
 from helpers.stories.scenario import NAME, environ
-from memorybus.surfaces.cli.results import RESULTS
+from memorybus.surfaces.cli.results import RESULTS, schema_of
 
 ELSEWHERE = {
     "demo": "starts a Redis: see below",
@@ -31,6 +31,7 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
     out = str(bus.directory / "archive")
     return [
         ("config", "page-token"),
+        ("schema", "status"),
         *amendments(bus),
         ("provider", "move", "holographic"),
         ("archive", "repair"),
@@ -123,6 +124,4 @@ def test_a_failure_is_what_the_schema_says(make_settings: MakeSettings, tmp_path
     bus = Everything(make_settings(url="redis://127.0.0.1:1/0"), tmp_path, "")
     said = bus.run("status", "--json")
     assert said.code == 1
-    jsonschema.validate(
-        json.loads(said.out), closed({**SCHEMA["failed"], "$defs": SCHEMA["$defs"]})
-    )
+    jsonschema.validate(json.loads(said.out), closed(schema_of("status")["$defs"]["Failed"]))
