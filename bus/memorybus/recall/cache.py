@@ -52,6 +52,7 @@ class WarmCache:
         self._keys = Keys(settings.namespace)
         self._lock = threading.RLock()
         self._reader: HashReader | None = None
+        self._waited = False  # in vain, since there was a connection
         self._pid = os.getpid()
         self.failures = 0
 
@@ -89,8 +90,9 @@ class WarmCache:
         self._check_process()
         until = self._clock.monotonic() + self._settings.prefetch_deadline
         if self._reader is None and self._log_state() != "down":
-            self._connected.wait_for(self._is_connected, self._settings.prefetch_deadline)
-            if self._reader is None and self._log_state() == "unknown":
+            wait = 0.0 if self._waited else self._settings.prefetch_deadline
+            self._waited = not self._connected.wait_for(self._is_connected, wait)
+            if self._waited and self._log_state() == "unknown":
                 return {}  # the process has just begun, and nothing has failed yet
         try:
             if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
@@ -102,6 +104,7 @@ class WarmCache:
             return _drop_retracted(warm_results(_pairs(fields)), dict(_pairs(marks)))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
+            self._waited = True
             _log.debug("prefetch: %s", error)
             return {}
         finally:
@@ -140,14 +143,14 @@ class WarmCache:
         self._check_process()
         reader = HashReader(self._settings)
         with self._lock:
-            self._reader, self.wants_connection = reader, False
+            self._reader, self._waited, self.wants_connection = reader, False, False
             self._connected.wake_all()
 
     def _check_process(self) -> None:
         """After a fork, drop connection and lock: they are the parent's, and replies would mix."""
         if self._pid != os.getpid():
             self._reader, self._lock, self.wants_connection = None, threading.RLock(), True
-            self._connected = Waiters()
+            self._connected, self._waited = Waiters(), False
             self._pid = os.getpid()  # last, so that no thread uses the parent's connection or lock
 
     def _drop_connection(self) -> None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
+_SILENCE_SECONDS = 5.0
+"""Seconds for which no prompt asks after Redis has not taken a question in time."""
+
 _MAX_WAITING_PROMPTS = 256
 """How many prompts may wait at once; further prompts use what is warm (G10)."""
 
@@ -42,11 +45,13 @@ class FreshAnswers(msgspec.Struct):
         asked: the providers that were asked; None while that is not known.
         results: their results; None for a provider that failed.
         ended: whether no more answers will come.
+        hung: whether Redis has taken the connection, but did not reply in time.
     """
 
     asked: frozenset[str] | None = None
     results: dict[str, WarmResult | None] = {}
     ended: bool = False
+    hung: bool = False
 
     @property
     def complete(self) -> bool:
@@ -84,6 +89,7 @@ class FreshRecalls:
         self._connecting = threading.Lock()
         self._waiters = Waiters()
         self._asking: set[threading.Thread] = set()
+        self._late = FreshAnswers(asked=frozenset()), 0.0
         self._pid = os.getpid()
 
     def recalling_providers(self) -> frozenset[str]:
@@ -96,7 +102,8 @@ class FreshRecalls:
 
         Args:
             question: the question.
-            wait: seconds, at most; no provider is asked while Redis is known to be away.
+            wait: seconds, at most; no provider is asked while Redis is known to be away, or has
+                lately let a question wait in vain and still does.
             there: providers that need not be asked, because their answer is there already.
 
         Returns:
@@ -105,12 +112,20 @@ class FreshRecalls:
         if self._pid != os.getpid():
             self._reset()
         found = FreshAnswers()
-        if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _MAX_WAITING_PROMPTS:
+        if wait <= 0 or self._is_silent() or len(self._asking) >= _MAX_WAITING_PROMPTS:
             return found
         until = self._clock.monotonic() + wait
         if self._start_thread(lambda: self._run(question, until, there, found)):
             self._waiters.wait_for(lambda: found.complete, wait)
+        if found.asked is None and (found.hung or not found.ended):
+            self._late = found, until + _SILENCE_SECONDS
         return FreshAnswers(found.asked, dict(found.results), ended=True)
+
+    def _is_silent(self) -> bool:
+        """Say whether Redis is away, or has not taken the last question yet (it may hang)."""
+        late, until = self._late
+        waits = late.asked is None and self._clock.monotonic() < until
+        return waits or self._log_state() == "down"
 
     def _start_thread(self, run: Callable[[], None]) -> bool:
         try:
@@ -127,6 +142,7 @@ class FreshRecalls:
         try:
             self._ask(question, until, there, found)
         except Exception as error:  # redis-py's among them: it is imported on this thread
+            found.hung = _is_timeout(error)
             level = logging.DEBUG if _is_expected(error) else logging.WARNING
             _log.log(level, "a prompt's recall: %s", error)
         finally:
@@ -139,11 +155,10 @@ class FreshRecalls:
     ) -> None:
         exchange = self._connect()
         asked = frozenset(exchange.answering.current().recalling) - there
-        if not asked:
-            return
-        ask = exchange.ask(question, asked, self._make_id(), until - self._clock.monotonic())
+        left = until - self._clock.monotonic()
+        ask = exchange.ask(question, asked, self._make_id(), left) if asked else None
         found.asked = asked
-        while not found.complete and (left := until - self._clock.monotonic()) > 0:
+        while ask and not found.complete and (left := until - self._clock.monotonic()) > 0:
             reply = exchange.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
                 found.results[reply.provider] = reply.result
@@ -177,3 +192,10 @@ def _is_expected(error: Exception) -> bool:
     from redis.exceptions import RedisError
 
     return isinstance(error, MemoryBusError | RedisError | OSError | msgspec.MsgspecError)
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Say whether Redis took too long; the error may be a translated one."""
+    from redis.exceptions import TimeoutError as RedisTimeout
+
+    return isinstance(error, RedisTimeout) or isinstance(error.__cause__, RedisTimeout)

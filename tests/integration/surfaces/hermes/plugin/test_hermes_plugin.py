@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +346,26 @@ def test_prefetch_keeps_its_deadline_while_redis_hangs(
             assert took < 0.1 + MARGIN
         finally:
             server.thaw()
+
+
+def test_only_the_first_turn_waits_while_redis_hangs(
+    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path, witness: Witness
+) -> None:
+    """G9: once Redis has let a recall wait in vain, later turns wait no more, until it answers."""
+    server = make_redis()
+    waits = {"prefetch_deadline": 1.0, "prefetch_wait": 2.0}
+    with running(make_settings(url=server.url, **waits), tmp_path) as host:
+        memory = host.instance("s1")
+        wait_until(lambda: not host.bus.warm.wants_connection, "the cache is connected")
+        server.freeze()
+        try:
+            turns = [f"where is the ferry, {number}" for number in range(3)]
+            took = [witness.timed(partial(memory.prefetch, turn))[1] for turn in turns]
+        finally:
+            server.thaw()
+        assert took[0] < sum(waits.values()) + MARGIN, took
+        assert max(took[1:]) < MARGIN, took
+        wait_until(lambda: not host.bus.warm.wants_connection, "it reads again")
 
 
 def test_nothing_listens_and_nobody_waits(witness: Witness) -> None:
