@@ -5,7 +5,7 @@ from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.stories.spools import left_unsent
 from memorybus.events import SessionEnded, TurnCompleted
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(300)]
 
 RUNS = 5
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from helpers.hermes.hermes_agent import Hermes
+from helpers.hermes.hermes_agent import LONG_WORDS, Hermes
 from helpers.hermes.hermes_model import calls, keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
@@ -18,14 +18,13 @@ from memorybus.events import (
     Delegated,
     MemoryWritten,
     SessionEnded,
-    SessionRef,
     SessionStarted,
     SessionSwitched,
     TurnCompleted,
 )
 from memorybus.text.fence import CLOSE, OPEN
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module", name="world")
@@ -105,10 +104,11 @@ def test_a_single_memory_write_is_an_event(world: World, hermes: Hermes) -> None
 
 def test_a_batch_of_memory_writes_is_an_event_each(world: World, hermes: Hermes) -> None:
     """One tool call with several operations: one event each, in their order, none lost (G2)."""
+    gate = "the gate code is 4711"
     operations = [
-        {"action": "add", "content": "the gate code is 4711"},
+        {"action": "add", "content": gate},
         {"action": "add", "content": "the cellar is damp"},
-        {"action": "replace", "old_text": "gate code", "content": "the gate code is 4712"},
+        {"action": world.change, "old_text": gate, "content": "the gate code is 4712"},
         {"action": "remove", "old_text": "cellar is damp"},
     ]
     world.model.script(
@@ -270,7 +270,7 @@ def test_an_undone_turn_is_injected_nowhere(world: World, hermes: Hermes) -> Non
 
 def test_compression_in_place_is_no_end(world: World, hermes: Hermes) -> None:
     """In place, the id stays: an epoch more, all messages logged before, and no end of session."""
-    said = [f"long story part {number}" for number in range(6)]
+    said = [f"long story part {number} {LONG_WORDS}".strip() for number in range(12)]
     for text in said:
         hermes.chat(text)
     id_before = hermes.session
@@ -303,25 +303,25 @@ def test_another_agent_for_the_same_session_starts_nothing(world: World, hermes:
 def test_a_first_prompt_without_a_topic_gets_what_matters_most(
     world: World, hermes: Hermes
 ) -> None:
-    """A session that opens with a greeting recalls what was kept, within Hermes's own fence."""
-    world.model.script(
-        "boat is called",
-        keeps("the boat: Albatross"),
-        "kept",
-    )
+    """A session that opens with a greeting knows what was said in others, within a fence.
+
+    Since 0.20.4 Hermes asks for no recall then: it comes with the system prompt.
+    """
     hermes.chat("my boat is called Albatross")
-    world.wait_events(MemoryWritten, hermes.session)
-    other = world.hermes()
-    session = other.do("ready")["session"]
+    [turn] = world.wait_events(TurnCompleted, hermes.session)
+    scope = turn.scope
+    options = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
     with MemoryBus.connect(world.settings) as bus:
-        scope = world.events(SessionStarted, hermes.session)[-1:] or world.events(TurnCompleted)
-        warmed = bus.adopt(scope[0].scope, SessionRef(session, session))
-        wait_until(lambda: "Albatross" in str(warmed.recalled_lines()), "the first turn is warm")
+        wait_until(
+            lambda: "Albatross" in bus.session(**options, warm=False).system_prompt(),
+            "it is ready",
+            60,
+        )
+    other = world.hermes()
     other.chat("hello!")
     request = world.model.asked("hello!")
-    assert "<memory-context>" in request.users[-1]
-    assert "Albatross" in request.users[-1].partition("<memory-context>")[2]
-    assert other.session == session
+    told = [request.system, request.users[-1]]
+    assert any("Albatross" in text.partition("<memory-context>")[2] for text in told)
 
 
 def test_what_the_window_holds_is_not_recalled_into_it(world: World, hermes: Hermes) -> None:
@@ -354,7 +354,7 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
     hermes.chat("who keeps the lighthouse")
     remember_elsewhere(world, hermes, "Runa keeps the lighthouse")
     hermes.slash("/new")
-    said = [f"a long story of the lighthouse, part {number}" for number in range(6)]
+    said = [f"the lighthouse, part {number} {LONG_WORDS}".strip() for number in range(12)]
     for text in said:
         hermes.chat(text)
     first = fenced(world.model.asked(said[0]).system)

@@ -9,7 +9,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.events import TurnCompleted
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 THINGS = (
     "kettle", "ladder", "compass", "lantern", "anchor", "saddle", "violin", "helmet", "mortar",

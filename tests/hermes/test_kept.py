@@ -17,13 +17,12 @@ from memorybus.events import (
     TurnCompleted,
 )
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 EXIT = 1.0
 """Seconds more that leaving may take than without any memory."""
 
 
-@pytest.mark.releases
 def test_a_kill_after_the_reply_loses_nothing(make_hermes_world: MakeWorld) -> None:
     """SIGKILL at once after the answer: what the log lacks, reconcile finds, once (G1, G2)."""
     world = make_hermes_world()
@@ -52,7 +51,6 @@ def test_kills_at_random_points_lose_nothing(make_hermes_world: MakeWorld) -> No
     assert len(world.turns()) == len(set(world.turns()))
 
 
-@pytest.mark.releases
 def test_without_a_redis_nothing_is_lost_and_nobody_waits(
     make_hermes_world: MakeWorld,
 ) -> None:
@@ -99,7 +97,6 @@ def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorl
     assert usual["bus"] <= usual["plain"] + EXIT, seconds
 
 
-@pytest.mark.releases
 def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:
     """Not in place: the session goes on under a new id, with the old one as parent and root."""
     world = make_hermes_world()

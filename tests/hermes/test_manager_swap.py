@@ -14,7 +14,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched, TurnCompleted
 from memorybus.surfaces.hermes.plugin.manager import MemoryManager
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
 SAID = ("please keep the kettle", "where is the harbour", "good evening")
 

@@ -80,6 +80,12 @@ class World:
         self._running.append(found)
         return found
 
+    @property
+    def change(self) -> str:
+        """The action by which this release's memory tool changes an entry; after a request."""
+        told = self.model.requests[-1].descriptions["memory"]
+        return "patch" if "patch" in told else "replace"
+
     def reconcile(self) -> dict[str, Any]:
         """Run ``memorybus hermes reconcile --apply``; no Hermes runs, so nothing need settle."""
         words = ("--apply", "--settle", "0", "--json", "--home", self.home.path)

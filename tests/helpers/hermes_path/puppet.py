@@ -119,6 +119,7 @@ class Puppet:
         self._options = options
         self._agents: dict[str, Any] = {}
         self._histories: dict[str, list[Any]] = {}
+        self._parked: dict[str, Any] = {}
         self._cli: Any = None
         self._free = threading.Event()
 
@@ -161,6 +162,12 @@ class Puppet:
         """Return what Hermes shows of the last recall."""
         return {"shown": self.cli.agent._memory_manager.describe_recall()}
 
+    def interrupted(self, text: str, seconds: float) -> dict[str, Any]:
+        """One turn that the person stops after so many seconds, as Ctrl-C does."""
+        self.ready()
+        threading.Timer(seconds, self.cli.agent.interrupt).start()
+        return self.chat(text)
+
     def swap_manager(self) -> dict[str, Any]:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam
@@ -186,6 +193,7 @@ class Puppet:
         """Wait until the memory manager's background thread has done what it was given."""
         agents = [*self._agents.values(), *([self.cli.agent] if self._cli else [])]
         managers = [agent._memory_manager for agent in agents if agent._memory_manager]
+        managers += self._parked.values()
         return {"done": all(manager.flush_pending(timeout=30) for manager in managers)}
 
     def forget_agent(self) -> dict[str, Any]:
@@ -194,7 +202,7 @@ class Puppet:
         return {}
 
     def message(
-        self, session: str, user: str, text: str, platform: str = "telegram"
+        self, session: str, user: str, text: Any, platform: str = "telegram"
     ) -> dict[str, Any]:
         """One message of a gateway's user, with the agent kept between messages."""
         begun = time.perf_counter()
@@ -206,6 +214,35 @@ class Puppet:
         self._histories[session] = result["messages"]
         answer = result["final_response"]
         return {"answer": answer, "session": agent.session_id, "s": time.perf_counter() - begun}
+
+    def request(self, session: str, text: str) -> dict[str, Any]:
+        """One request to the API server: an agent of its own, which nobody shuts down.
+
+        Since 0.22 it gets the memory manager of the session's request before.
+        """
+        import inspect
+
+        from run_agent import AIAgent
+
+        takes = "memory_manager" in inspect.signature(AIAgent).parameters
+        given = {"memory_manager": self._parked.pop(session, None)} if takes else {}
+        agent = self._gateway_agent(session, "", "api_server", **given)
+        history = agent._session_db.get_messages_as_conversation(session)
+        result = agent.run_conversation(text, conversation_history=history, task_id=session)
+        self._parked[agent.session_id] = agent._memory_manager
+        return {"answer": result["final_response"], "session": agent.session_id}
+
+    def take_back(self, session: str, turns: int = 1) -> dict[str, Any]:
+        """As a gateway's ``/undo``: the rows are marked, the agent is dropped, no hook tells."""
+        agent = self._agents.pop(session)
+        database = agent._session_db
+        if hasattr(database, "rewind_user_turn"):
+            database.rewind_user_turn(session, -turns)
+        else:
+            rows = [row for row in database.get_messages(session) if row["role"] == "user"]
+            database.rewind_to_message(session, rows[-turns]["id"])
+        self._histories[session] = database.get_messages_as_conversation(session)
+        return {}
 
     def storm(self, rounds: int, pause: float) -> dict[str, Any]:
         """Drive the hooks of an agent as turns do, without a model: for their times alone."""
@@ -233,7 +270,7 @@ class Puppet:
         self._agents.pop(session).shutdown_memory_provider(self._histories.get(session, []))
         return {}
 
-    def _gateway_agent(self, session: str, user: str, platform: str) -> Any:
+    def _gateway_agent(self, session: str, user: str, platform: str, **given: Any) -> Any:
         from hermes_state import SessionDB
         from run_agent import AIAgent
 
@@ -251,6 +288,7 @@ class Puppet:
             chat_id=f"chat-{user}",
             gateway_session_key=f"agent:main:{platform}:dm:{user}",
             session_db=SessionDB(),
+            **given,
         )
 
     def fork(self) -> dict[str, Any]:
