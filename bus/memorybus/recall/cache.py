@@ -142,6 +142,8 @@ class WarmCache:
             return
         self._check_process()
         reader = HashReader(self._settings)
+        if self._waited:
+            reader.ping()
         with self._lock:
             self._reader, self._waited, self.wants_connection = reader, False, False
             self._connected.wake_all()

@@ -9,7 +9,6 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.redis.cluster import Cluster
 from memorybus.redis.connect import connect_redis, translate_redis_error
@@ -38,17 +37,23 @@ class HashReader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connect, and wait for an answer: a Redis that hangs takes connections all the same."""
+        """Connect."""
         self.is_asking = False
         self._redis: Any = connect_redis(settings, single=True)
         self._connection = None if isinstance(self._redis, Cluster) else self._redis.connection
         self._deadline = settings.prefetch_deadline
         self._limited: dict[Any, float] = {}
+    def ping(self) -> None:
+        """Wait for an answer: a Redis that hangs takes connections all the same.
+
+        Raises:
+            LogUnavailable: there is none; the connection is closed.
+        """
         try:
             self._redis.ping()
         except (RedisError, OSError) as error:
             self.close()
-            raise translate_redis_error(error, redacted(settings.redis_url)) from error
+            raise translate_redis_error(error, "prefetch") from error
 
     def read(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
         """Return the fields of some hashes; names and values alternate.
