@@ -5,16 +5,23 @@ import os
 import pty
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 from helpers.hermes.hermes_agent import PYTHON, VENV
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
+from memorybus.clock import SYSTEM
 from memorybus.events import SessionEnded, TurnCompleted
 
-pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
+
+PAUSE = 0.3
+"""Seconds; if enter comes within 0.05 s of a change of the text, 0.22 takes it for pasted."""
+
+BY_ENTRY_POINT = pytest.mark.skipif("0.19" in VENV.name, reason="0.19 reads no entry points")
 
 
 @pytest.fixture(scope="module", name="world")
@@ -67,6 +74,71 @@ def test_install_and_activate_make_hermes_use_it(world: World) -> None:
     wait_until(lambda: "is this remembered now" in world.turns(), "the turn is in the log", 60)
 
 
+@BY_ENTRY_POINT
+def test_the_entry_point_alone_is_enough(world: World) -> None:
+    """Without the plugin's directory, status is green and Hermes has the plugin's own commands."""
+    home = world.make_home("bare", "")
+    assert home.run("memory", "setup", "memorybus").returncode == 0
+    assert not (home.path / "plugins" / "memorybus").exists()
+    words = ("hermes", "status", "--home", home.path, "--python", PYTHON)
+    assert "Hermes takes the entry point" in world.memorybus(*words)
+    shown = home.run("memorybus", "status")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "Hermes takes the entry point" in shown.stdout
+
+
+@BY_ENTRY_POINT
+def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
+    """With the plugin in `plugins.disabled`, status shows Hermes's own reason."""
+    home = world.make_home("disabled", "")
+    home.config["memory"]["provider"] = "memorybus"
+    home.config["plugins"] = {"disabled": ["memorybus"]}
+    home.write_config()
+    words = ("hermes", "status", "--home", home.path, "--python", PYTHON, "--json")
+    checks = json.loads(world.memorybus(*words, code=1))["checks"]
+    (plugin,) = [check for check in checks if check["name"] == "plugin"]
+    assert not plugin["ok"]
+    assert "hermes plugins enable memorybus" in plugin["found"]
+
+
+def test_hermes_and_memorybus_show_the_same_status(world: World) -> None:
+    """Each check of `memorybus hermes status` stands in `hermes memory status`, result included."""
+    words = ("hermes", "status", "--home", world.home.path, "--python", PYTHON, "--json")
+    shown = world.home.run("memory", "status").stdout
+    for check in json.loads(world.memorybus(*words))["checks"]:
+        assert f"    {check['name']}: {'✓' if check['ok'] else '✗'} " in shown
+
+
+def test_uninstall_ends_the_recording(world: World) -> None:
+    """Without files, or with them, Hermes records nothing more, and what remains is named."""
+    home = world.make_home("gone", "")
+    where = ("--home", home.path, "--python", PYTHON)
+    world.memorybus("hermes", "install", *where, "--activate")
+    home.run("-z", "this is remembered", "--toolsets", "memory")
+    wait_until(lambda: "this is remembered" in world.turns(), "the turn is in the log", 60)
+    told = json.loads(world.memorybus("hermes", "uninstall", *where, "--json"))
+    assert (told["removed"], told["deactivated"]) == (True, True)
+    assert any("pip uninstall memorybus" in what for what in told["remains"])
+    done = home.run("-z", "this is forgotten", "--toolsets", "memory")
+    assert "I have heard" in done.stdout, done.stderr
+    assert "memorybus" not in home.run("memory", "status").stdout.split("Installed plugins")[0]
+    world.home.run("-z", "this came last", "--toolsets", "memory")
+    wait_until(lambda: "this came last" in world.turns(), "the turn is in the log", 60)
+    assert "this is forgotten" not in world.turns()
+
+
+@BY_ENTRY_POINT
+def test_uninstall_ends_what_the_entry_point_began(world: World) -> None:
+    """An installation by pip alone is switched off, too."""
+    home = world.make_home("unplugged", "")
+    home.run("memory", "setup", "memorybus")
+    told = world.memorybus("hermes", "uninstall", "--home", home.path, "--python", PYTHON)
+    assert "memory.provider: off" in told
+    assert "`hermes memory setup` still offers it" in told
+    shown = home.run("memory", "status").stdout
+    assert "(none" in shown
+
+
 def test_install_finds_the_hermes_beside_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ``hermes`` on the PATH, and without --python, the Hermes of our own Python is it."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -85,17 +157,22 @@ def test_a_conversation_at_a_terminal(world: World) -> None:
         said.wait("❯")
         said.type("the owl hoots at midnight")
         said.wait("I have heard: the owl hoots at midnight")
+        first = _session_of(world, "the owl hoots at midnight")
         said.type("/new")
-        said.wait("New session started")
+        said.wait_until(lambda: world.events(SessionEnded, first), "the first session has ended")
         said.type("the lark sings at dawn")
         said.wait("I have heard: the lark sings at dawn")
         said.type("/quit")
-        wait_until(lambda: said.ended(process), "Hermes ends", 90)
-    wait_until(lambda: "the lark sings at dawn" in world.turns(), "the turns are in the log", 60)
-    found = {e.event.user: e.session.id for e in world.events(TurnCompleted)}
-    assert found["the owl hoots at midnight"] != found["the lark sings at dawn"]
-    for session in (found["the owl hoots at midnight"], found["the lark sings at dawn"]):
-        world.wait_events(SessionEnded, session)
+        said.wait_until(lambda: process.poll() is not None, "Hermes ends")
+    second = _session_of(world, "the lark sings at dawn")
+    assert first != second
+    world.wait_events(SessionEnded, second)
+
+
+def _session_of(world: World, said: str) -> str:
+    wait_until(lambda: said in world.turns(), "the turn is in the log", 60)
+    (turn,) = [e for e in world.events(TurnCompleted) if e.event.user == said]
+    return turn.session.id
 
 
 class Screen:
@@ -113,23 +190,26 @@ class Screen:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._raw.decode(errors="replace"))
 
     def type(self, line: str) -> None:
-        """Type a line and press enter."""
-        os.write(self._master, line.encode() + b"\r")
+        """Type a line; press enter a moment after it is shown, as sooner it counts as pasted."""
+        os.write(self._master, line.encode())
+        self.wait(line)
+        shown_at = SYSTEM.monotonic()
+        self.wait_until(lambda: SYSTEM.monotonic() - shown_at > PAUSE, "a person's pause is over")
+        os.write(self._master, b"\r")
 
     def wait(self, words: str) -> None:
         """Wait until some words are shown, and forget what came before."""
-
-        def shown() -> bool:
-            self.read()
-            return words in self.text[self._seen :]
-
-        wait_until(shown, f"{words!r} is on the screen", 90)
+        self.wait_until(lambda: words in self.text[self._seen :], f"{words!r} is on the screen")
         self._seen = self.text.index(words, self._seen) + len(words)
 
-    def ended(self, process: "subprocess.Popen[bytes]") -> bool:
-        """Say whether it has ended; what it shows meanwhile is read, or it could not."""
-        self.read()
-        return process.poll() is not None
+    def wait_until(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait for a condition; what is shown meanwhile is read, else Hermes would stand still."""
+
+        def holds() -> Any:
+            self.read()
+            return condition()
+
+        wait_until(holds, what, 90)
 
     def read(self) -> None:
         """Read what there is."""

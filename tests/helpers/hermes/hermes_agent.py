@@ -86,6 +86,8 @@ class Home:
             "auxiliary": {"title_generation": {"enabled": False}},
             "approvals": {"destructive_slash_confirm": False},
             "security": {"allow_lazy_installs": False},
+            # Else 0.22 asks at a terminal, before the first prompt.
+            "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
         }
         self.write_config()
 

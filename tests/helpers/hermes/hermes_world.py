@@ -66,12 +66,12 @@ class World:
             self.memorybus("hermes", "install", "--home", home.path, "--python", PYTHON)
         return home
 
-    def memorybus(self, *words: str | Path) -> str:
-        """Run this project's command in the Python of Hermes; it must succeed."""
+    def memorybus(self, *words: str | Path, code: int = 0) -> str:
+        """Run this project's command in the Python of Hermes; it must end with this exit code."""
         env = {**os.environ, **to_environ(self.settings, {}), "HOME": str(self.directory)}
         run = [MEMORYBUS, *map(str, words)]
         done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def hermes(self, home: Home | None = None, **options: Any) -> Hermes:

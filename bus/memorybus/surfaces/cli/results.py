@@ -373,10 +373,12 @@ class HermesInstalled(TypedDict):
 
 
 class HermesUninstalled(TypedDict):
-    """Whether anything was taken out of a Hermes home."""
+    """What ended the recording of a Hermes, and what is still there."""
 
     home: str
     removed: bool
+    deactivated: bool
+    remains: list[str]
 
 
 class PageToken(TypedDict):

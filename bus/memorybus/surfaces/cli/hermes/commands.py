@@ -94,7 +94,7 @@ def run_install(
     found = previous.read_previous(where, user_home())
     changed = install.write_plugin(where)
     named = python or install.hermes_python()
-    check = install.check_python(named)
+    check = install.check_python(named, where, environment())
     if activate and not check.remedy:
         install.activate(where, named, environment())
     active = active_provider(where.config)
@@ -126,33 +126,51 @@ def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
     if check.remedy:
         lacks = "the Python that runs Hermes does not find this memorybus: " if check.python else ""
         output.note(f"{lacks}{check.remedy}", "yellow")
+    output.show(f"memory.provider: {visible(active) or 'not set'}; next:")
     if active != "memorybus":
-        output.show(f"memory.provider is {visible(active) or 'not set'}; next:")
-        output.show("    hermes memory setup          (choose memorybus)")
+        output.show("    hermes memory setup memorybus")
     output.show("    memorybus up                 (Redis and workers)")
     output.show("    memorybus hermes reconcile   (what history can be imported)")
 
 
-def run_uninstall(*, home: HermesHomeOption = None, common: Common = DEFAULT) -> int:
-    """Remove the plugin's files from a Hermes home; memories and spooled events stay.
+def run_uninstall(
+    *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
+) -> int:
+    """End the recording: remove the plugin's files, and switch the provider off in Hermes.
+
+    Memories and spooled events stay; what else remains, such as the package, is listed. Exit code 1
+    if Hermes could not be made to switch it off: then it goes on recording.
 
     For example:
 
     - `memorybus hermes uninstall`
+    - `memorybus hermes uninstall --home ~/.hermes/profiles/coder`
     """
-    from memorybus.surfaces.hermes.config import active_provider
-    from memorybus.surfaces.hermes.home import find_home
+    from memorybus.surfaces.hermes.home import environment, find_home
     from memorybus.surfaces.hermes.install import install
 
     output, where = common.output(), find_home(home)
+    named = python or install.hermes_python()
     removed = install.remove_plugin(where)
+    deactivated = install.deactivate(where, named, environment())
+    remains = install.list_remains(install.check_python(named, where, environment()))
     if output.json:
-        output.result({"home": str(where.path), "removed": removed})
+        done = {"home": str(where.path), "removed": removed, "deactivated": deactivated}
+        output.result(done | {"remains": remains})
         return 0
     output.show(f"{where.plugin_dir}: {'removed' if removed else 'was not there'}")
-    if active_provider(where.config) == "memorybus":
-        output.note("memory.provider still names it: `hermes memory setup` chooses another")
+    output.show(_describe_end(where.config, deactivated=deactivated))
+    for what in remains:
+        output.show(visible(f"remains: {what}"))
     return 0
+
+
+def _describe_end(config: Path, *, deactivated: bool) -> str:
+    from memorybus.surfaces.hermes.config import active_provider
+
+    if deactivated:
+        return "memory.provider: off; a Hermes that runs now records until it is restarted"
+    return f"memory.provider: {visible(active_provider(config)) or 'not set'}, as before"
 
 
 def run_status(
@@ -167,11 +185,11 @@ def run_status(
     - `memorybus hermes status`
     - `memorybus hermes status --json | jq .look.spool.events`
     """
-    from memorybus.surfaces.hermes.home import find_home
+    from memorybus.surfaces.hermes.home import environment, find_home
     from memorybus.surfaces.hermes.install import install, status
 
     output, where = common.output(), find_home(home)
-    check = install.check_python(python or install.hermes_python())
+    check = install.check_python(python or install.hermes_python(), where, environment())
     found = status.read(where, where.settings(**common.overrides()), check)
     if output.json:
         output.result(found)

@@ -1,14 +1,14 @@
 """Puts the plugin into a Hermes home, and removes it.
 
-The plugin consists of three small files, which are the same in every home: ``__init__.py``, which
-Hermes loads as a memory provider, ``plugin.yaml``, and ``cli.py`` for ``hermes memorybus …``. All
-code is in the package `memorybus`, which the Python that runs Hermes must be able to import.
+The plugin's directory is a copy of the package `memorybus.surfaces.hermes.memorybus`. Hermes 0.20
+and later find that package by its entry point, too, so that they need no directory. All other code
+is in the package `memorybus`, which the Python that runs Hermes must be able to import.
 """
 
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
@@ -19,17 +19,16 @@ import msgspec
 
 from memorybus import Settings, load, private
 from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.msgspec_types import prepared
 from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
+from memorybus.surfaces.hermes.install import probe
+from memorybus.surfaces.hermes.install.probe import PluginPlace, PythonReport
 
 FILES = ("__init__.py", "plugin.yaml", "cli.py")
-_STAMP = "@VERSION@"
 _OFFERED_SETTINGS = ("url", "data_dir", "namespace", "user")
 """Settings that `hermes memory setup` and Hermes's dashboard ask for."""
 
-_PRINT_VERSION = (
-    "import memorybus.surfaces.hermes.plugin, importlib.metadata as m; print(m.version('{}'))"
-)
 _HERMES = "hermes_cli"
 """The package of Hermes's command."""
 
@@ -39,7 +38,9 @@ _NO_HERMES = (
     f"installed beside this memorybus; {_NAME_PYTHON}"
 )
 
-_VERSION_TIMEOUT = 60.0
+_STILL_ON = f"memory.provider is still {PLUGIN}, so that Hermes goes on recording"
+
+_PROBE_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
 PluginFileState = Literal["in place", "missing", "other"]
@@ -57,21 +58,19 @@ class PythonCheck(msgspec.Struct, frozen=True):
         python: the interpreter's path; empty if none was found.
         version: the version of the bus that it imports; empty if it cannot import the bus.
         remedy: what to do; empty if the version is this one.
+        placement: where its Hermes takes the plugin from; None if it has no Hermes.
     """
 
     python: str
     version: str
     remedy: str
+    placement: PluginPlace | None = None
 
 
 def plugin_files() -> dict[str, str]:
     """Return the plugin's files of this release, by name."""
-    folder = files("memorybus.surfaces.hermes") / "files_of_plugin"
-    stamp = version(PLUGIN)
-    return {
-        name: (folder / f"{name}.txt").read_text(encoding="utf-8").replace(_STAMP, stamp)
-        for name in FILES
-    }
+    folder = files("memorybus.surfaces.hermes") / PLUGIN
+    return {name: (folder / name).read_text(encoding="utf-8") for name in FILES}
 
 
 def file_states(home: HermesHome) -> dict[str, PluginFileState]:
@@ -158,34 +157,35 @@ def _interpreter_of(command: str) -> str:
     return path if Path(path).name.startswith("python") and Path(path).is_file() else ""
 
 
-def check_python(python: str, run: RunProcess = subprocess.run) -> PythonCheck:
-    """Run a Python and find out whether it can import the bus, and in which version.
+def check_python(
+    python: str, home: HermesHome, environ: Mapping[str, str], run: RunProcess = subprocess.run
+) -> PythonCheck:
+    """Run a Python and find out whether it can import the bus, and what its Hermes takes.
 
     Args:
         python: the interpreter's path; empty if none is known.
+        home: the home whose plugins Hermes would load.
+        environ: the Python's environment.
         run: starts a process, as `subprocess.run` does.
     """
     if not python:
         return PythonCheck("", "", _NO_HERMES)
+    command = [python, "-P", "-m", probe.__name__]
     try:
-        process = run(
-            [python, "-P", "-c", _PRINT_VERSION.format(PLUGIN)],
-            capture_output=True,
-            text=True,
-            timeout=_VERSION_TIMEOUT,
-            check=False,
-        )
+        process = _run_in(home, command, environ, run, _PROBE_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         return PythonCheck(python, "", f"{python} does not answer: {error}")
     wanted = version(PLUGIN)
-    found = process.stdout.strip() if process.returncode == 0 else ""
-    remedy = "" if found == wanted else f"{python} -m pip install '{PLUGIN}=={wanted}'"
-    return PythonCheck(python, found, remedy)
+    report = PythonReport("", None)
+    if process.returncode == 0:
+        report = msgspec.json.decode(process.stdout.splitlines()[-1], type=prepared(PythonReport))
+    remedy = "" if report.version == wanted else f"{python} -m pip install '{PLUGIN}=={wanted}'"
+    return PythonCheck(python, report.version, remedy, report.placement)
 
 
 def activate(
     home: HermesHome, python: str, environ: Mapping[str, str], run: RunProcess = subprocess.run
-) -> None:
+) -> str:
     """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 
     Args:
@@ -194,26 +194,87 @@ def activate(
         environ: its environment.
         run: starts a process, as `subprocess.run` does.
 
+    Returns:
+        What Hermes printed.
+
     Raises:
         NotInstalled: there is no Hermes, or Hermes refuses; the message contains its reason.
     """
+    printed = _run_hermes(home, python, ("setup", PLUGIN), environ, run)
+    if active_provider(home.config) != PLUGIN:
+        raise NotInstalled(
+            f"`hermes memory setup {PLUGIN}` did not make it active: {printed.strip()[-400:]}"
+        )
+    return printed
+
+
+def deactivate(
+    home: HermesHome, python: str, environ: Mapping[str, str], run: RunProcess = subprocess.run
+) -> bool:
+    """Run `hermes memory off` if the bus is Hermes's memory provider; return whether it was.
+
+    Arguments are those of `activate`.
+
+    Raises:
+        NotInstalled: Hermes did not switch it off, or there is no Hermes.
+    """
+    if active_provider(home.config) != PLUGIN:
+        return False
+    try:
+        printed = _run_hermes(home, python, ("off",), environ, run)
+    except NotInstalled as error:
+        raise NotInstalled(f"{_STILL_ON}: {error}; or run `hermes memory off`") from error
+    if active_provider(home.config) == PLUGIN:
+        raise NotInstalled(f"{_STILL_ON} after `hermes memory off`: {printed.strip()[-400:]}")
+    return True
+
+
+def list_remains(python: PythonCheck) -> list[str]:
+    """Return what is still there after the plugin was removed, each with the command against it."""
+    if not python.version:
+        return []
+    offered = python.placement and python.placement.directory
+    where = "; `hermes memory setup` still offers it" if offered else ""
+    command = f"{python.python} -m pip uninstall {PLUGIN}"
+    return [f"the package {PLUGIN} {python.version}{where}. To remove it: {command}"]
+
+
+def _run_hermes(
+    home: HermesHome,
+    python: str,
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    run: RunProcess,
+) -> str:
+    """Run `hermes memory …` without a terminal, and return what it prints."""
     if not python:
         raise NotInstalled(_NO_HERMES)
-    command = [python, "-P", "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
-    process = run(
+    command = [python, "-P", "-m", f"{_HERMES}.main", "memory", *words]
+    process = _run_in(home, command, environ, run, _SETUP_TIMEOUT)
+    if process.returncode != 0:
+        output = (process.stderr or process.stdout).strip()[-400:]
+        if f"No module named '{_HERMES}'" in output:
+            raise NotInstalled(f"{python} has no Hermes; {_NAME_PYTHON}")
+        raise NotInstalled(f"`hermes memory {' '.join(words)}` failed: {output}")
+    return process.stdout
+
+
+def _run_in(
+    home: HermesHome,
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    run: RunProcess,
+    timeout: float,
+) -> "subprocess.CompletedProcess[str]":
+    return run(
         command,
         env={**environ, "HERMES_HOME": str(home.path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=_SETUP_TIMEOUT,
+        timeout=timeout,
         check=False,
     )
-    if process.returncode != 0 or active_provider(home.config) != PLUGIN:
-        output = (process.stderr or process.stdout).strip()[-400:]
-        if f"No module named '{_HERMES}'" in output:
-            raise NotInstalled(f"{python} has no Hermes; {_NAME_PYTHON}")
-        raise NotInstalled(f"`hermes memory setup {PLUGIN}` did not make it active: {output}")
 
 
 # -- what Hermes asks the plugin ------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """Reports whether memory works in one Hermes: plugin, provider, spool, lag, last error."""
 
+import sys
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +16,7 @@ from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
 from memorybus.surfaces.hermes.install import install
 from memorybus.surfaces.hermes.install.install import PythonCheck
+from memorybus.surfaces.hermes.install.probe import PluginPlace, find_directory
 from memorybus.surfaces.hermes.problems import Problem
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import iso
@@ -84,7 +88,7 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
     """
     found, error = _look_or_spool(settings)
     checks = [
-        _files(home),
+        _plugin(home, python.placement),
         _importable(python),
         _active(home),
         _log(settings, error),
@@ -101,18 +105,24 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
     )
 
 
-def status_config(settings: Settings) -> dict[str, str]:
+def status_config(home: HermesHome, settings: Settings) -> dict[str, str]:
     """Return the lines of ``hermes memory status`` by their names, within two seconds.
 
+    They are those of `memorybus hermes status`. The Hermes of this process has loaded the plugin,
+    so it is only asked where it found it.
+
     Args:
+        home: the Hermes home.
         settings: the settings that the plugin uses.
     """
-    found, error = _look_or_spool(settings)
-    lines = {"log": error or f"up, {masked(settings.redis_url)}", "spool": describe_spool(found)}
-    lines |= {f"provider {one.name}": describe_lag(one) for one in found.providers}
-    last = problems.read(settings)
-    lines["last error"] = describe_problem(last[0]) if last else "none"
-    return lines
+    directory = find_directory()
+    placement = None if directory is None else PluginPlace(directory)
+    status = read(home, settings, PythonCheck(sys.executable, version(PLUGIN), "", placement))
+    lines = {check.name: describe_check(check) for check in status.checks}
+    lines["spool"] = describe_spool(status.look)
+    return lines | {
+        "last error": describe_problem(status.problems[0]) if status.problems else "none"
+    }
 
 
 def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
@@ -142,15 +152,26 @@ def _look_or_spool(settings: Settings) -> tuple[HermesLook, str]:
 # -- checks ---------------------------------------------------------------------------------------
 
 
-def _files(home: HermesHome) -> Check:
+def _plugin(home: HermesHome, placement: PluginPlace | None) -> Check:
+    """Check what Hermes takes: the home's directory, or the package by its entry point.
+
+    Without a Hermes that can be asked, only the directory is checked.
+    """
+    install_it = f"memorybus hermes install --home {home.path}"
+    if placement and placement.refusal:
+        found = f"Hermes does not use {placement.directory}: {placement.refusal}"
+        return _check_plugin(one_line(found, 300), "do as the message says")
+    directory = placement.directory if placement else str(home.plugin_dir)
+    if directory and Path(directory).resolve() != home.plugin_dir.resolve():
+        return _check_plugin(f"Hermes takes the entry point: {directory}")
     states = install.file_states(home)
     wrong = [f"{name} {state}" for name, state in states.items() if state != "in place"]
-    return Check(
-        name="plugin",
-        ok=not wrong,
-        found=f"{home.plugin_dir}: {', '.join(wrong) or 'in place, of this version'}",
-        fix=f"memorybus hermes install --home {home.path}" if wrong else "",
-    )
+    found = f"{home.plugin_dir}: {', '.join(wrong) or 'in place, of this version'}"
+    return _check_plugin(found, install_it if wrong or not directory else "")
+
+
+def _check_plugin(found: str, fix: str = "") -> Check:
+    return Check(name="plugin", ok=not fix, found=found, fix=fix)
 
 
 def _importable(python: PythonCheck) -> Check:
@@ -199,6 +220,12 @@ def _provider(one: Lag) -> Check:
 
 
 # -- words ----------------------------------------------------------------------------------------
+
+
+def describe_check(check: Check) -> str:
+    """Return a check as one line: its sign, what was seen, and what to do."""
+    remedy = f" → {one_line(check.fix, _MAX_CHARS)}" if check.fix else ""
+    return f"{'✓' if check.ok else '✗'} {check.found}{remedy}"
 
 
 def describe_spool(found: HermesLook) -> str:

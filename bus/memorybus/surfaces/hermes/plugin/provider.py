@@ -329,7 +329,7 @@ class HermesMemory:
         """Return what ``hermes memory status`` shows, within two seconds, even without Redis."""
         from memorybus.surfaces.hermes.install import status
 
-        return status.status_config(self._settings())
+        return status.status_config(self._hermes_home(), self._settings())
 
     def unavailable_reason(self) -> str:
         """Return why there is no memory, and what to do about it; "" if there is."""

@@ -21,6 +21,7 @@ from memorybus.config.settings import Settings, load, to_environ
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.install import install, status
 from memorybus.surfaces.hermes.install.install import PythonCheck
+from memorybus.surfaces.hermes.install.probe import PluginPlace
 from memorybus.surfaces.hermes.install.status import HermesStatus
 from memorybus.surfaces.hermes.problems import Problems, problems_path
 
@@ -82,13 +83,46 @@ def test_what_is_wrong_is_named_with_its_remedy(
     assert json.loads(done.stdout)["ok"] is False
 
 
+@pytest.mark.parametrize(
+    ("place", "ok", "words"),
+    [
+        (PluginPlace("{home}"), True, "in place, of this version"),
+        (PluginPlace("/venv/memorybus"), True, "Hermes takes the entry point: /venv/memorybus"),
+        (PluginPlace("/venv/memorybus", "it is disabled"), False, "it is disabled"),
+        (PluginPlace(""), False, "missing"),
+        (None, True, "in place, of this version"),
+    ],
+)
+def test_the_plugin_is_where_hermes_takes_it_from(
+    home: HermesHome,
+    settings: Settings,
+    redis_url: str,
+    place: PluginPlace | None,
+    ok: bool,
+    words: str,
+) -> None:
+    """The entry point alone is enough; what Hermes refuses, or finds nowhere, is wrong."""
+    if place and place.directory == "{home}":
+        place = PluginPlace(str(home.plugin_dir))
+    elif place:
+        install.remove_plugin(home)
+    found = status.read(home, settings, PythonCheck("/usr/bin/python3", "0.1.0", "", place))
+    (plugin,) = [check for check in found.checks if check.name == "plugin"]
+    assert (plugin.ok, bool(plugin.fix)) == (ok, not ok)
+    assert words in plugin.found
+
+
 def test_without_workers_that_is_told(home: HermesHome, settings: Settings, redis_url: str) -> None:
     """A log that nobody applies is no working memory."""
     assert "workers" in wrong(status.read(home, settings, FOUND))
 
 
 def test_hermes_status_is_soon_there(
-    make_settings: MakeSettings, make_redis: MakeServer, short_dir: Path, witness: Witness
+    home: HermesHome,
+    make_settings: MakeSettings,
+    make_redis: MakeServer,
+    short_dir: Path,
+    witness: Witness,
 ) -> None:
     """What `hermes memory status` shows comes within two seconds, Redis dead or hanging (G9)."""
     server = make_redis()
@@ -98,14 +132,14 @@ def test_hermes_status_is_soon_there(
         assert bus.flush("logged")
     server.freeze()
     for away in (settings, make_settings(url=f"unix://{short_dir}/none.sock")):
-        shown = _shown(away, witness)
-        assert shown["log"].startswith("away: ")
+        shown = _shown(home, away, witness)
+        assert shown["log"].startswith("✗ away: ")
         assert "events to send" in shown["spool"]
 
 
-def _shown(settings: Settings, witness: Witness) -> dict[str, Any]:
+def _shown(home: HermesHome, settings: Settings, witness: Witness) -> dict[str, Any]:
     for _ in range(3):
-        shown, took = witness.timed(lambda: status.status_config(settings))
+        shown, took = witness.timed(lambda: status.status_config(home, settings))
         assert took < 2.0
     return shown
 
@@ -115,7 +149,7 @@ def test_the_last_error_of_a_hook_is_shown(
 ) -> None:
     """What a hook could not do is seen by who asks, fit for a terminal."""
     Problems(problems_path(settings), SYSTEM).note("sync_turn", ValueError("\x1b[31mbroken"))
-    shown = status.status_config(settings)["last error"]
+    shown = status.status_config(home, settings)["last error"]
     assert "sync_turn: ValueError" in shown
     assert "\x1b" not in shown
     assert [problem.hook for problem in status.read(home, settings, FOUND).problems] == [

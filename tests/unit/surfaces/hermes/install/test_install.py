@@ -128,16 +128,31 @@ def test_the_command_line_file_imports_nothing() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_python_with_the_package_is_recognised() -> None:
+def test_a_python_with_the_package_is_recognised(home: HermesHome) -> None:
     """The Python that runs Hermes is asked itself; a missing package is told with its command."""
-    assert install.check_python(sys.executable).remedy == ""
+    found = install.check_python(sys.executable, home, {})
+    assert (found.remedy, found.placement) == ("", None)
 
     def lacks(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
         return subprocess.CompletedProcess([], 1, "", "ModuleNotFoundError")
 
-    found = install.check_python("/opt/python", lacks)
+    found = install.check_python("/opt/python", home, {}, lacks)
     assert found.remedy == f"/opt/python -m pip install 'memorybus=={version('memorybus')}'"
-    assert "--python" in install.check_python("").remedy
+    assert "--python" in install.check_python("", home, {}).remedy
+
+
+def test_recording_that_hermes_does_not_end_is_told(home: HermesHome) -> None:
+    """If `hermes memory off` cannot run, or changes nothing, that is an error with its remedy."""
+
+    def does_nothing(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess([], 0, "saved", "")
+
+    assert not install.deactivate(home, "", {})
+    home.config.write_text("memory:\n  provider: memorybus\n")
+    with pytest.raises(NotInstalled, match=r"goes on recording: no Hermes .*`hermes memory off`"):
+        install.deactivate(home, "", {})
+    with pytest.raises(NotInstalled, match="goes on recording after"):
+        install.deactivate(home, "/opt/python", {}, does_nothing)
 
 
 def test_the_python_of_the_hermes_command_is_found(tmp_path: Path) -> None:
