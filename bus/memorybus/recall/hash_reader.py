@@ -43,6 +43,7 @@ class HashReader:
         self._connection = None if isinstance(self._redis, Cluster) else self._redis.connection
         self._deadline = settings.prefetch_deadline
         self._limited: dict[Any, float] = {}
+
     def ping(self) -> None:
         """Wait for an answer: a Redis that hangs takes connections all the same.
 
