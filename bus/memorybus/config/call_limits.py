@@ -1,6 +1,5 @@
-"""The limits of an instance's calls, which its table may set, and their form for people."""
+"""The limits of an instance's calls, which its table may set."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -20,8 +19,3 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 LIMITS = CallLimits.__struct_fields__
 """The keys of an instance's table that only workers read; providers do not get them."""
-
-
-def describe_limits(limits: Mapping[str, float]) -> str:
-    """Return limits of calls as ``name=value`` words, as `memorybus provider set` takes them."""
-    return " ".join(f"{name}={value:.15g}" for name, value in limits.items())

@@ -341,7 +341,6 @@ class Monitor:
             seconds_left=backlog / rate if rate and backlog else None,
             busiest=lane_name(fullest) if backlog else "",
             busiest_backlog=lanes[fullest].backlog,
-            limits=view.tuning(provider).given,
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:

@@ -36,8 +36,6 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         seconds_left: how long its backlog takes at that rate; null if that is unknown.
         busiest: its lane with the largest backlog; "" if there is no backlog.
         busiest_backlog: how many events wait in that lane.
-        limits: limits of its calls that an operator set while workers run, by name; they replace
-            those of the settings.
         work: what workers counted of their work for the provider; zeros for a copy.
         refused: how many events it refused for good.
         waiting_behind: how many events wait behind refused ones of their keys.
@@ -63,7 +61,6 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     busiest: str = ""
     busiest_backlog: int = 0
     work: WorkDone = WorkDone()
-    limits: dict[str, float] = {}
     failing_since: str | None = None
     refused: int = 0
     waiting_behind: int = 0

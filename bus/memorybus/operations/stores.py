@@ -11,8 +11,8 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.operator_requests import OperatorRequests
 from memorybus.registry.rebuild_lock import RebuildCommand, running_rebuilds
+from memorybus.registry.retry_requests import RetryRequests
 from memorybus.registry.roster import Roster
 
 
@@ -30,7 +30,7 @@ class Stores:
         lanes: what Redis holds of the instances' lanes.
         homes: where the state of local instances lies.
         roster: what workers registered, and which workers are alive.
-        operator_requests: what operators ask of running workers.
+        retry_requests: what operators ask of running workers.
         recall_health: how each provider's recalls went lately.
         history: archive and log, from which copies are filled.
     """
@@ -44,7 +44,7 @@ class Stores:
         self.lanes = LaneKeys(self._redis, settings)
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)
-        self.operator_requests = OperatorRequests(self._redis, keys)
+        self.retry_requests = RetryRequests(self._redis, keys)
         self.recall_health = RecallHealth(self._redis, keys)
         self.history = History.from_settings(self._redis, settings)
 

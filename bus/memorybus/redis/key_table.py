@@ -66,13 +66,6 @@ TABLE: tuple[KeyDoc, ...] = (
         "with the part of the history that it takes.",
     ),
     KeyDoc(
-        "{ns}:tuned",
-        "hash",
-        True,
-        "Limits of calls that an operator set while workers run, by provider; they replace those "
-        "of the settings.",
-    ),
-    KeyDoc(
         "{ns}:retries",
         "hash",
         True,

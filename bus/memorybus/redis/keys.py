@@ -66,7 +66,6 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.pauses = f"{namespace}:pauses"
-        self.tuned = f"{namespace}:tuned"
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"

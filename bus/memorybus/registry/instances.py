@@ -19,8 +19,8 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
-from memorybus.registry.operator_requests import AS_CONFIGURED, RetryRequest, Tuned, Tuning
 from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
+from memorybus.registry.retry_requests import RetryRequest
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 
@@ -127,7 +127,6 @@ class InstancesView(msgspec.Struct, frozen=True):
         pauses: why the lanes of an instance are paused, by name.
         ignored: names of entries that do not describe a copy, as Redis has them: hostile text.
         redo: the instances, among those asked about, with open requests about dead letters.
-        tuned: limits of calls that replace those of the settings, by provider.
         retries: the last request to retry now, by instance.
     """
 
@@ -136,13 +135,7 @@ class InstancesView(msgspec.Struct, frozen=True):
     pauses: Mapping[str, InstancePause] = {}
     ignored: tuple[str, ...] = ()
     redo: frozenset[str] = frozenset()
-    tuned: Mapping[str, Tuned] = {}
     retries: Mapping[str, RetryRequest] = {}
-
-    def tuning(self, provider: str) -> Tuning:
-        """Return the limits that replace those of the settings for a provider."""
-        known = self.tuned.get(provider)
-        return known.tuning if known else AS_CONFIGURED
 
 
 class ChangeLock(Protocol):
@@ -188,7 +181,7 @@ class Instances:
         """
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         ours = self._keys
-        keys = (ours.pauses, ours.live, ours.instances, ours.tuned, ours.retries)
+        keys = (ours.pauses, ours.live, ours.instances, ours.retries)
 
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -198,7 +191,7 @@ class Instances:
                     pipe.exists(ours.redo(name))
                 return pipe.execute()
 
-        paused, live, copies, tuned, retries, *asking = ask_redis(ask, keys[0])
+        paused, live, copies, retries, *asking = ask_redis(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in paused
@@ -213,7 +206,6 @@ class Instances:
             pauses,
             tuple(ignored),
             wanted,
-            decode_readable(tuned, Tuned),
             decode_readable(retries, RetryRequest),
         )
 

@@ -69,7 +69,6 @@ class Everything(NamedTuple):
             ("provider", "ls"),
             ("provider", "pause", NAME, "--reason", "x"),
             ("provider", "resume", NAME),
-            ("provider", "set", NAME, "concurrency=3"),
             ("provider", "retry-now", NAME, "--parked"),
             ("provider", "test", "holographic", "--wait", "0"),
             ("dlq", "ls"),

@@ -12,7 +12,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes, delete_state, home_elsewhere
 from memorybus.registry.instances import Instance, Instances
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.operator_requests import OperatorRequests
+from memorybus.registry.retry_requests import RetryRequests
 from memorybus.registry.roster import Roster, WorkerInfo
 from redis import Redis
 
@@ -61,7 +61,7 @@ def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) ->
         lambda: lanes.remove(name),
         lambda: Roster(redis, keys).forget(name),
         lambda: Homes(redis, keys).forget(name),
-        lambda: OperatorRequests(redis, keys).forget(name),
+        lambda: RetryRequests(redis, keys).forget(name),
         lambda: instances.resume(name),
     )
     for step in steps:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
-from memorybus.config.call_limits import describe_limits
 from memorybus.errors import ProviderHung
 from memorybus.testing import crash_points
 from redis import Redis
@@ -82,10 +81,6 @@ class Hosts:
     def _start(self, name: str, role: Role) -> ProviderHost:
         crash = crash_points(self._worker.settings.crash_at)
         host = ProviderHost(InstanceContext(self._worker, name, role, crash))
-        if given := role.tuning.given:
-            _log.info(
-                "%s: set by an operator: %s", name, describe_limits(given), extra={"provider": name}
-            )
         self._roles[name] = role
         host.start()
         return host

@@ -88,7 +88,7 @@ class LaneSet:
         self._pace = self._shared.pace
         keys = self._keys = Keys(self._settings.namespace)
         provider = context.role.provider
-        limits = context.role.tuning.limits(self._settings.provider_limits(provider))
+        limits = self._settings.provider_limits(provider)
         self.allowance = allowance_for(self._redis, keys, provider, limits, self._clock)
         self.applier = applier_for(
             msgspec.structs.replace(instance, allowance=self.allowance), wake

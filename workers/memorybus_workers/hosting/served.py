@@ -19,9 +19,9 @@ from memorybus.registry.instances import (
     live_name,
 )
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.operator_requests import RetryRequest
 from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
+from memorybus.registry.retry_requests import RetryRequest
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import DeclaredTools
 from memorybus.text.redact import describe_error, one_line
@@ -189,7 +189,7 @@ class ServedInstances:
     def _configured_role(self, name: str, view: InstancesView) -> Role:
         late = view.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
-        return Role(name, {}, plan, is_live_instance(name, name, view.live), view.tuning(name))
+        return Role(name, {}, plan, is_live_instance(name, name, view.live))
 
     def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
         """Return what is registered about a copy, or why it cannot be made (logged once)."""
@@ -226,4 +226,4 @@ class ServedInstances:
 
 def _role(one: Instance, view: InstancesView) -> Role:
     answering = is_live_instance(one.name, one.provider, view.live)
-    return Role(one.provider, one.options, one.plan, answering, view.tuning(one.provider))
+    return Role(one.provider, one.options, one.plan, answering)

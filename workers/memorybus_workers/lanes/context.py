@@ -9,7 +9,6 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.operator_requests import AS_CONFIGURED, Tuning
 from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.span import NO_SPAN, Span
@@ -53,14 +52,12 @@ class Role(msgspec.Struct, frozen=True):
         options: the options that differ from these.
         plan: the part of the history that it gets; all other events count as done.
         answering: whether it answers agents. Of a provider and its copies exactly one does so.
-        tuning: limits of its calls that an operator set.
     """
 
     provider: str
     options: dict[str, Any] = {}
     plan: Plan = WHOLE
     answering: bool = True
-    tuning: Tuning = AS_CONFIGURED
 
 
 class InstanceContext(msgspec.Struct, frozen=True):
@@ -81,7 +78,7 @@ class InstanceContext(msgspec.Struct, frozen=True):
     @property
     def concurrency(self) -> int:
         """How many calls at once it may make here, if its provider allows several."""
-        return self.role.tuning.at_once(self.worker.settings.concurrency)
+        return self.worker.settings.concurrency
 
     def count_mishap(self, what: Mishap) -> None:
         """Count a mishap of the provider; those of a copy that answers nobody are not counted."""

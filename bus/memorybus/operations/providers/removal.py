@@ -219,7 +219,7 @@ def _forget_instance(stores: Stores, name: str, what: Removal) -> None:
     stores.lanes.remove(name)
     stores.roster.forget(name)
     stores.instances.remove(name)
-    stores.operator_requests.forget(name)
+    stores.retry_requests.forget(name)
     if what.delete_state:
         delete_state(stores.settings, name)
         stores.homes.forget(name)

@@ -38,8 +38,8 @@ from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
 from memorybus.operations.providers.lifecycle import Addition, PauseResult
 from memorybus.operations.providers.move import Move
-from memorybus.operations.providers.operator_requests import LimitsChange, RetryNow
 from memorybus.operations.providers.removal import Removal
+from memorybus.operations.providers.retry_now import RetryNow
 from memorybus.operations.rebuild.diff import RecallDifference
 from memorybus.operations.rebuild.drop import Drop
 from memorybus.operations.rebuild.plan import RebuildPlan
@@ -479,7 +479,6 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "provider remove": Result((Removal,)),
         "provider resume": Result((PauseResult,)),
         "provider retry-now": Result((RetryNow,)),
-        "provider set": Result((LimitsChange,)),
         "provider setup": Result((list[SetUp],)),
         "provider test": Result((Tried,)),
         "rebuild": Result((RebuildPlan, RebuildResult, RollbackPlanned, Drop)),

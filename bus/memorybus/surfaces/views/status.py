@@ -7,7 +7,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.config.call_limits import describe_limits
 from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
@@ -45,7 +44,6 @@ def status_tables(status: Status, findings: Iterable[Finding], now_ms: int) -> l
         _providers(status.providers, now_ms),
         *_copies(status.copies),
         *map(_report_line, (one for one in (*status.providers, *status.copies) if one.reports)),
-        *map(_limits_line, (one for one in status.providers if one.limits)),
         *map(_served_by_line, (one for one in status.providers if one.live)),
         *map(_kept_line, (one for one in status.copies if one.kept)),
         *_workers(status.workers, now_ms),
@@ -132,11 +130,6 @@ def _served_by_line(provider: ProviderStatus) -> Text:
 def _report_line(provider: ProviderStatus) -> Text:
     """Return what an instance reports about itself; the text may quote a service."""
     return cell(one_line(f"{provider.name}: {provider.reports}", _MAX_QUOTED_CHARS), "yellow")
-
-
-def _limits_line(provider: ProviderStatus) -> Text:
-    how = describe_limits(provider.limits)
-    return cell(f"{provider.name}: {how} (memorybus provider set), in place of the settings", "dim")
 
 
 def _kept_line(copy: ProviderStatus) -> Text:

@@ -40,7 +40,6 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
         ("dlq", "edit", bus.event, "--provider", NAME, "--file", edit(bus), "--reason", "x"),
         ("dlq", "retry", "--provider", NAME, "--all", "--execute", "--wait", "30"),
         ("dlq", "discard", "--provider", NAME, "--all", "--reason", "x", "--execute"),
-        ("provider", "set", NAME, "concurrency=3", "--execute"),
         ("provider", "retry-now", NAME, "--execute"),
         ("provider", "pause", NAME, "--reason", "x", "--execute"),
         ("status",),

@@ -157,15 +157,6 @@ def test_rates_and_the_time_to_go_are_told():
     assert " 2 h " in text
 
 
-def test_limits_that_somebody_set_are_told():
-    """Limits that hold instead of the settings' stand in a line, as the command takes them."""
-    limits = {"concurrency": 2_500_000, "calls_per_second": 0.5}
-    tuned = {**STATUS["providers"][0], "limits": limits}
-
-    text = shown(STATUS | {"providers": [tuned]})
-    assert "builtin: concurrency=2500000 calls_per_second=0.5 (memorybus provider set)" in text
-
-
 @pytest.mark.parametrize(("grown", "rate"), [(10, 5.0), (0, 0.0), (-7, 0.0)])
 def test_a_rate_is_what_came_between_two_looks(grown, rate):
     """A log that was lost meanwhile has no negative rate."""

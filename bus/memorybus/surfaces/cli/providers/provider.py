@@ -13,9 +13,9 @@ from memorybus.surfaces.cli.providers.provider_life import (
     run_remove,
     run_resume,
 )
-from memorybus.surfaces.cli.providers.provider_requests import run_retry_now, run_set
 from memorybus.surfaces.cli.providers.provider_setup import run_setup
 from memorybus.surfaces.cli.providers.provider_trial import run_test
+from memorybus.surfaces.cli.providers.retry_now import run_retry_now
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 
@@ -33,7 +33,6 @@ def register(app: App) -> None:
     provider.command(run_add, name="add")
     provider.command(run_pause, name="pause")
     provider.command(run_resume, name="resume")
-    provider.command(run_set, name="set")
     provider.command(run_retry_now, name="retry-now")
     provider.command(run_remove, name="remove")
     app.command(provider)

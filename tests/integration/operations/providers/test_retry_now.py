@@ -10,10 +10,8 @@ from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.rebuilding import ran
-from helpers.stories.replaying import cli
 from helpers.stories.scenario import (
     NAME,
-    PATIENT,
     home,
     recorded,
     say,
@@ -26,7 +24,6 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.log.entry import LoggedEvent
-from memorybus.operations.stores import Stores
 from memorybus_workers.calls import retry
 from memorybus_workers.lanes import halts
 from memorybus_workers.lanes.lane import Lane
@@ -138,91 +135,3 @@ def test_parked_ones_go_on_too_if_that_is_wanted(
         ran(spawn, settings, *words, "--execute")
         wait_until(lambda: told(settings).dead_letters == 0, "they are applied")
     assert texts(home(settings)) == [f"!permanent={flag} one", "two"]
-
-
-def under_way(settings: Settings) -> int:
-    """Return how many calls have begun."""
-    return len(calls(home(settings)))
-
-
-def test_concurrency_changes_while_workers_run(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    flag: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A limit that is set holds for every worker from now on, is shown, and can be taken back."""
-    caplog.set_level("INFO", "memorybus")
-    settings = make_settings(partitions=4, concurrency=1, **PATIENT, **recorded("KeyedSide"))
-    sessions = spread_sessions(settings, 3)
-    with MemoryBus.connect(settings) as bus, thread_worker(settings):
-        words = ("provider", "set", NAME, "concurrency=3")
-        plan = ran(spawn, settings, *words, "--reason", "a bigger machine")
-        assert (plan["executed"], plan["after"]) == (False, {"concurrency": 3})
-        assert told(settings).limits == {}
-        ran(spawn, settings, *words, "--reason", "a bigger machine", "--execute")
-        assert told(settings).limits == {"concurrency": 3}
-        assert f"{NAME}: concurrency=3" in said(cli(spawn, settings, "status"))
-        wait_until(lambda: "by an operator: concurrency=3" in caplog.text, "the worker has heard")
-        for session in sessions:
-            say(bus, session, f"!hang={flag} {session}")
-        assert bus.flush(timeout=25)
-        wait_until(lambda: under_way(settings) == 3, "three calls are under way at once")
-        flag.unlink()
-        wait_applied(redis_client, settings)
-    with thread_worker(settings):
-        assert told(settings).limits == {"concurrency": 3}, "it holds over a restart"
-        back = ran(spawn, settings, "provider", "set", NAME, "--reset", "--execute")
-        assert (back["before"], back["after"]) == ({"concurrency": 3}, {})
-        assert told(settings).limits == {}
-
-
-def test_a_rate_changes_while_workers_run(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
-    """A daily budget that is spent is widened by a command; lanes go on with the next heartbeat."""
-    settings = make_settings(partitions=1, **recorded("Keyed", daily_budget=2))
-    with MemoryBus.connect(settings) as bus, thread_worker(settings):
-        for number in range(4):
-            say(bus, f"s{number}", f"turn {number}")
-        assert bus.flush(timeout=25)
-        wait_until(lambda: "2 calls of this day" in told(settings).reports, "the budget is spent")
-        words = ("provider", "set", NAME, "daily_budget=10", "calls_per_second=50", "--execute")
-        assert ran(spawn, settings, *words)["configured"]["daily_budget"] == 2
-        wait_applied(redis_client, settings)
-        only = ran(spawn, settings, "provider", "set", NAME, "daily_budget=", "--execute")
-        assert only["after"] == {"calls_per_second": 50}
-    assert len(texts(home(settings))) == 4
-
-
-@pytest.mark.usefixtures("redis_client")
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ((), "name limits"),
-        (("--reset", "concurrency=2"), "name limits"),
-        (("concurrency=0",), "concurrency"),
-        (("concurrency=many",), "concurrency"),
-        (("calls_per_second=-1",), "calls_per_second"),
-        (("speed=3",), "what can be set is"),
-    ],
-)
-def test_what_cannot_be_set_is_said(
-    make_settings: MakeSettings, spawn: Spawn, words: tuple[str, ...], why: str
-) -> None:
-    """A limit that there is not, or no number, changes nothing; exit code 2."""
-    settings = make_settings(**recorded("Keyed"))
-    assert why in ran(spawn, settings, "provider", "set", NAME, *words, "--execute", code=2)
-    assert "no provider" in ran(spawn, settings, "provider", "set", "x", "concurrency=1", code=2)
-    with Stores(settings) as stores:
-        assert stores.operator_requests.tuned() == {}
-
-
-@pytest.mark.usefixtures("redis_client")
-def test_who_calls_no_service_has_no_limits(make_settings: MakeSettings, spawn: Spawn) -> None:
-    """A transactional provider's limits would change nothing: the command says so."""
-    settings = make_settings(**recorded("Transactional"))
-    with thread_worker(settings):
-        said = ran(spawn, settings, "provider", "set", NAME, "concurrency=2", code=2)
-    assert "calls no service" in said
