@@ -21,7 +21,12 @@ from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.transcripts.scaffolding import spoken_text
-from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
+from memorybus.surfaces.hermes.transcripts.state_db import (
+    HOOK_WAIT_SECONDS,
+    StateDb,
+    StateDbError,
+    StoredMessage,
+)
 from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
 
 _MAX_TURNS, _MAX_SESSIONS = 64, 1_024
@@ -253,7 +258,8 @@ def _is_copy(masked: str, raw: str) -> bool:
 
 
 # -- what `state.db` says --------------------------------------------------------------------------
-# A read waits for no lock (G9). If the file cannot be read, `reconcile` finds these turns later.
+# A read waits for a lock a moment only (G9). If the file cannot be read, `reconcile` finds these
+# turns later.
 
 
 def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
@@ -262,7 +268,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
     Return None if the file is missing, locked, damaged or of another schema.
     """
     try:
-        with StateDb(home / "state.db", wait=0) as db:
+        with StateDb(home / "state.db", wait=HOOK_WAIT_SECONDS) as db:
             rows = db.taken_back(session_id, "user", _MAX_MESSAGES)
     except StateDbError:
         return None
@@ -273,7 +279,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
     """Say whether an answer is stored and not only as undone; in doubt, return True."""
     try:
-        with StateDb(home / "state.db", wait=0) as db:
+        with StateDb(home / "state.db", wait=HOOK_WAIT_SECONDS) as db:
             gone = db.taken_back(session_id, "assistant", _MAX_MESSAGES)
             there = db.standing(session_id, "assistant", _MAX_MESSAGES)
     except StateDbError:

@@ -51,7 +51,8 @@ class TurnStart(msgspec.Struct, frozen=True):
 
 
 class UsageMeter:
-    """Measures the turns of one instance. Any thread may call it; it waits for no lock of Hermes.
+    """Measures the turns of one instance. Any thread may call it; it waits for a lock of Hermes
+    a moment only.
 
     Args:
         path: Hermes's ``state.db``; None if there is none, so that nothing is known.

@@ -29,6 +29,9 @@ from memorybus.surfaces.hermes.transcripts.scaffolding import spoken_text
 WRITTEN_FOR = 22
 """The schema's version in Hermes 0.19.0; newer ones are read as long as they have the columns."""
 
+HOOK_WAIT_SECONDS = 0.1
+"""Seconds for which a hook waits while Hermes writes, which without WAL locks readers out (G9)."""
+
 _PAGE = 64
 _MARK_PAGE = 4_096
 _SESSION_COLUMNS = (
@@ -135,13 +138,13 @@ class SessionUsage(msgspec.Struct, frozen=True):
 
 
 def read_usage(path: Path, session_id: str) -> SessionUsage | None:
-    """Return what Hermes has counted for a session, without waiting for a lock (G9).
+    """Return what Hermes has counted for a session; a lock is waited for a moment only (G9).
 
     Returns:
         Zeros for a session that is not stored yet; None if the file cannot be read now.
     """
     try:
-        with sqlite_guard(), closing(_open(path, timeout=0)) as db:
+        with sqlite_guard(), closing(_open(path, timeout=HOOK_WAIT_SECONDS)) as db:
             found = db.execute(_COUNTED, (session_id,)).fetchone()
     except (sqlite3.Error, ValueError):  # SQLite cannot read the file, or take the id
         return None
@@ -153,9 +156,30 @@ def read_usage(path: Path, session_id: str) -> SessionUsage | None:
 
 
 def _open(path: Path, timeout: float) -> sqlite3.Connection:
-    where = f"file:{quote(str(path.absolute()))}?mode=ro"
+    """Open a file for reading; SQLite rolls back what a killed Hermes has left half written.
+
+    Raises:
+        sqlite3.Error: the file cannot be read.
+    """
+    try:
+        return _connect(path, "ro", timeout)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+            raise
+    _connect(path, "rw", timeout).close()
+    return _connect(path, "ro", timeout)
+
+
+def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+    """Return a connection that has read from the file."""
+    where = f"file:{quote(str(path.absolute()))}?mode={mode}"
     db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=timeout)
     db.text_factory = _text
+    try:
+        db.execute("pragma schema_version").fetchone()
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

@@ -1,14 +1,23 @@
 """What counts as a turn in Hermes's state.db, and what is only a copy of one."""
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.surfaces.hermes.plugin.undone import read_taken_back
 from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 from memorybus.surfaces.hermes.reconcile.survey import without_copies
-from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
+from memorybus.surfaces.hermes.transcripts.state_db import (
+    StateDb,
+    StateDbError,
+    StoredMessage,
+    read_usage,
+)
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read_turns
 from memorybus.text.cleaning import clean_messages
 
@@ -232,3 +241,39 @@ def test_it_is_read_while_hermes_writes(state: HermesState) -> None:
         assert (first.content, [row.content for row in rows]) == ("q0", ["a0"])
         busy, _, _ = state.db.execute("pragma wal_checkpoint(truncate)").fetchone()
         assert busy == 0
+
+
+_KILLED = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("pragma cache_size = 1")
+db.execute("begin immediate")
+db.execute("update messages set content = 'half ' || content")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_it_is_read_after_a_killed_write(state: HermesState) -> None:
+    """Without WAL a killed Hermes leaves a journal: what it had not committed is not there."""
+    state.db.execute("pragma journal_mode = delete")
+    for number in range(100):
+        state.turn("s", f"q{number}", "a" * 4_000)
+    subprocess.run([sys.executable, "-c", _KILLED, state.path], check=False)
+    assert state.path.with_name("state.db-journal").stat().st_size
+    assert [turn.user for turn in turns(state)] == [f"q{number}" for number in range(100)]
+
+
+def test_a_hook_reads_what_a_commit_hides_for_a_moment(state: HermesState) -> None:
+    """Without WAL each commit locks readers out: the count and the undo are read after it."""
+    state.db.execute("pragma journal_mode = delete")
+    state.undo("s", state.say("s", "user", "taken back"))
+    for read in (
+        lambda: read_usage(state.path, "s"),
+        lambda: read_taken_back(state.path.parent, "s"),
+    ):
+        state.db.execute("begin exclusive")
+        with ThreadPoolExecutor(1) as threads:
+            reading = threads.submit(read)
+            wait([reading], timeout=0.02)
+            state.db.execute("rollback")
+            assert reading.result() is not None
