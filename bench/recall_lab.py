@@ -1,28 +1,17 @@
-"""Measure recall of the holographic provider alone: no Redis, no bus, one process.
+"""Recall of the holographic provider alone: no Redis, no bus, one process.
 
-``python bench/recall_lab.py [DIRECTORY]`` feeds each conversation of the directory, of LoCoMo (two
-people) or BEAM (a person and an assistant), into a fresh provider and prints the mean share of each
-question's evidence that stands in a memory block of a budget of characters; then the mean length of
-a block, and the medians of the blocks of questions for what was never said, and of another
-conversation's questions. A source counts as found if a piece of at least 60 characters of it stands
-in the block. The last rows are of every second question amid text of another conversation, and of
-plain BM25 (see `recall.floors`) over all pieces and over those of the person alone.
-
-``--speed N`` measures writes and recall with N facts made of the same utterances instead.
-``--embedder ADDRESS --model NAME`` (or a directory) measures with search by meaning, ``--embedder
-deterministic`` with the embedder of the tests, whose meanings are few: it shows that what is hardly
-near takes no room (PYTHONPATH=tests).
+It reads the conversations of LoCoMo (two people) and BEAM (a person and an assistant), feeds one
+into a fresh provider, and measures each question's share of evidence in a memory block of a budget
+of characters. A source counts as found if a piece of at least 60 characters of it stands in the
+block. `recall.evidence` is the program, which measures the same through the bus.
 """
 
-import argparse
 import json
 import random
 import re
 import sqlite3
-import statistics
-import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +21,7 @@ from typing import Any
 import msgspec
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
+from memorybus.recall.model import RecallRequest
 from memorybus.text.fence import build_block, line
 from memorybus_providers.base import (
     Fence,
@@ -40,12 +30,11 @@ from memorybus_providers.base import (
     ProviderConfig,
     RecallContext,
     RecallScope,
-    Recollection,
 )
 from memorybus_providers.holographic import HolographicProvider
+from memorybus_workers.jobs.prefetch import render
 from recall.floors import Bm25
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo"
 PROVIDER = "holographic"
 COUNTED = {4: "one turn", 1: "several turns", 2: "times", 3: "open"}
 """The categories that count, in the words of the table."""
@@ -59,21 +48,17 @@ UNSAID_KIND = "abstention"
 LEAST_PIECE = 60
 """Characters of a source that must stand in a block together; a shorter source stands whole."""
 
-BUDGETS = (1_000, 2_000, 4_000)
-USUAL_BUDGET = 2_000
-"""The budget at which lengths are told."""
-
 NONE: Mapping[str, object] = MappingProxyType({})
 """Words alone."""
 
 BATCH = 500
 MS = 1_000
-VECTOR_SECONDS = 10.0
-"""Seconds for a question's vector: what is measured is the answer with it."""
 
+SCOPE = Scope()
+"""Whose the conversation is, where a provider is measured alone."""
 
-Columns = dict[int, list[float]]
-"""The shares of questions, by the budget of the block."""
+BlockFor = Callable[[str, int], str]
+"""Returns the block for a question within a budget of characters."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -178,21 +163,40 @@ def turns(conversation: Conversation) -> Iterator[tuple[TurnCompleted, str, int]
         yield _turn(waiting, None, user, agent)
 
 
-def block(recalled: Sequence[Recollection], budget: int) -> str:
-    """Return the memory block of these, as a worker and an agent make it."""
-    lines: list[str] = []
-    left = budget
-    for one in recalled:
-        shown = line(one.text, at=one.at, speaker=one.speaker)
-        if len(shown) < left:
-            lines.append(shown)
-            left -= len(shown) + 1
-    return build_block([(PROVIDER, lines)], budget)
+def shares(conversation: Conversation, block_for: BlockFor, budget: int) -> list[float]:
+    """Return each question's share of evidence in the block that it gets."""
+    return [
+        share_found(block_for(asked.question, budget), texts)
+        for asked, texts in conversation.answerable()
+    ]
 
 
-def share_found(recalled: Sequence[Recollection], evidence: Sequence[str], budget: int) -> float:
-    """Return the share of the sources of which a piece stands in a block of this budget."""
-    shown = _spaced(block(recalled, budget))
+def alone(provider: HolographicProvider, scope: Scope = SCOPE) -> BlockFor:
+    """Return how a provider alone answers: the block that a worker and an agent make of it."""
+    asker = RecallScope(scope.agent, scope.user, scope.workspace)
+
+    def block_for(question: str, budget: int) -> str:
+        recalled = provider.prefetch(question, RecallContext(asker, budget=budget))
+        want = RecallRequest(question, budget=budget)
+        return build_block([(PROVIDER, render(recalled, want, PROVIDER).lines)], budget)
+
+    return block_for
+
+
+def plain(floor: Bm25) -> BlockFor:
+    """Return how plain BM25 answers."""
+
+    def block_for(question: str, budget: int) -> str:
+        return build_block(
+            [("BM25", [line(text) for text in floor.best(question, budget)])], budget
+        )
+
+    return block_for
+
+
+def share_found(block: str, evidence: Sequence[str]) -> float:
+    """Return the share of the sources of which a piece stands in a block."""
+    shown = _spaced(block)
     pieces = {shown[start : start + LEAST_PIECE] for start in range(len(shown))}
     return sum(_stands_in(text, shown, pieces) for text in evidence) / len(evidence)
 
@@ -236,9 +240,9 @@ def feed(
             transaction.record(ids, Progress(1, f"{start + 1}-0", start + len(batch)))
 
 
-def await_vectors(provider: HolographicProvider) -> None:
-    """Wait until every fact has a vector."""
-    with closing(sqlite3.connect(provider.path)) as db:
+def await_vectors(path: Path) -> None:
+    """Wait until every fact of a provider's file has a vector."""
+    with closing(sqlite3.connect(path)) as db:
         have = "select 1 from sqlite_master where name = 'meaning_model'"
         lack = "select 1 from meaning_missing limit 1"
         while not db.execute(have).fetchone() or db.execute(lack).fetchone():
@@ -248,41 +252,25 @@ def await_vectors(provider: HolographicProvider) -> None:
 def mean_share(
     provider: HolographicProvider, conversation: Conversation, budget: int
 ) -> list[float]:
-    """Return each question's share of evidence found."""
-    return [
-        share_found(asked_for(provider, asked.question, budget), texts, budget)
-        for asked, texts in conversation.answerable()
-    ]
+    """Return each question's share of evidence that a provider alone finds."""
+    return shares(conversation, alone(provider), budget)
 
 
 def shares_amid(
-    provider: HolographicProvider, conversation: Conversation, other: Conversation, budget: int
+    conversation: Conversation, other: Conversation, block_for: BlockFor, budget: int
 ) -> list[float]:
-    """Return what `mean_share` does for every second question, asked amid another conversation.
+    """Return what `shares` does for every second question, asked amid another conversation.
 
     Three utterances stand around the question, without question marks: 90 words on average.
     """
     rng = random.Random(7)
     told = [said.text.replace("?", ".") for said in other.said]
-    shares = []
+    found = []
     for asked, texts in conversation.answerable()[::2]:
         parts = rng.sample(told, 3)
         parts.insert(rng.randrange(4), f"{asked.question.rstrip('?. ')}?")
-        found = asked_for(provider, " ".join(parts), budget)
-        shares.append(share_found(found, texts, budget))
-    return shares
-
-
-def lengths(
-    provider: HolographicProvider, questions: Iterable[str], budget: int = USUAL_BUDGET
-) -> list[int]:
-    """Return the lengths of the blocks that questions get, in characters."""
-    return [len(block(asked_for(provider, one, budget), budget)) for one in questions]
-
-
-def asked_for(provider: HolographicProvider, question: str, budget: int) -> Sequence[Recollection]:
-    """Return what a question gets within a budget."""
-    return provider.prefetch(question, RecallContext(RecallScope(), budget=budget))
+        found.append(share_found(block_for(" ".join(parts), budget), texts))
+    return found
 
 
 def _text(turn: dict[str, str]) -> str:
@@ -312,139 +300,5 @@ def _turn(
 
 def _context(event_id: str, session: str, at: int) -> HookContext:
     return HookContext(
-        Scope(), SessionRef(session, session), event_id, Position(0, "1-0", 1), at, 5.0
+        SCOPE, SessionRef(session, session), event_id, Position(0, "1-0", 1), at, 5.0
     )
-
-
-@contextmanager
-def embedder_options(embedder: str, model: str) -> Iterator[Mapping[str, object]]:
-    """Give a provider's options; the deterministic embedder is there as long as they are needed."""
-    if embedder != "deterministic":
-        waiting = {"embedder": embedder, "embedder_model": model, "embedder_wait": VECTOR_SECONDS}
-        yield waiting if embedder else NONE
-        return
-    from helpers.services.embedding_server import embedding_server
-
-    with embedding_server() as server, embedder_options(server.address, embedder) as options:
-        yield options
-
-
-def report_recall(directory: Path, options: Mapping[str, object]) -> None:
-    """Print the share of evidence by conversation and by category, and the blocks' lengths."""
-    conversations = [read(path) for path in sorted(directory.glob("*.json"))]
-    print(f"{'':25} questions   1,000   2,000   4,000   chars   unsaid   others'   p50 ms")
-    rows: dict[str, Columns] = {}
-    for conversation, other in zip(conversations, _rotated(conversations), strict=True):
-        with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
-            feed(provider, list(turns(conversation)))
-            if options:
-                await_vectors(provider)
-            columns = {budget: mean_share(provider, conversation, budget) for budget in BUDGETS}
-            print(_row(conversation.name, columns), _lengths(provider, conversation, other))
-            amid = {b: shares_amid(provider, conversation, other, b) for b in BUDGETS}
-        found = {"all": columns, "amid others": amid, **_floors(conversation)}
-        for label, part in {**_by_category(conversation, columns), **found}.items():
-            for budget, shares in part.items():
-                rows.setdefault(label, {}).setdefault(budget, []).extend(shares)
-    for label, columns in rows.items():
-        print(_row(label, columns))
-
-
-def _by_category(conversation: Conversation, columns: Columns) -> dict[str, Columns]:
-    kinds = [asked.category for asked, _ in conversation.answerable()]
-    return {
-        kind: {
-            budget: [share for share, of in zip(shares, kinds, strict=True) if of == kind]
-            for budget, shares in columns.items()
-        }
-        for kind in dict.fromkeys(kinds)
-    }
-
-
-def _floors(conversation: Conversation) -> dict[str, Columns]:
-    """Return the shares that plain BM25 finds: over all pieces, and over the person's own."""
-    own = [said.text for said in conversation.said if said.speaker == conversation.speakers[0]]
-    every = [said.text for said in conversation.said]
-    ranked = {"BM25": Bm25(every), "BM25, person": Bm25(own)}
-    return {
-        label: {
-            budget: [
-                share_found(_as_recalled(floor.best(asked.question, budget)), texts, budget)
-                for asked, texts in conversation.answerable()
-            ]
-            for budget in BUDGETS
-        }
-        for label, floor in ranked.items()
-    }
-
-
-def _as_recalled(texts: Iterable[str]) -> list[Recollection]:
-    return [Recollection(text) for text in texts]
-
-
-def _lengths(provider: HolographicProvider, conversation: Conversation, other: Conversation) -> str:
-    """Return the mean length of a block, and the medians of blocks that should be empty."""
-    questions = [asked.question for asked in conversation.asked]
-    mean = statistics.fmean(lengths(provider, questions))
-    unsaid = statistics.median(lengths(provider, conversation.unsaid))
-    others = statistics.median(lengths(provider, [asked.question for asked in other.asked]))
-    return f"{mean:7.0f} {unsaid:8.0f} {others:9.0f} {_p50_ms(provider, questions):8.2f}"
-
-
-def _rotated(conversations: Sequence[Conversation]) -> list[Conversation]:
-    """Return for each conversation another one, whose questions are asked of it."""
-    return [*conversations[1:], *conversations[:1]]
-
-
-def report_speed(directory: Path, facts: int) -> None:
-    """Print how fast turns are applied and questions answered with a long history."""
-    conversations = [read(path) for path in sorted(directory.glob("*.json"))]
-    events = [turn for conversation in conversations for turn in turns(conversation)]
-    questions = [a.question for conversation in conversations for a in conversation.asked][::8]
-    with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
-        written, spent, copy = 0, 0.0, 0
-        while written * 2 < facts:
-            copied = [(event, f"{session}-{copy}", at) for event, session, at in events]
-            began = time.perf_counter()
-            feed(provider, copied, str(copy))
-            spent += time.perf_counter() - began
-            written, copy = written + len(copied), copy + 1
-        print(f"{written} turns: {written / spent:,.0f} turns/s")
-        print(f"recall p50 {_p50_ms(provider, questions):.2f} ms")
-
-
-def _p50_ms(provider: HolographicProvider, questions: Sequence[str]) -> float:
-    spent = []
-    for question in questions:
-        began = time.perf_counter()
-        provider.prefetch(question, RecallContext(RecallScope()))
-        spent.append(time.perf_counter() - began)
-    return statistics.median(spent) * MS
-
-
-def _row(name: str, columns: Mapping[int, Sequence[float]]) -> str:
-    means = " ".join(f"{statistics.fmean(columns[budget]):7.3f}" for budget in BUDGETS)
-    return f"{name:25} {len(columns[USUAL_BUDGET]):9} {means}"
-
-
-def main() -> None:
-    """Read the arguments and print one report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", type=Path, default=DATA)
-    parser.add_argument("--speed", type=int, metavar="N", help="measure speed with N facts")
-    parser.add_argument(
-        "--embedder", default="", help="what makes vectors; words alone if not given"
-    )
-    parser.add_argument("--model", default="", help="the embedder's model")
-    arguments = parser.parse_args()
-    if not any(arguments.directory.glob("*.json")):
-        parser.error(f"there is no conversation in {arguments.directory}")
-    if arguments.speed:
-        report_speed(arguments.directory, arguments.speed)
-    else:
-        with embedder_options(arguments.embedder, arguments.model) as options:
-            report_recall(arguments.directory, options)
-
-
-if __name__ == "__main__":
-    main()

@@ -83,6 +83,8 @@ class PromptAnswers:
         """
         began = self._clock.monotonic()
         lines = self._answer(prompt, warm, wait)
+        if not prompt.window:
+            return lines
         unseen = unseen_by_provider(lines, prompt.window)
         seen = _size(lines) - _size(unseen)
         if not seen or seen <= (want := prompt.question().want).budget * _MOST_SEEN:
