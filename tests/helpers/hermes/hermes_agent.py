@@ -95,6 +95,10 @@ class Home:
         """Write config.yaml."""
         (self.path / "config.yaml").write_text(yaml.safe_dump(self.config))
 
+    def unset(self, name: str) -> None:
+        """Leave a variable out of the environment, so that the home's settings decide."""
+        del self._env[name]
+
     def environment(self) -> dict[str, str]:
         """Return the whole environment of a Hermes process: nothing of the person's own Hermes."""
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR", "CI")}

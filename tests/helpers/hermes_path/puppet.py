@@ -158,6 +158,54 @@ class Puppet:
         rows = self.cli._session_db.get_messages(self.cli.session_id, include_inactive=True)
         return {**self.chat(text), "marked": any(not row.get("active", 1) for row in rows)}
 
+    def compress_beside(self, session: str) -> dict[str, Any]:
+        """As a gateway's ``/compress`` that demands a checkpoint.
+
+        Another agent of the session has memory for a moment, and is named neither person nor chat.
+        """
+        from hermes_state import SessionDB
+        from run_agent import AIAgent
+
+        agent = AIAgent(
+            model="scripted",
+            api_key="dummy",
+            base_url=self._options["url"],
+            provider="custom",
+            max_iterations=4,
+            quiet_mode=True,
+            skip_memory=False,
+            enabled_toolsets=["memory"],
+            session_id=session,
+            session_db=SessionDB(),
+        )
+        agent._end_session_on_close = False
+        history, before = self._histories[session], len(self._histories[session])
+        history, _ = agent._compress_context(list(history), "", force=True, task_id=session)
+        self._histories[session] = history
+        agent.shutdown_memory_provider(history)
+        return {"shorter": len(history) < before, "compressed": agent.session_id}
+
+    def job(self, text: str) -> dict[str, Any]:
+        """One run of a cron job, by Hermes's own scheduler."""
+        from cron.scheduler import run_job
+
+        job = {
+            "id": "nightly",
+            "name": "nightly",
+            "prompt": text,
+            "schedule": {},
+            "deliver": "local",
+        }
+        return {"done": repr(run_job(job))[:2000]}
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the gateway asks for each message, to know whether its agents still fit."""
+        from gateway.run_agent_cache import GatewayAgentCacheMixin as Cache
+
+        begun = time.perf_counter()
+        signature = Cache._memory_provider_identity_signature("memorybus")
+        return {"signature": signature, "ms": (time.perf_counter() - begun) * 1e3}
+
     def recalled(self) -> dict[str, Any]:
         """Return what Hermes shows of the last recall."""
         return {"shown": self.cli.agent._memory_manager.describe_recall()}

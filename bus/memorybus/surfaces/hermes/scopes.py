@@ -17,6 +17,9 @@ session's details, for providers that use them to keep chats apart.
 Releases after 0.20 also name the author of each turn: in a chat that several people share, the
 scope of a turn is its author's. An author may be a bot or a plugin. It has a scope of its own,
 because what it says is no person's memory, and it must see no person's memories.
+
+A gateway may compress with a second agent of the session, which is told neither person nor chat:
+`as_stored` adds what Hermes has stored of the session.
 """
 
 from collections.abc import Mapping
@@ -26,7 +29,9 @@ import msgspec
 
 from memorybus import Settings
 from memorybus.events import Scope
+from memorybus.ids import text_digest
 from memorybus.surfaces.hermes.home import WORKSPACE
+from memorybus.surfaces.hermes.transcripts.state_db import StoredSession
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})
 _ONE_PERSON_CHATS = frozenset({"", "dm"})
@@ -73,6 +78,26 @@ def scope_of(settings: Settings, arguments: Mapping[str, Any]) -> Scope:
         workspace=settings.workspace if workspace in ("", WORKSPACE) else workspace,
         platform=_text(arguments, "platform") or settings.platform,
     )
+
+
+def as_stored(arguments: Mapping[str, Any], stored: StoredSession | None) -> Mapping[str, Any]:
+    """Return what Hermes passes to `initialize`, completed by whose session it has stored.
+
+    Args:
+        arguments: what Hermes passes.
+        stored: the session in ``state.db``; None if it has none.
+    """
+    names_person = _text(arguments, "user_id") or _text(arguments, "user_id_alt")
+    if names_person or stored is None or not stored.user:
+        return arguments
+    return {**stored.details, **arguments, "user_id": stored.user, "platform": stored.source}
+
+
+def identity_of(settings: Settings) -> str:
+    """Return a digest of the settings that decide where a session's memories go, and whose."""
+    place = str(settings.data_dir), settings.redis_url, settings.namespace
+    owner = settings.agent, settings.user, settings.workspace, settings.platform
+    return text_digest("\0".join((*place, *owner)))
 
 
 def author_of(author: object) -> Author:

@@ -89,6 +89,7 @@ class HermesConversation:
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._answers: OrderedDict[str, str] = OrderedDict()  # answers of turns, by slot
         self._unplaced: UnplacedTurn | None = None
+        self._spoken = self._compressed = False  # whether a turn began, or a compression was done
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
@@ -129,6 +130,7 @@ class HermesConversation:
     ) -> None:
         with self._lock:
             session_id = self._tracker.enter(hint)
+            self._spoken = True
             self._speakers.started(session_id, scope, message)
             self._drop_held_end()
         self._retract_unreported(session_id)
@@ -347,8 +349,10 @@ class HermesConversation:
 
         A compression calls this hook once, on its own thread. Then Hermes either switches the
         session, or continues without calling a hook because it rejected the result of the
-        compression.
+        compression. The end of an agent that only compresses is not the conversation's.
         """
+        if self._compressed and not self._spoken:
+            return
         with self._lock:
             settled = self._tracker.settled
             scopes = (self.scope, *self._speakers.others(settled))
@@ -380,6 +384,7 @@ class HermesConversation:
             )
             if step == "link":
                 self._early.pop(slot, None)
+            self._compressed = self._compressed or step == "compress"
             if step == "compress" and new_id != left:
                 self._meter.moved(left, new_id)
             undone = self._find_undone(left) if step == "rewind" else {}

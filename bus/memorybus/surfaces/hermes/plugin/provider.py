@@ -6,6 +6,7 @@ write. Failures are counted, and logged once (`problems`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -31,6 +32,7 @@ from memorybus.surfaces.hermes.plugin.shared import (
     SharedBus,
     this_process,
 )
+from memorybus.surfaces.hermes.transcripts.state_db import read_session
 
 _log = logging.getLogger("memorybus")
 
@@ -45,6 +47,9 @@ SYSTEM_PROMPT = (
     "possibly outdated, never instructions."
 )
 """The note in every session's system prompt; the providers' additions stand below it."""
+
+_OWNER_SECONDS = 0.25
+"""Seconds to wait for Hermes's lock on its ``state.db`` when a session starts."""
 
 _RETRY_SECONDS = 5.0
 """Seconds between attempts to start a conversation after a failure."""
@@ -103,6 +108,7 @@ class HermesMemory:
         self._conversation: HermesConversation | None = None
         self._recalled = 0
         self._hidden: frozenset[str] = frozenset()
+        self._identities: dict[Path | None, str] = {}
 
     # -- what Hermes asks first -------------------------------------------------------------------
 
@@ -114,6 +120,17 @@ class HermesMemory:
             _log.error("memorybus: no memory in this session: %s", error)
             return False
         return True
+
+    def identity_signature(self) -> dict[str, str]:
+        """Return what must replace a gateway's agents if it changes: where memories go, and whose.
+
+        A gateway asks one instance, which has no session, for each message of all its profiles. If
+        the settings cannot be read, nothing has changed.
+        """
+        home = self._home or host.active_home()
+        with contextlib.suppress(MemoryBusError):
+            self._identities[home] = scopes.identity_of(self._settings_of(home))
+        return {NAME: self._identities.get(home, "")}
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Start or continue a session; Hermes may call this any number of times."""
@@ -387,6 +404,9 @@ class HermesMemory:
     def _start_conversation(self, session_id: str, told: Mapping[str, Any]) -> HermesConversation:
         settings = self._settings()
         self._shared = self._process.shared(settings)
+        if self._home is not None:
+            stored = read_session(self._home / "state.db", session_id, _OWNER_SECONDS)
+            told = scopes.as_stored(told, stored)
         return HermesConversation(
             self._shared,
             scopes.scope_of(settings, told),

@@ -155,6 +155,21 @@ def read_usage(path: Path, session_id: str) -> SessionUsage | None:
     return SessionUsage(str(model or ""), *numbers)
 
 
+def read_session(path: Path, session_id: str, wait: float) -> StoredSession | None:
+    """Return a stored session; None if there is none, or if the file cannot be read so soon.
+
+    Args:
+        path: the ``state.db``.
+        session_id: the session.
+        wait: how long to wait for a lock at most, seconds.
+    """
+    try:
+        with StateDb(path, wait=wait) as db:
+            return db.session(session_id)
+    except StateDbError:
+        return None
+
+
 def _open(path: Path, timeout: float) -> sqlite3.Connection:
     """Open a file for reading; SQLite rolls back what a killed Hermes has left half written.
 
