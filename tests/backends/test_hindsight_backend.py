@@ -48,12 +48,6 @@ class TestHindsightServer(ProviderContract):
         return provider_on(self.server, tmp_path, **self.options)
 
 
-class TestHindsightServerBySession(TestHindsightServer):
-    """The contract holds with several turns in one document, too."""
-
-    options: ClassVar[dict[str, Any]] = {"turns_per_document": 10}
-
-
 @pytest.fixture
 def opened(hindsight: HindsightServer, tmp_path: Path) -> Opened:
     """Return a function that opens a provider with some options."""

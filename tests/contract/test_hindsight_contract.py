@@ -11,12 +11,6 @@ class TestHindsight(ServiceContract):
     server = staticmethod(fake_hindsight)
 
 
-class TestHindsightBySession(TestHindsight):
-    """The contract holds with several turns in one document, too."""
-
-    options: ClassVar[dict[str, Any]] = {"turns_per_document": 10}
-
-
 class TestHindsightQueued(TestHindsight):
     """The contract holds where Hindsight queues what it is given, too."""
 

@@ -1,13 +1,9 @@
 """Turns Hindsight's answers into structs of the bus; pure."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from memorybus_providers.base import Recollection, StoredMemory
-from memorybus_providers.hindsight import sessions
 from memorybus_providers.hindsight.documents import StoredDocument
 from memorybus_providers.remote.texts import parse_milliseconds
 
@@ -39,10 +35,10 @@ def to_tool_result(result: "RecallResult") -> dict[str, Any]:
     }
 
 
-def to_stored_memories(document: StoredDocument) -> Iterator[StoredMemory]:
-    """Yield the messages of a session's document, or the whole text of any other document."""
+def to_stored_memory(document: StoredDocument) -> StoredMemory:
+    """Return what a document keeps."""
     metadata = document.metadata
-    whole = StoredMemory(
+    return StoredMemory(
         text=document.text,
         agent=metadata.get("agent", ""),
         user=metadata.get("user", ""),
@@ -52,13 +48,6 @@ def to_stored_memories(document: StoredDocument) -> Iterator[StoredMemory]:
         at=document.at,
         event=metadata.get("event", ""),
     )
-    if document.kind != sessions.KIND:
-        yield whole
-        return
-    for one in sessions.messages_of(document.text):
-        yield msgspec.structs.replace(
-            whole, text=one.content, speaker=one.name, event=one.event, at=one.at
-        )
 
 
 def _parse_time(written: str | None) -> int:

@@ -10,8 +10,6 @@ Budget = Literal["low", "mid", "high"]
 
 _BUDGETS: Final = ("low", "mid", "high")
 
-_MAX_TURNS = 1_000
-
 
 class HindsightOptions(
     own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -21,7 +19,6 @@ class HindsightOptions(
     base_url: str = "http://localhost:8888"
     timeout: float = 60.0
     queued: bool = False
-    turns_per_document: int = 1
     prefetch: Literal["recall", "reflect"] = "recall"
     recall_budget: Budget = "mid"
     recall_tokens: int = 4_096
@@ -30,15 +27,9 @@ class HindsightOptions(
 
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
-        turns = self.turns_per_document
-        exclusive = (
-            "queued and turns_per_document exclude each other: a document is read to be added to"
-        )
         positive = min(self.recall_tokens, self.reflect_tokens) >= 1
         return {
             **own_options.ServerOptions.rules(self),
-            "turns_per_document must be 1 to 1000": 1 <= turns <= _MAX_TURNS,
-            exclusive: not (self.queued and turns > 1),
             "recall_tokens and reflect_tokens must be positive": positive,
         }
 
@@ -59,12 +50,6 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "description": "whether turns and delegations are put into Hindsight's own queue: an event "
         "then counts when it is queued, and what the queue fails on is shown by Hindsight alone",
         "default": False,
-    },
-    {
-        "key": "turns_per_document",
-        "description": "1: a document for each turn; more: so many turns of a session in one "
-        "document, so that Hindsight reads them in their context; at most 1000, and not queued",
-        "default": 1,
     },
     {
         "key": "prefetch",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus.errors import Permanent, ProviderError, Transient
+from memorybus.errors import ProviderError, Transient
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
 from memorybus_providers.base import (
@@ -22,7 +22,6 @@ from memorybus_providers.hindsight import (
     documents,
     options,
     retractions,
-    sessions,
     stores,
     tools,
 )
@@ -62,9 +61,8 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
     """Retains events in Hindsight, and recalls the memories that it derives from them.
 
     Delivery is ``keyed``: each event is a document whose name is the event's id, and a repeated
-    document replaces the first one and all that was derived from it. If several turns of a session
-    share a document, each of its messages names its event. A `queued` document gets an operation id
-    that is derived from its bank, the event and its text.
+    document replaces the first one and all that was derived from it. A `queued` document gets an
+    operation id that is derived from its bank, the event and its text.
     """
 
     kind = "hindsight"
@@ -81,7 +79,6 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         {
             "prefix",
             "timeout",
-            "turns_per_document",
             "recall_budget",
             "recall_tokens",
             "reflect_budget",
@@ -114,24 +111,19 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
             return ""
         return (
             "Hindsight keeps no texts (HINDSIGHT_API_STORE_DOCUMENT_TEXT is false): entries of the "
-            "stores cannot be replaced or removed, and turns of a session share no document"
+            "stores cannot be replaced or removed"
         )
 
     # -- write hooks --------------------------------------------------------------------------
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Retain a turn."""
-        document = documents.document_of_turn(event, ctx)
-        if document is None:
-            return
-        if self._options.turns_per_document == 1:
+        if document := documents.document_of_turn(event, ctx):
             self._retain(document, ctx)
-        else:
-            self._add_to_session(event, ctx)
 
     def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
         """Retain turns with one request for each owner."""
-        if self._options.turns_per_document > 1 or self._options.queued:
+        if self._options.queued:
             return super().sync_turns(turns)
         by_bank: dict[str, list[Document]] = {}
         for event, ctx in turns:
@@ -167,17 +159,6 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         operation = documents.operation_id(bank, document) if self._options.queued else ""
         self._calls(ctx.deadline).retain(bank, [document], operation)
 
-    def _add_to_session(self, event: TurnCompleted, ctx: HookContext) -> None:
-        calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
-        name = sessions.document_id(event, ctx, self._options.turns_per_document)
-        before = calls.get_document(bank, name)
-        if before and not before.text:
-            raise Permanent(self.health(ctx.deadline))
-        text = before.text if before else ""
-        after = sessions.add_turn(text, event, ctx)
-        if after != text:
-            calls.retain(bank, [sessions.session_document(name, after, ctx)])
-
     # -- erasure and export -------------------------------------------------------------------
 
     def forget(self, scope: RecallScope) -> Residue:
@@ -195,7 +176,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         for bank in sorted(self._banks(scope)):
             for name in self._calls(_ERASE_SECONDS).document_names(bank, tags_of(scope)):
                 if document := self._calls(_ERASE_SECONDS).get_document(bank, name):
-                    yield from answers.to_stored_memories(document)
+                    yield answers.to_stored_memory(document)
 
     # -- tools and recall ---------------------------------------------------------------------
 

@@ -36,12 +36,6 @@ class TestFailures(ServiceFailures):
         return open_hindsight
 
 
-class TestFailuresBySession(TestFailures):
-    """The same holds with several turns in one document."""
-
-    options: ClassVar[Mapping[str, Any]] = {"turns_per_document": 5}
-
-
 class TestFailuresQueued(TestFailures):
     """The same holds where Hindsight queues what it is given."""
 
@@ -67,8 +61,6 @@ def test_an_answer_that_is_none_is_no_events_fault(
         ({"base_url": "localhost"}, "http"),
         ({"prefix": "Ours"}, "prefix"),
         ({"timeout": 0.0}, "timeout"),
-        ({"turns_per_document": 0}, "turns_per_document"),
-        ({"turns_per_document": 2, "queued": True}, "exclude"),
         ({"recall_tokens": 0}, "recall_tokens"),
         ({"recall_budget": "huge"}, "recall_budget"),
         ({"strange": 1}, "strange"),

@@ -1,6 +1,5 @@
 """What events leave in Hindsight."""
 
-import msgspec
 import pytest
 from helpers.providers.hindsight_opening import Opened
 from helpers.services.fake_hindsight import FakeHindsight
@@ -56,57 +55,12 @@ def test_a_switch_and_an_end_send_nothing_again(
     hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
     """Whatever a session does after its turns, each turn was sent once."""
-    for options in ({}, {"turns_per_document": 5}):
-        provider = open_hindsight(**options)
-        first = turn(1, "tea", session="one")
-        after = SampleStep(2, SessionSwitched(new_id="two", parent="one", reason="compression"))
-        second = turn(4, "coffee", 1, session="two")
-        feed(provider, [first, after, SampleStep(3, SessionEnded()), second])
-        assert len(hindsight_fake.retained) == 2
-        assert sum("tea" in text for text in hindsight_fake.texts()) == 1
-        hindsight_fake.retained.clear()
-        hindsight_fake.banks.clear()
-
-
-def test_turns_of_a_session_share_documents_of_so_many_turns(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
-    """A document holds as many turns as the option says, in order, each once."""
-    provider = open_hindsight(turns_per_document=2)
-    told = [turn(n, f"word{n}", n) for n in range(5)]
-    feed(provider, [*told, *told])
-    (bank,) = hindsight_fake.banks.values()
-    held = [
-        [one["content"] for one in msgspec.json.decode(item["content"])] for item in bank.values()
-    ]
-    assert [texts[::2] for texts in held] == [["word0", "word1"], ["word2", "word3"], ["word4"]]
-
-
-def test_an_undone_turn_leaves_its_session_document(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
-    """Of a document of several turns only the undone one goes; an empty document is deleted."""
-    provider = open_hindsight(turns_per_document=5)
-    kept, undone = turn(1, "tea"), turn(2, "gin", 1)
-    feed(provider, [kept, undone])
-    for step, left in ((undone, 1), (kept, 0)):
-        event = SessionSwitched(new_id="s", rewound=True, retracted=(step.event_id,))
-        feed(provider, [SampleStep(3, event, HERE, step.session)])
-        assert len(hindsight_fake.texts()) == left
-        assert not any("gin" in text for text in hindsight_fake.texts())
-
-
-def test_a_server_that_keeps_no_texts_loses_no_turns(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
-    """Where a session's document cannot be read, it is not written over."""
-    provider = open_hindsight(turns_per_document=5)
-    feed(provider, [turn(1, "tea")])
-    hindsight_fake.features["store_document_text"] = False
-    with pytest.raises(Permanent, match="HINDSIGHT_API_STORE_DOCUMENT_TEXT"):
-        feed(provider, [turn(2, "gin", 1)])
-    assert "HINDSIGHT_API_STORE_DOCUMENT_TEXT" in provider.health(5.0)
-    assert len(hindsight_fake.retained) == 1
+    first = turn(1, "tea", session="one")
+    after = SampleStep(2, SessionSwitched(new_id="two", parent="one", reason="compression"))
+    second = turn(4, "coffee", 1, session="two")
+    feed(open_hindsight(), [first, after, SampleStep(3, SessionEnded()), second])
+    assert len(hindsight_fake.retained) == 2
+    assert sum("tea" in text for text in hindsight_fake.texts()) == 1
 
 
 def test_a_replaced_entry_is_gone_and_a_removed_one(
@@ -228,16 +182,15 @@ def test_forgetting_deletes_the_owners_banks_alone(
 
 
 def test_export_tells_each_turn_with_its_event(open_hindsight: Opened) -> None:
-    """What is exported has text, owner, session, time and event, in both kinds of documents."""
-    for options in ({}, {"turns_per_document": 5, "prefix": "two"}):
-        provider = open_hindsight(**options)
-        told = turn(1, "tea")
-        feed(provider, [told])
-        one = next(iter(provider.export(RecallScope.own(HERE))))
-        assert "tea" in one.text
-        assert (one.agent, one.user, one.workspace) == (HERE.agent, HERE.user, "")
-        assert (one.session, one.event) == ("s", told.event_id)
-        assert one.at > 0
+    """What is exported has text, owner, session, time and event."""
+    provider = open_hindsight()
+    told = turn(1, "tea")
+    feed(provider, [told])
+    memory = next(iter(provider.export(RecallScope.own(HERE))))
+    assert "tea" in memory.text
+    assert (memory.agent, memory.user, memory.workspace) == (HERE.agent, HERE.user, "")
+    assert (memory.session, memory.event) == ("s", told.event_id)
+    assert memory.at > 0
 
 
 def test_an_operator_recalls_everyones(open_hindsight: Opened) -> None:
