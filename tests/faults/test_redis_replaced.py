@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,42 @@ def test_an_older_copy_of_redis_comes_back(
     assert not trial.parked("lookup")
     (finding,) = [f for f in read_health(trial.settings).alarms if f.code == "archive_ahead"]
     assert "restored copy" in finding.text
+
+
+@pytest.mark.parametrize("number", rounds(3))
+def test_agents_publish_before_an_older_redis_knows_its_archive(
+    make_trial: MakeTrial, aof_redis: RedisServer, tmp_path: Path, report: Report, number: int
+) -> None:
+    """G4, G7: numbers that the archive has are given anew by themselves; nothing is lost."""
+    trial = make_trial(aof_redis, *CLASSES, **SEALING)
+    trial.crew.start(2)
+    trial.crew.wait_ready()
+    with MemoryBus.connect(trial.settings) as bus:
+        story = Story(trial, bus)
+        story.publish()
+        story.wait_applied()
+        with older_copy(aof_redis, tmp_path / "copy"):
+            story.publish()
+            story.wait_applied()
+            sealed = story.seal()
+            trial.crew.stop()
+        early = story.publish(1)
+        assert story.sealed() != sealed
+        trial.crew.start(2)
+        wait_until(lambda: min(map(sub, story.sealed(), sealed)) >= 0, "the end is known", 30)
+        story.publish(1)
+        story.seal()
+        story.wait_applied()
+    trial.crew.stop()
+    verdicts = story.verdicts()
+    report(faults=1, early=len(early), **counted(verdicts.values()))
+    assert not any(verdict.lost for verdict in verdicts.values())
+    calls = SEALING["partitions"]  # one in each lane that was taken from its owner
+    faults = {name: verdict.faults(may_be_stale=calls) for name, verdict in verdicts.items()}
+    assert {name: faults[name] for name in faults if name != "blind"} == {
+        name: [] for name in faults if name != "blind"
+    }
+    assert "numbering" not in {finding.code for finding in read_health(trial.settings).alarms}
 
 
 @pytest.mark.parametrize("number", rounds(3))

@@ -15,12 +15,14 @@ from memorybus.archive.agreement import ArchiveComparer
 from memorybus.archive.archive import Archive
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
-from memorybus.log.entry import Place
+from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import read_numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
+from memorybus.redis.cluster import group_by_shard
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.redis.server_time import read_server_ms
 
 _T = TypeVar("_T")
 
@@ -118,6 +120,19 @@ class Renumbering:
         )
         return Place(entry.decode() if entry else START, int(n or 0))
 
+    def is_end_older_than_server(self, twice: RepeatedNumbers) -> bool:
+        """Say whether all that the archive has was written before this server started.
+
+        Then this Redis came back from an older copy. If the archive's end is younger, another
+        Redis may archive into the same place, and both would renumber their events for ever.
+        """
+        key = self._keys.log(twice.partition)
+        (shard,) = ask_redis(lambda: group_by_shard(self._redis, [key]), key)
+        now_ms = ask_redis(lambda: read_server_ms(shard.redis), key)  # first: never too late
+        uptime = int(ask_redis(lambda: shard.redis.info("server")["uptime_in_seconds"], key))
+        started_ms: int = (now_ms // 1000 - uptime) * 1000
+        return entry_ms(twice.end.entry) < started_ms
+
     def mend(self, twice: RepeatedNumbers) -> int:
         """Give new numbers to the entries that the archive lacks; return how many there are.
 
@@ -162,12 +177,20 @@ class Renumbering:
             entry=twice.end.entry,
             n=twice.end.n,
             sealed=twice.sealed,
+            back=self._place_before(twice),
         )
         moved = self._run(call)
         if isinstance(moved, scripts.OtherSealed):
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
             raise _taken_error(twice.partition, f"{why}, and this again")
         return moved
+
+    def _place_before(self, twice: RepeatedNumbers) -> tuple[str, int]:
+        """Return the archive's last place before the first repeated number."""
+        events = self._archive.read_backward(twice.partition, twice.end.entry)
+        places = (event.position for event in events if event.position.n < twice.after)
+        last = next(places, None)
+        return (last.entry, last.n) if last else (START, twice.after - 1)
 
     def _lanes(self, partition: int) -> list[str]:
         """Return the keys of a partition's lanes; each lane has a consumer group on the log."""

@@ -640,7 +640,15 @@ class OtherSealed(msgspec.Struct, frozen=True):
 
 
 def renumber(
-    keys: Keys, partition: int, lanes: Sequence[str], *, known: str, entry: str, n: int, sealed: int
+    keys: Keys,
+    partition: int,
+    lanes: Sequence[str],
+    *,
+    known: str,
+    entry: str,
+    n: int,
+    sealed: int,
+    back: tuple[str, int],
 ) -> ScriptCall[int | OtherSealed]:
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
@@ -654,9 +662,12 @@ def renumber(
         entry: the archive's last entry; ``0-0`` for none.
         n: its number; 0 for none.
         sealed: the number that must be sealed according to Redis; otherwise nothing is written.
+        back: entry and n of the archive's last event before the repeated numbers; a lane that took
+            some of these continues there.
     """
     where = (keys.log(partition), keys.state(partition), *lanes)
-    return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), _read_renumber)
+    given = (known, entry, n, sealed, *back)
+    return ScriptCall(_RENUMBER, where, given, _read_renumber)
 
 
 def _read_renumber(reply: Any) -> int | OtherSealed:

@@ -10,10 +10,12 @@
 -- KEYS[3…] lanes hashes, if they exist: the fields that name events by number are deleted (`done`,
 --                `tries`, `suspects`). The owners know such numbers, too, so they are refused from
 --                now on, by a new `epoch` and by a `run` that no server has: the next owner then
---                treats all events as sent (see acquire.lua).
+--                treats all events as sent (see acquire.lua). A lane that is behind ARGV[1] took
+--                entries of repeated numbers for the archive's: it goes back to before them.
 --
 -- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
---       it has nothing), what `sealed` is.
+--       it has nothing), what `sealed` is, entry and n of the archive's last event before the
+--       repeated numbers.
 -- Returns how many events were moved, or -1 if `sealed` is another number: nothing was written.
 local log, state = KEYS[1], KEYS[2]
 local counters = redis.call('HMGET', state, 'sealed', 'n')
@@ -63,6 +65,10 @@ if before then
   redis.call('HSET', state, 'n', string.format('%d', n + lost))
 end
 for i = 3, #KEYS do
+  local passed = redis.call('HGET', KEYS[i], 'entry')
+  if passed and is_behind(passed, ARGV[1]) then
+    redis.call('HSET', KEYS[i], 'entry', ARGV[5], 'n', ARGV[6])
+  end
   if redis.call('EXISTS', KEYS[i]) == 1 then
     redis.call('HDEL', KEYS[i], 'done', 'tries', 'suspects')
     redis.call('HINCRBY', KEYS[i], 'epoch', 1)

@@ -42,13 +42,25 @@ def _log(
     log.redis.close()
 
 
-def fall_back(server: RedisServer, log: SealedLog) -> None:
-    """Seal 50 events, and let Redis come back from its copy of 40, where 5 more are published."""
+def fall_back(log: SealedLog) -> None:
+    """Seal 50 events, and put the keys of the first 40 back, where 5 more are published.
+
+    The server goes on meanwhile, as one does beside whose archive a copy of it works.
+    """
     log.append(40)
-    log.redis.save()
+    copied = {key: log.redis.dump(key) for key in log.redis.scan_iter()}
     log.grow(10)
-    server.restart()
+    log.redis.flushdb()
+    for key, value in copied.items():
+        log.redis.restore(key, 0, value)  # type: ignore[arg-type]
     log.append(5)
+
+
+def come_back_older(server: RedisServer, log: SealedLog) -> None:
+    """Let Redis start again from its last copy, in a later second than what was sealed."""
+    sealed_at = int(log.redis.time()[0])  # type: ignore[index]
+    wait_until(lambda: int(log.redis.time()[0]) > sealed_at, "a second has passed")  # type: ignore[index]
+    server.restart()
 
 
 def turns(log: SealedLog) -> list[int]:
@@ -74,11 +86,11 @@ def repair(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]
     return found
 
 
-def test_numbers_given_twice_after_a_restored_copy_are_given_anew(
-    server: RedisServer, log: SealedLog, capsys: pytest.CaptureFixture[str]
+def test_numbers_given_twice_beside_a_server_that_goes_on_are_given_anew(
+    log: SealedLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """G7: nothing is sealed or lost until the repair; then all is one history, in order."""
-    fall_back(server, log)
+    fall_back(log)
     assert log.logged()[-5:] == [41, 42, 43, 44, 45]
     done = run_once(log.settings)
     assert done.events == 0
@@ -102,9 +114,27 @@ def test_numbers_given_twice_after_a_restored_copy_are_given_anew(
     assert repair(capsys, "--execute")["twice"] == []
 
 
-def test_a_provider_gets_each_event_once(
-    server: RedisServer, log: SealedLog, capsys: pytest.CaptureFixture[str]
+def test_what_a_restored_redis_took_too_early_gets_new_numbers(
+    server: RedisServer, log: SealedLog
 ) -> None:
+    """G7: events that come before Redis knows its archive's end are sealed without an operator."""
+    log.append(40)
+    log.redis.save()
+    log.grow(10)
+    come_back_older(server, log)
+    log.append(5)
+    assert log.logged()[-5:] == [41, 42, 43, 44, 45]
+    assert run_once(log.settings).errors == {}
+    assert log.logged()[-5:] == [51, 52, 53, 54, 55]
+    log.append(3)
+    assert run_once(log.settings).errors == {}
+    assert log.archived() == list(range(1, 59))
+    log.assert_whole()
+    assert turns(log) == list(range(1, 59))
+    assert "numbering" not in {alarm.code for alarm in read_health(log.settings).alarms}
+
+
+def test_a_provider_gets_each_event_once(server: RedisServer, log: SealedLog) -> None:
     """G3, G4: what comes again at new places is known to a ledger, whoever had applied what."""
     late = msgspec.structs.replace(
         log.settings, providers=("late",), provider={"late": log.settings.provider[NAME]}
@@ -114,14 +144,10 @@ def test_a_provider_gets_each_event_once(
     with thread_worker(log.settings):
         log.append(10)
         wait_until(lambda: len(applied(log)) == 50 == log.sealed(), "50 are applied and sealed")
-    server.restart()
+    come_back_older(server, log)
     log.append(5)
     with thread_worker(log.settings):
-        wait_until(
-            lambda: "archive repair" in read_health(log.settings).archive.error, "it is told"
-        )
-        wait_until(lambda: len(applied(log)) == 55, "sealing alone is stopped")
-        repair(capsys, "--execute")
+        wait_until(lambda: log.sealed() == log.head() == 55, "the five have numbers of their own")
         log.append(5)
         wait_until(lambda: log.sealed() == log.head() == 60, "all is sealed")
         wait_until(lambda: len(applied(log)) >= 60, "all are applied")
@@ -131,9 +157,28 @@ def test_a_provider_gets_each_event_once(
     assert applied(log, "late") == list(range(1, 61))
 
 
-def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> None:
+def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(
+    server: RedisServer, log: SealedLog
+) -> None:
+    """G4: a lane that had not applied what only the archive has goes back to apply it."""
+    slowly = msgspec.structs.replace(log.settings, segment_age=600.0)
+    with thread_worker(slowly):
+        log.append(40)
+        wait_until(lambda: len(applied(log)) == 40, "the first 40 are applied")
+    log.redis.save()
+    log.grow(10)
+    come_back_older(server, log)
+    log.append(5)
+    with thread_worker(slowly):
+        wait_until(lambda: len(applied(log)) == 45, "the repeated numbers are applied")
+        run_once(log.settings)
+        wait_until(lambda: len(applied(log)) == 55, "the archive's events are applied")
+    assert sorted(applied(log)) == list(range(1, 56))
+
+
+def test_lanes_forget_the_old_numbers(log: SealedLog) -> None:
     """G3, G4: a done-set of old numbers, an owner's too, passes over no event that has them now."""
-    fall_back(server, log)
+    fall_back(log)
     run_once(log.settings)  # Redis learns what is sealed
     first = taken(log)
     done = Checkpoint("0-0", 0, b"a done-set", 3)
@@ -194,9 +239,9 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     assert log.archived() == [*range(1, 24), *range(26, 30)]
 
 
-def test_an_archiver_at_work_is_not_disturbed(server: RedisServer, log: SealedLog) -> None:
+def test_an_archiver_at_work_is_not_disturbed(log: SealedLog) -> None:
     """G5: numbers change only under the partition's lease, and where archive and Redis agree."""
-    fall_back(server, log)
+    fall_back(log)
     renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
