@@ -49,7 +49,7 @@ from memorybus.operations.stores import Stores
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
 from memorybus.recall.model import RecallRequest, written_partitions
-from memorybus.recall.purge import purge_sessions
+from memorybus.recall.purge import purge_answers, purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import DeclaredTools
@@ -428,7 +428,8 @@ def carry_out(
 ) -> AmendmentResult:
     """Publish the events of a plan, and wait until providers have applied them.
 
-    Warm results for the memory's person are removed, so that providers are asked again.
+    Warm results for the memory's person are removed, so that providers are asked again; for a
+    memory of the agent, those of all persons.
 
     Args:
         settings: the settings of the bus.
@@ -451,7 +452,15 @@ def carry_out(
     behind = _await_served(settings, wait, clock) if logged else {}
     sessions = {(one.scope, one.session) for one in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
+    if _is_shared(plan):
+        purge_answers(settings, plan.effects)
     return AmendmentResult(tuple(ids), logged, behind)
+
+
+def _is_shared(plan: MemoryAmendment) -> bool:
+    """Say whether other persons may be answered with the memory: it is the agent's."""
+    writes = [one.event for one in plan.drafts if isinstance(one.event, MemoryWritten)]
+    return not plan.memory.user or any(event.store == "memory" for event in writes)
 
 
 def _await_served(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:

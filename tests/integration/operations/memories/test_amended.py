@@ -24,6 +24,7 @@ from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.operations.preview.asker import Asker
 from memorybus.operations.preview.preview import preview_prompt
 from memorybus.recall.model import RecallRequest
+from memorybus.redis.keys import Keys
 from memorybus.surfaces.cli.app import main
 
 pytestmark = pytest.mark.timeout(300)
@@ -121,6 +122,26 @@ def test_an_entry_is_put_right_and_another_taken_back(
         lambda: block(remembering) == after, "the rebuilt state answers the same", WAIT_SECONDS
     )
     assert (kept(remembering, "Berlin"), kept(remembering, "stamps")) == ([], [])
+
+
+@pytest.mark.parametrize("remembering", ["builtin"], indirect=True)
+@pytest.mark.parametrize(("action", "right"), [("delete", ""), ("correct", "It lives outside.")])
+def test_an_agents_note_leaves_the_warm_results_of_all_persons(
+    remembering: Settings, redis_client: redis.Redis, action: Any, right: str
+) -> None:
+    """A note of the agent that is taken back or put right is in nobody's next prompt."""
+    question = "Where does the axolotl live?"
+    with MemoryBus.connect(remembering) as bus:
+        note = "The axolotl lives behind the furnace."
+        bus.session("s", warm=False).memory_written("add", note, store="memory")
+        assert bus.flush("logged", WAIT_SECONDS)
+        applied(redis_client, remembering)
+        others = bus.session("b", user="bob", warm=False)
+        assert "furnace" in others.prefetch(question, wait=WAIT_SECONDS)
+        amended(remembering, action, "furnace", right)
+        assert "furnace" not in others.prefetch(question, wait=WAIT_SECONDS)
+        warm = redis_client.hvals(Keys(remembering.namespace).warm(others.slot))
+        assert not [result for result in warm if b"furnace" in result]  # type: ignore[union-attr]
 
 
 def test_what_was_said_is_taken_back_and_put_right(
