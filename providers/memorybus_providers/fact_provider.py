@@ -304,13 +304,14 @@ class FactProvider(TransactionalProvider):
                     query, ctx.scope, as_of=ctx.as_of, now=now, zone=self.config.zone
                 )
                 found = list(cut_off(answer, ctx.budget))
-        given = fit_budget(found, ctx.budget)
+        given = fit_budget(found, ctx.budget, query)
         if ctx.explain:
             zone = self.config.zone
             return [
-                _recollection(scored, reasons.explain(query, scored, now, zone)) for scored in given
+                _recollection(scored, text, reasons.explain(query, scored, now, zone))
+                for scored, text in given
             ]
-        return [_recollection(scored) for scored in given]
+        return [_recollection(scored, text) for scored, text in given]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return what matters most of a person: what was kept, then what was said last.
@@ -364,14 +365,18 @@ def missing_library(
     )
 
 
-def _lines(found: Iterable[Scored]) -> Iterator[str]:
-    return (f"- {' '.join(one.fact.content.split())}" for one in found)
+def _lines(found: Iterable[tuple[Scored, str]]) -> Iterator[str]:
+    for scored, text in found:
+        cut = text != scored.fact.content and scored.fact.event
+        more = f" (all of it: memorybus events get {scored.fact.event})" if cut else ""
+        yield f"- {' '.join(text.split())}{more}"
 
 
-def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
+def _recollection(scored: Scored, text: str, why: Why | None = None) -> Recollection:
     fact = scored.fact
     return Recollection(
-        text=fact.content,
+        text=text,
+        truncated=text != fact.content,
         session=fact.session,
         at=fact.at,
         speaker=fact.speaker,

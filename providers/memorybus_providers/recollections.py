@@ -63,7 +63,7 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
     """One remembered thing, best first in a result.
 
     Attributes:
-        text: verbatim, neither escaped nor cut.
+        text: verbatim and not escaped; cut only if `truncated` is set.
         session: the session it comes from; empty if unknown.
         at: when it was said or written, milliseconds; 0 if unknown.
         speaker: who said it; empty if unknown.

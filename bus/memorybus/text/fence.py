@@ -41,6 +41,12 @@ MAX_BLOCK = 65_536
 Sections = Sequence[tuple[str, Sequence[str]]]
 """Providers' names with their lines, in the order in which a block shows them."""
 
+LONG_TEXT = 600
+"""A text of more characters may be cut, so it names its event."""
+
+_LEAST_LINE = 160
+"""The fewest characters of a line that are worth showing if it is cut."""
+
 _FRAME = len(OPEN) + len(HEADER) + len(CLOSE) + 2
 
 _LEFT = "<＜﹤‹⟨〈\u2329˂˱❬❮❰⦑⧼︿"
@@ -179,14 +185,16 @@ def line(
     speaker: str = "",
     until: int = 0,
     before: str = "",
+    event: str = "",
     zone: tzinfo = UTC,
 ) -> str:
     """Return one memory as a line of the block; it is escaped, and otherwise unchanged.
 
     The form is ``- [2023-05-08, Caroline] text``; unknown parts are left out. A memory that no
     longer holds says when it ended (``until 2023-06-01``), and one that replaced another says what
-    was true before (``before: …``). Further lines of a text are indented by two spaces, so that
-    none looks like an item or a label.
+    was true before (``before: …``). One that is or may be cut names the command that shows all of
+    it. Further lines of a text are indented by two spaces, so that none looks like an item or a
+    label.
 
     Args:
         text: what is remembered, as the provider gave it.
@@ -194,14 +202,48 @@ def line(
         speaker: who said it; empty if unknown.
         until: when it ceased to be true, milliseconds; 0 if it is still true, as far as is known.
         before: what was true before, in short; empty if nothing is known.
+        event: the id of the event that contains all of it, if it is or may be cut.
         zone: the time zone in which days begin.
     """
     said = ", ".join(part for part in (_date(at, zone), _speaker(speaker)) if part)
     ended, former = _date(until, zone), _speaker(before)
-    marks = (f"until {ended}" if ended else "", f"before: {former}" if former else "")
+    whole = _speaker(event)
+    marks = (
+        f"until {ended}" if ended else "",
+        f"before: {former}" if former else "",
+        f"all of it: memorybus events get {whole}" if whole else "",
+    )
     known = "; ".join(part for part in (said, *marks) if part)
     body = _BREAK.sub("\n  ", escape(text))
     return f"- [{known}] {body}" if known else f"- {body}"
+
+
+def fitting(lines: Sequence[str], room: int) -> list[tuple[int, str]]:
+    """Return the places and texts of the lines that fit, best first, each with its line break.
+
+    A long line that does not fit is cut. A shorter one is left out for those after it, and the room
+    that is left at the end shows the beginning of the first of these.
+    """
+    shown: list[tuple[int, str]] = []
+    left_out: list[tuple[int, str]] = []
+    for place, text in enumerate(lines):
+        part = text if len(text) < room else _shortened(text, room) if len(text) > LONG_TEXT else ""
+        (shown if part else left_out).append((place, part or text))
+        room -= len(part) + 1 if part else 0
+    for place, text in left_out[:1]:
+        if part := _shortened(text, room):
+            shown.append((place, part))
+    return shown
+
+
+def _shortened(text: str, room: int) -> str:
+    """Return the beginning of a line in less than `room` characters; "" if it would tell little."""
+    return f"{text[: room - 2].rstrip()}…" if room > _LEAST_LINE else ""
+
+
+def room_of(provider: str, budget: int) -> int:
+    """Return the most characters of a provider's lines in a block that shows no other's."""
+    return min(budget, MAX_BLOCK) - _FRAME - len(_label(provider)) - 1
 
 
 def passage(text: str, room: int) -> tuple[str, ...]:
@@ -235,8 +277,8 @@ def build_block(sections: Sections, budget: int) -> str:
     """Return the memory block of these sections, or an empty string if there is nothing to show.
 
     The budget is shared fairly: every provider may fill an equal share, and the others get what it
-    does not use. An item that does not fit is left out entirely; a later, shorter one may still
-    fit. The order of the sections, and of the lines within one, is kept.
+    does not use. An item that does not fit is left out, and a later, shorter one may still fit; the
+    room that is left at the end shows the beginning of one more. The order of the sections is kept.
 
     Args:
         sections: provider names with their lines, best first, in order of registration. The lines
@@ -310,6 +352,16 @@ class _Shelf:
         """Say whether a line that was left out may fit into so much more room."""
         return self.spent < self.wanted and min(map(len, self.lines)) < room
 
+    def begin_another(self, room: int) -> int:
+        """Cut the best line that was left out to the room; return the room that is left."""
+        label = 0 if self.taken else len(self.label) + 1
+        left_out = next((text for text in self.lines if text not in self.taken), "")
+        shown = _shortened(left_out, room - label) if left_out else ""
+        if not shown:
+            return room
+        self.taken = [*self.taken, shown]
+        return room - label - len(shown) - 1
+
     def parts(self) -> list[str]:
         return [self.label, *self.taken] if self.taken else []
 
@@ -327,6 +379,8 @@ def _share(shelves: Sequence[_Shelf], room: int) -> None:
     for shelf in shelves:  # one more line may fit into the room that is left
         if shelf.has_use_for(room):
             room = shelf.fill(room + shelf.spent)
+    for shelf in shelves:  # or the beginning of one
+        room = shelf.begin_another(room)
 
 
 def _wanted(shelf: _Shelf) -> int:

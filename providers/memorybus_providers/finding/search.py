@@ -25,6 +25,7 @@ from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, without_words
 from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
+from memorybus_providers.ranking.excerpt import excerpt
 from memorybus_providers.ranking.facts import SearchPool, clean, pool_of
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
@@ -223,20 +224,36 @@ def _least_chosen(sums: Mapping[int, float]) -> float:
     return heapq.nlargest(MAX_CANDIDATES, sums.values())[-1]
 
 
-def fit_budget(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
-    """Choose whole facts, best first, until their texts fill `budget` characters.
+def fit_budget(
+    scored: Iterable[Scored], budget: int, query: str = ""
+) -> Iterator[tuple[Scored, str]]:
+    """Choose facts, best first, with the texts that fill `budget` characters.
 
-    Each text is given once. A text that does not fit any more is left out, and shorter ones after
-    it may still fit. Only the best fact is given even if it alone exceeds the budget.
+    Each text is given once. One that does not fit and is longer than half of the budget is cut to
+    half (see `excerpt`). Any other that does not fit is left out for shorter ones after it; the
+    room that is left at the end shows the beginning of the first of these.
     """
+    question = parse_question(*split_prompt(query))
+    left_out: list[Scored] = []
     given: set[str] = set()
     left = budget
     for found in scored:
-        text = found.fact.content
-        if text in given or (given and len(text) > left):
+        content = found.fact.content
+        if content in given:
             continue
-        yield found
-        given.add(text)
-        left -= len(text)
-        if left <= 0:
-            return
+        if text := _fitting(content, left, budget // 2, question):
+            yield found, text
+            given.add(content)
+            left -= len(text)
+        else:
+            left_out.append(found)
+    for found in left_out[:1]:
+        if text := excerpt(found.fact.content, left, question):
+            yield found, text
+
+
+def _fitting(content: str, left: int, half: int, question: Question) -> str:
+    """Return a text that fits into `left`, of a long one half the budget; "" if it does not fit."""
+    if len(content) <= left:
+        return content
+    return excerpt(content, min(left, half), question) if len(content) > half else ""

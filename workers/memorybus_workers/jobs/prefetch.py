@@ -19,7 +19,7 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.server_time import to_milliseconds
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.text.fence import escape, escape_inline, line, passage
+from memorybus.text.fence import LONG_TEXT, escape, escape_inline, fitting, line, passage, room_of
 from memorybus.text.redact import describe_error
 from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import RecallContext, RecallScope, Recollection, Why
@@ -227,26 +227,24 @@ def render(
     mark: str = "",
     zone: tzinfo = UTC,
 ) -> WarmResult:
-    """Escape and render recollections, as many as the budget can hold (best first)."""
-    lines: list[str] = []
-    items: list[RecalledItem] = []
-    room = want.budget
-    for one in found:
-        text = line(
-            one.text,
-            at=one.at,
-            speaker=one.speaker,
-            until=one.until,
-            before=one.before,
-            zone=zone,
-        )
-        if len(text) >= room:
-            continue
-        room -= len(text) + 1
-        lines.append(text)
-        if want.detail:
-            items.append(_render_item(provider, one))
-    return WarmResult(tuple(lines), tuple(items), text_digest(want.query), mark)
+    """Escape and render recollections, best first, until they fill the budget."""
+    whole = [_line(one, zone) for one in found]
+    places = fitting(whole, room_of(provider, want.budget))
+    items = [_render_item(provider, found[place]) for place, _ in places] if want.detail else []
+    lines = tuple(text for _, text in places)
+    return WarmResult(lines, tuple(items), text_digest(want.query), mark)
+
+
+def _line(one: Recollection, zone: tzinfo) -> str:
+    return line(
+        one.text,
+        at=one.at,
+        speaker=one.speaker,
+        until=one.until,
+        before=one.before,
+        event=one.event if one.truncated or len(one.text) > LONG_TEXT else "",
+        zone=zone,
+    )
 
 
 def _render_item(provider: str, one: Recollection) -> RecalledItem:

@@ -6,8 +6,19 @@ from hypothesis import strategies as st
 from memorybus.events import Event
 from memorybus_providers.finding.search import fit_budget
 from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.ranking.excerpt import LEAST_CHARS
 from memorybus_providers.ranking.ranking import Fact, Scored
-from unit.holographic.holographic_feeding import add, ask, context, feed, shown, stored, texts, turn
+from unit.holographic.holographic_feeding import (
+    MINE,
+    add,
+    ask,
+    context,
+    feed,
+    shown,
+    stored,
+    texts,
+    turn,
+)
 
 FILLER = "The weather stayed grey and cold over the whole long week"
 MAY_2023 = 1_683_500_000_000
@@ -164,16 +175,47 @@ def scored(texts: list[str]) -> list[Scored]:
     ]
 
 
-@given(st.lists(st.text("abc ", min_size=1, max_size=30), max_size=20), st.integers(1, 100))
-def test_a_budget_is_filled_by_whole_texts(texts: list[str], budget: int) -> None:
-    """The best is always given; the rest are whole, distinct, in order and within the budget."""
-    given_texts = [found.fact.content for found in fit_budget(scored(texts), budget)]
+@given(st.lists(st.text("abc ", min_size=1, max_size=300), max_size=20), st.integers(1, 1_000))
+def test_a_budget_is_filled(texts: list[str], budget: int) -> None:
+    """Distinct texts are given in order until none fits; then the beginning of one more."""
+    given_texts = [(found.fact.content, text) for found, text in fit_budget(scored(texts), budget)]
 
-    assert given_texts[:1] == texts[:1]
-    assert len(set(given_texts)) == len(given_texts)
-    assert len(given_texts) <= 1 or sum(map(len, given_texts)) <= budget
-    left = budget - sum(map(len, given_texts))
-    assert all(len(text) > left for text in set(texts) - set(given_texts))
+    assert len({whole for whole, _ in given_texts}) == len(given_texts)
+    assert sum(len(text) for _, text in given_texts) <= budget
+    assert all(text in {whole, f"{text[:-1]}…"} for whole, text in given_texts)
+    left = budget - sum(len(text) for _, text in given_texts)
+    left_out = set(texts) - {whole for whole, _ in given_texts}
+    assert not left_out or left < LEAST_CHARS
+
+
+LONG = " ".join(f"Stop {n} of the tour is the lighthouse of island {n}." for n in range(60))
+
+
+@pytest.mark.parametrize(("asked", "begins"), [("the first stop", "Stop 0"), ("island 37", "…")])
+def test_a_long_memory_is_cut_to_what_answers(
+    asked: str, begins: str, provider: HolographicProvider
+) -> None:
+    """A kept memory longer than the budget is not dropped: the passage that answers is shown."""
+    feed(provider, [add(LONG), add("The tour takes five days")])
+
+    found, *_ = [one for one in ask(provider, asked) if one.truncated]
+
+    assert found.text.startswith(begins)
+    assert found.text.endswith("…")
+    assert len(found.text) <= 2_000
+    assert "37" in found.text or begins == "Stop 0"
+
+
+def test_a_system_prompt_tells_how_to_see_all_of_a_long_memory(
+    provider: HolographicProvider,
+) -> None:
+    """It is cut, and names the command that shows its event."""
+    feed(provider, [add(LONG)])
+
+    block = provider.system_prompt_block(MINE)
+
+    assert block.endswith(f"… (all of it: memorybus events get {context(1).event_id})")
+    assert len(block) < 1_200
 
 
 def test_a_prefetch_fills_its_budget(provider: HolographicProvider) -> None:
