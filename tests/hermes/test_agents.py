@@ -11,6 +11,7 @@ from memorybus.events import (
     MemoryWritten,
     SessionEnded,
     SessionSwitched,
+    TurnCompleted,
 )
 
 _KEEPS_AGENTS = any(VENV.glob("lib/*/site-packages/gateway/run_agent_cache.py"))
@@ -103,3 +104,28 @@ def test_turns_go_on_without_the_memory_toolset(make_hermes_world: MakeWorld) ->
     assert not [tool for tool in wire.tools if "memory" in tool]
     world.wait_turns(hermes.session, "what is my boat called")
     hermes.leave()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_turn_that_ends_after_the_shutdown_is_not_lost(
+    make_hermes_world: MakeWorld, restarted: bool
+) -> None:
+    """Hermes rejects a turn once its shutdown has begun: the session's next agent publishes it."""
+    world = make_hermes_world()
+    gateway = world.hermes()
+    gateway.do("late", session="s-late", user="mia", text="the words of the late turn")
+    assert "rejecting late write task" in world.home.log()
+    if restarted:
+        gateway.leave()
+        gateway = world.hermes()
+    gateway.do("message", session="s-late", user="mia", text="the words after")
+    gateway.do("settle")
+    gateway.do("expire", session="s-late")
+    gateway.leave()
+    world.drain()
+    turns = [(e.event.user, e.event.assistant) for e in world.events(TurnCompleted, "s-late")]
+    said = "the words before", "the words of the late turn", "the words after"
+    assert turns == [(text, f"I have heard: {text}") for text in said]
+    assert {e.scope.user for e in world.events()} == {"mia"}
+    report = world.reconcile()
+    assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])

@@ -185,6 +185,21 @@ class Puppet:
         agent.shutdown_memory_provider(history)
         return {"shorter": len(history) < before, "compressed": agent.session_id}
 
+    def late(self, session: str, user: str, text: str) -> dict[str, Any]:
+        """One message whose agent is shut down just before Hermes hands the turn to memory."""
+        self.message(session, user, "the words before")
+        agent = self._agents[session]
+        hand_over, before = agent._sync_external_memory_for_turn, self._histories[session]
+
+        def too_late(**turn: Any) -> None:
+            agent.shutdown_memory_provider(before)
+            hand_over(**turn)
+
+        agent._sync_external_memory_for_turn = too_late
+        answer = self.message(session, user, text)
+        del self._agents[session]
+        return answer
+
     def job(self, text: str) -> dict[str, Any]:
         """One run of a cron job, by Hermes's own scheduler."""
         from cron.scheduler import run_job

@@ -19,13 +19,18 @@ from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.entries import FileWrite
+from memorybus.surfaces.hermes.masking import mask_as_host
 from memorybus.surfaces.hermes.plugin import switches
 from memorybus.surfaces.hermes.plugin.memory_tool import file_write, provenance
 from memorybus.surfaces.hermes.plugin.oldest import drop_oldest
 from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
 from memorybus.surfaces.hermes.plugin.shared import SharedBus
 from memorybus.surfaces.hermes.plugin.speakers import Speakers
-from memorybus.surfaces.hermes.plugin.undone import answer_stands, read_taken_back
+from memorybus.surfaces.hermes.plugin.undone import (
+    answer_stands,
+    read_stored_turns,
+    read_taken_back,
+)
 from memorybus.surfaces.hermes.plugin.usage import (
     TurnUsage,
     UsageMeter,
@@ -94,6 +99,7 @@ class HermesConversation:
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
         self._retract_unreported(session_id)
+        self._publish_left(session_id)
         self._check_files(session_id)
 
     @property
@@ -399,6 +405,8 @@ class HermesConversation:
         """
         with self._lock:
             self._publish_held_end()
+            if self._spoken:
+                self._shared.turns.leave(self._slot(self._tracker.now))
         if hurry:
             self._shared.bus.hurry(hurry)
 
@@ -432,6 +440,22 @@ class HermesConversation:
             undone = self._find_undone(session_id, told=False)
             if undone:
                 self._take_step("rewind", session_id, session_id, undone)
+
+    def _publish_left(self, session_id: str) -> None:
+        """Publish turns that were answered after their instance was shut down.
+
+        Since 0.21 Hermes's manager rejects what is handed to it once its shutdown has begun.
+        """
+        slot, home, room = self._slot(session_id), self._home, self._settings.event_max_bytes
+        if home is None:
+            return
+        for turn, end in self._shared.turns.find_left(
+            slot, lambda: read_stored_turns(home, session_id, room)
+        ):
+            user, answer, messages = mask_as_host((end.user, end.assistant, end.messages))
+            session = self._session(session_id, turn.scope)
+            receipt = session.turn_completed(user, answer, messages=messages, at=end.at)
+            self._shared.turns.published(slot, receipt.event_id, turn)
 
     def _answer_stands(self, session_id: str, assistant: str) -> bool:
         """Say whether an answer is in Hermes's transcript and not undone; in doubt, return True."""

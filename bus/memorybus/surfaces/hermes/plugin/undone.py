@@ -27,7 +27,11 @@ from memorybus.surfaces.hermes.transcripts.state_db import (
     StateDbError,
     StoredMessage,
 )
-from memorybus.surfaces.hermes.transcripts.stored_turns import flatten_content
+from memorybus.surfaces.hermes.transcripts.stored_turns import (
+    StoredTurn,
+    flatten_content,
+    read_turns,
+)
 
 _MAX_TURNS, _MAX_SESSIONS = 64, 1_024
 """The most turns of a session, and the most sessions; `reconcile` finds older ones (G10)."""
@@ -59,6 +63,8 @@ class BegunTurn(msgspec.Struct, eq=False):
         over: whether Hermes has reported its end, or never will.
         undone: whether it was undone.
         row: the row of ``state.db`` by which this was seen; 0 if it was not.
+        left: whether its instance was shut down while it ran, so that Hermes hands its end to
+            nobody.
     """
 
     mark: str
@@ -69,6 +75,7 @@ class BegunTurn(msgspec.Struct, eq=False):
     undone: bool = False
     row: int = 0
     masked: str = ""
+    left: bool = False
 
 
 class TakenBack(msgspec.Struct, frozen=True):
@@ -172,6 +179,36 @@ class UndoableTurns:
             by_author[turn.scope] = (*by_author.get(turn.scope, ()), *turn.ids)
         return by_author
 
+    def leave(self, slot: str) -> None:
+        """Note that an instance is shut down; what runs in its session then ends unseen."""
+        with self._lock:
+            running = [turn for turn in self._turns_of(slot) if not (turn.over or turn.undone)]
+            for turn in running:
+                turn.left = True
+            if running:
+                self._save(slot)
+
+    def find_left(
+        self, slot: str, read: Callable[[], Sequence[StoredTurn] | None]
+    ) -> list[tuple[BegunTurn, StoredTurn]]:
+        """Return the turns whose end nobody saw, each with what Hermes has stored of it.
+
+        Args:
+            slot: the session's slot.
+            read: returns the session's turns, or None if they cannot be read now; it is called only
+                if there are such turns.
+        """
+        with self._lock:
+            left = [turn for turn in self._turns_of(slot) if turn.left and not turn.over]
+            stored = read() if left else None
+            if stored is None:
+                return []
+            for turn in left:
+                turn.over = True
+            self._save(slot)
+        pairs = ((turn, _stored_end(turn, stored)) for turn in left)
+        return [(turn, end) for turn, end in pairs if end]
+
     def may_be_undone(self, slot: str) -> bool:
         """Say whether a session has turns that were not undone yet."""
         with self._lock:
@@ -205,7 +242,7 @@ class UndoableTurns:
         except msgspec.MsgspecError:
             return []  # notes of another release; `reconcile` finds these turns
         for turn in turns:
-            turn.over = True  # Hermes hands over no ends of turns of another process
+            turn.over = turn.over or not turn.left  # another process gets no ends of its turns
         return turns
 
     def _save(self, slot: str) -> None:
@@ -247,6 +284,19 @@ def _turn_of(message: TakenBack, turns: Sequence[BegunTurn], *, told: bool) -> B
     return next(iter((*exact, *same, *unknown)), None)
 
 
+def _stored_end(turn: BegunTurn, stored: Sequence[StoredTurn]) -> StoredTurn | None:
+    """Return the newest stored turn that has the words of one that was left, and is no older."""
+    return next(
+        (
+            end
+            for end in reversed(stored)
+            if end.at >= turn.at
+            and (mark_of(end.user) == turn.mark or _is_copy(turn.masked, end.user))
+        ),
+        None,
+    )
+
+
 def _masked_part(said: str) -> str:
     return said[:_MAX_MASKED_CHARS] if is_masked(said) else ""
 
@@ -274,6 +324,16 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
         return None
     said = ((spoken_text(flatten_content(row.content)), row) for row in rows)
     return [TakenBack(words, row.at, row.id) for words, row in said if words]
+
+
+def read_stored_turns(home: Path, session_id: str, room: int) -> list[StoredTurn] | None:
+    """Return the answered turns of a session; None if they cannot be read now."""
+    try:
+        with StateDb(home / "state.db", wait=0) as db:
+            turns = list(read_turns(db.rows(session_id), room))
+    except StateDbError:
+        return None
+    return [turn for turn in turns if isinstance(turn, StoredTurn)]
 
 
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
