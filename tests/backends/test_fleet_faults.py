@@ -159,7 +159,6 @@ def fleet(
             stack.callback(gate.close)
         tables = {name: {"base_url": f"http://127.0.0.1:{gates[name].port}"} for name in urls}
         tables["postgres"] = {"url": f"postgresql://postgres@127.0.0.1:{gates['postgres'].port}/"}
-        tables["honcho"] |= {"dialectic_every": 0}
         tables["mem0-server"] |= {"infer": False, "timeout": 4.0}
         tables["hindsight"] |= {"timeout": 4.0}
         settings = make_settings(

@@ -1,7 +1,6 @@
 """The shipped contract, run on the Honcho provider with its real client against a fake server."""
 
 from importlib.util import find_spec
-from typing import Any, ClassVar
 
 import pytest
 from helpers.providers.service_contract import ServiceContract
@@ -13,4 +12,3 @@ pytestmark = pytest.mark.skipif(find_spec("honcho") is None, reason="needs the e
 class TestHoncho(ServiceContract):
     kind = "honcho"
     server = staticmethod(honcho_server)
-    options: ClassVar[dict[str, Any]] = {"dialectic_every": 0}

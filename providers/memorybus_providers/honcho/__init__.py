@@ -8,8 +8,7 @@ when an instance is opened.
 - ``service``: the client, with the bus's errors, deadlines and pauses. ``tenant``: the workspace of
   one owner. ``places``: the names of workspaces, peers and sessions.
 - ``outgoing``: events as messages. ``notes``: writes to the stores, as conclusions.
-- ``finding``: the requests of a recall. ``dialectic``: questions to Honcho's own model;
-  ``questions``: the file in which a host counts them.
+- ``finding``: the requests of a recall.
 - ``keeping``: export and erasure of a workspace.
 """
 

@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar
 
 from honcho.http.exceptions import HonchoError, NotFoundError
@@ -19,9 +18,7 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
-from memorybus_providers.honcho.dialectic import Dialectic
-from memorybus_providers.honcho.options import HonchoOptions, ReasoningLevel
-from memorybus_providers.honcho.questions import QuestionFile
+from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
 from memorybus_providers.owners import MAX_OWNERS, Owner, owner_of
@@ -38,6 +35,9 @@ _MAX_CONTEXTS = 512
 _ERASE_SECONDS = 3_600.0
 """Seconds that an erasure or an export may take."""
 
+_QUESTIONS = "questions"
+"""The name under which questions to Honcho's model are counted over all hosts."""
+
 _MAX_WORKSPACES = 1 << 31
 """The most workspaces that an erasure or an export takes: more than there can be."""
 
@@ -50,10 +50,7 @@ class Account:
         self._options, self._clock = options, config.clock
         self._service = HonchoService(options, key, config.clock)
         self._tenants = Tenants(self._service, options)
-        questions = QuestionFile(
-            config.home / "asked.db", options.dialectic_per_day, config.clock, config.spend
-        )
-        self._dialectic = Dialectic(options, questions)
+        self._spend = config.spend
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="memorybus-honcho")
         self._bases: OrderedDict[Owner, tuple[float, finding.BaseContext]] = OrderedDict()
 
@@ -126,19 +123,13 @@ class Account:
     # -- recall -----------------------------------------------------------------------------------
 
     def recall(self, query: str, ctx: RecallContext) -> list[Recollection]:
-        """Return what is near a question and what the dialectic has found.
-
-        Without a question, return the base context.
-        """
+        """Return what is near a question; without one, return the base context."""
         question = clean_question(query)
         with self._service.requests_within(ctx.deadline):
             tenants = self._tenants.find(ctx.scope)
             recall = self._recall_near if question else self._recall_base
             lists = [recall(tenant, question, ctx.deadline) for tenant in tenants]
-        found = sorted((one for some in lists for one in some), key=lambda one: -one.score)
-        if question and ctx.session and len(tenants) == 1:
-            found += self._supplement(tenants[0], ctx.session.id, question)
-        return found
+        return sorted((one for some in lists for one in some), key=lambda one: -one.score)
 
     def base_text(self, scope: RecallScope) -> str:
         """Return the base context of an agent and a person as a text."""
@@ -177,20 +168,6 @@ class Account:
                 self._bases.popitem(last=False)
         return base
 
-    # -- Honcho's model ---------------------------------------------------------------------------
-
-    def _supplement(self, tenant: Tenant, session: str, question: str) -> list[Recollection]:
-        ask = partial(self._ask_model, tenant, "user")
-        found = self._dialectic.supplement(tenant.owner, session, question, ask)
-        return [Recollection(found, source="dialectic")] if found else []
-
-    def _ask_model(self, tenant: Tenant, peer: str, question: str, level: ReasoningLevel) -> str:
-        holder, about = calls.peers_for(tenant, peer)
-        seconds = self._options.dialectic_timeout
-        with self._service.requests_within(seconds):
-            found = holder.chat(question, target=about, reasoning_level=level, timeout=seconds)
-        return str(found or "")
-
     # -- tools ------------------------------------------------------------------------------------
 
     def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
@@ -206,12 +183,19 @@ class Account:
         return self._reason(call, tenants[0])
 
     def _reason(self, call: tools.Reasoning, tenant: Tenant) -> Mapping[str, Any]:
-        ask = partial(self._ask_model, tenant, call.peer)
-        question = clean_question(call.query)
-        answer = self._dialectic.answer(question, call.reasoning_level, ask)
-        if answer is None:
+        """Ask Honcho's model, which takes seconds and costs money, unless today's are used up."""
+        if not self._may_ask():
             return {"error": "no more questions to Honcho's model today; use honcho_context"}
-        return {"answer": answer}
+        holder, about = calls.peers_for(tenant, call.peer)
+        seconds, level = self._options.dialectic_timeout, call.reasoning_level
+        question = clean_question(call.query)
+        with self._service.requests_within(seconds):
+            answer = holder.chat(question, target=about, reasoning_level=level, timeout=seconds)
+        return {"answer": str(answer or "")}
+
+    def _may_ask(self) -> bool:
+        most = self._options.dialectic_per_day
+        return bool(most) and (self._spend is None or self._spend(_QUESTIONS, most))
 
     # -- erasure and export -----------------------------------------------------------------------
 
@@ -222,7 +206,6 @@ class Account:
             for tenant in self._tenants.find(scope, _MAX_WORKSPACES):
                 erased += keeping.delete_workspace(tenant)
                 self._tenants.drop(tenant.owner)
-                self._dialectic.forget(tenant.owner)
                 self._bases.pop(tenant.owner, None)
             left = len(self._tenants.find(scope, MAX_OWNERS))
         if not left:

@@ -1,12 +1,9 @@
 """The options of an instance, read from its table; imports nothing heavy."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from memorybus_providers.remote import credentials, own_options
-
-ReasoningLevel = Literal["minimal", "low", "medium", "high", "max"]
-"""How hard Honcho thinks about a question (``reasoning_level``)."""
 
 
 class HonchoOptions(
@@ -21,21 +18,17 @@ class HonchoOptions(
     person_observes: bool = False
     observe_agent: bool = False
     agent_observes: bool = True
-    dialectic_every: int = 3
-    dialectic_level: ReasoningLevel = "low"
-    dialectic_depth: int = 1
     dialectic_per_day: int = 200
     dialectic_timeout: float = 30.0
 
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
-        least = min(self.context_ttl, self.dialectic_every, self.dialectic_per_day)
+        least = min(self.context_ttl, self.dialectic_per_day)
         return {
             **own_options.ServerOptions.rules(self),
             "results must be 1 to 100": 1 <= self.results <= 100,
-            "dialectic_depth must be 1 to 3": 1 <= self.dialectic_depth <= 3,
             "dialectic_timeout must be positive": self.dialectic_timeout > 0,
-            "context_ttl, dialectic_every and dialectic_per_day must not be negative": least >= 0,
+            "context_ttl and dialectic_per_day must not be negative": least >= 0,
         }
 
 
@@ -80,25 +73,8 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "default": True,
     },
     {
-        "key": "dialectic_every",
-        "description": "every how many turns of a session a question is put to Honcho's model "
-        "beside the recall; 0 for never",
-        "default": 3,
-    },
-    {
-        "key": "dialectic_level",
-        "description": "how hard it thinks: minimal, low, medium, high or max",
-        "default": "low",
-        "choices": ("minimal", "low", "medium", "high", "max"),
-    },
-    {
-        "key": "dialectic_depth",
-        "description": "1 to 3: so often each answer is questioned in turn",
-        "default": 1,
-    },
-    {
         "key": "dialectic_per_day",
-        "description": "questions to its model a day (UTC) at most, over all workers",
+        "description": "questions to its model a day (UTC) at most, over all workers; 0 for none",
         "default": 200,
     },
     {

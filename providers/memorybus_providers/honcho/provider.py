@@ -48,9 +48,7 @@ class HonchoProvider(RemoteProvider["Account"]):
     _options: options.HonchoOptions
     schema = options.SCHEMA
     toolset = tools.TOOLS
-    tunable = frozenset(
-        {"prefix", "results", "context_ttl", "dialectic_every", "dialectic_per_day"}
-    )
+    tunable = frozenset({"prefix", "results", "context_ttl", "dialectic_per_day"})
 
     # -- opening ----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
 
 P_co = TypeVar("P_co", bound=MemoryProvider, covariant=True)
 
@@ -20,10 +20,15 @@ class Opener(Protocol[P_co]):
 
 @contextmanager
 def opened(
-    kind: Callable[[ProviderConfig], P_co], home: Path, clock: Clock = SYSTEM, **options: Any
+    kind: Callable[[ProviderConfig], P_co],
+    home: Path,
+    clock: Clock = SYSTEM,
+    spend: Spend | None = None,
+    **options: Any,
 ) -> Iterator[P_co]:
     """Open an instance while the block runs."""
-    provider = kind(ProviderConfig(name="service", home=home, options=options, clock=clock))
+    config = ProviderConfig(name="service", home=home, options=options, clock=clock, spend=spend)
+    provider = kind(config)
     provider.open()
     try:
         yield provider

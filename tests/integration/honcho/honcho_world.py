@@ -43,7 +43,7 @@ def opened(
     home: Path, url: str, clock: Clock = SYSTEM, **options: Any
 ) -> AbstractContextManager[HonchoProvider]:
     """Open an instance on a server."""
-    said = {"base_url": url, "dialectic_every": 0, **options}
+    said = {"base_url": url, **options}
     return service_opening.opened(HonchoProvider, home, clock, **said)
 
 

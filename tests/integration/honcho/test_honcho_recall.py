@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.processes.waiting import wait_until
-from helpers.providers.hook_world import ADA, BOB, TALK
+from helpers.providers.hook_world import ADA, BOB
 from helpers.services.faulty_http import Fault
 from honcho_world import World, honcho_world, opened
 from memorybus.errors import ConfigError, MissingProvider, Transient, Unavailable
@@ -19,9 +18,6 @@ from memorybus_providers import registry
 from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.honcho import HonchoProvider
-from memorybus_providers.honcho.dialectic import THREAD
-from memorybus_providers.honcho.questions import QuestionFile
-from memorybus_providers.owners import Owner
 
 pytestmark = pytest.mark.skipif(find_spec("honcho") is None, reason="needs the extra honcho")
 
@@ -150,135 +146,30 @@ def chats(world: World) -> list[Any]:
     return [body for (_, path), body in asked if path.endswith("/chat")]
 
 
-def asked_of(world: World, prompt: str) -> list[str]:
-    """Recall in a session, and wait until its model has answered if it was asked."""
-    found = world.recall(prompt, session=TALK)
-    wait_until(lambda: THREAD not in {one.name for one in threading.enumerate()}, "it has answered")
-    return found
-
-
-def test_its_model_is_asked_every_few_turns(tmp_path: Path) -> None:
-    """Beside the recall: the answer stands with what the next ones find."""
-    with honcho_world(tmp_path, dialectic_every=2) as world:
-        world.tell(said("quince"))
-        world.server.answers.extend(["Ada likes fruit.", "Ada likes jam."])
-        assert asked_of(world, "apple?") == []
-        assert asked_of(world, "apple?\nAnd the answer to it") == ["Ada likes fruit."]
-        assert asked_of(world, "pear?") == ["Ada likes fruit."]
-        assert len(chats(world)) == 1
-        assert asked_of(world, "plum?") == ["Ada likes fruit."]
-        assert asked_of(world, "quince?") == ["quince", "Ada likes jam."]
-        assert len(chats(world)) == 2
-        assert {one["reasoning_level"] for one in chats(world)} == {"low"}
-        assert {one["target"] for one in chats(world)} == {"person__ada"}
-
-
-def test_its_answers_are_questioned_as_deep_as_told(tmp_path: Path) -> None:
-    """Each further question has the answer before it; the last one counts."""
-    with honcho_world(tmp_path, dialectic_every=1, dialectic_depth=3) as world:
-        world.tell(said("quince"))
-        world.server.answers.extend(["first", "second", "third"])
-        asked_of(world, "apple?")
-        queries = [one["query"] for one in chats(world)]
-        assert ["first" in queries[1], "second" in queries[2]] == [True, True]
-        assert asked_of(world, "apple?") == ["third"]
-
-
-def test_its_model_has_a_daily_budget(tmp_path: Path) -> None:
-    """All processes of a host count in one file; the next day (UTC) begins anew."""
-    clock = FakeClock()
-    ours, theirs = (QuestionFile(tmp_path / "home" / "asked.db", 3, clock) for _ in range(2))
-    assert [ours.spend(), theirs.spend(), ours.spend(), theirs.spend()] == [True] * 3 + [False]
-    clock.advance(86_400)
-    assert ours.spend()
-    assert not QuestionFile(tmp_path / "home" / "other.db", 0, clock).spend()
-
-
-def test_a_worker_counts_its_model_over_all_hosts(tmp_path: Path) -> None:
-    """Where somebody counts for all hosts the file counts no question; its word is what holds."""
-    told: list[tuple[str, int]] = []
+def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
+    """Questions of a day are counted over all hosts; the tool answers why it does not ask."""
+    spent: list[tuple[str, int]] = []
 
     def spend(what: str, a_day: int) -> bool:
-        told.append((what, a_day))
-        return len(told) < 2
+        spent.append((what, a_day))
+        return len(spent) <= a_day
 
-    asked = QuestionFile(tmp_path / "asked.db", 200, FakeClock(), spend)
-    assert [asked.spend(), asked.spend()] == [True, False]
-    assert told == [("questions", 200)] * 2
-
-
-def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
-    """Recalls go on without its model; the tool says why it does not answer."""
-    with honcho_world(tmp_path, dialectic_every=1, dialectic_per_day=1) as world:
+    with honcho_world(tmp_path, spend=spend, dialectic_per_day=1) as world:
         world.tell(said("quince"))
         world.server.answers.append("Ada likes fruit.")
-        asked_of(world, "apple?")
-        assert asked_of(world, "pear?") == ["Ada likes fruit."]
-        assert "error" in world.call("honcho_reasoning", query="What does she like?")
+        question = {"query": "What does she like?"}
+        assert world.call("honcho_reasoning", **question) == {"answer": "Ada likes fruit."}
+        assert "today" in world.call("honcho_reasoning", **question)["error"]
         assert len(chats(world)) == 1
+    assert spent == [("questions", 1)] * 2
 
 
-def test_what_one_instance_finds_out_another_shows(tmp_path: Path) -> None:
-    """Prompts and turns' ends are recalled by different instances: they count the same turns."""
-    with honcho_world(tmp_path, dialectic_every=2) as world:
+def test_a_budget_of_none_asks_nothing(tmp_path: Path) -> None:
+    """With 0 questions a day its model is never asked, whether or not somebody counts."""
+    with honcho_world(tmp_path, dialectic_per_day=0) as world:
         world.tell(said("quince"))
-        world.server.answers.append("Ada likes fruit.")
-        asked_of(world, "apple?")
-        with opened(tmp_path, world.server.url, dialectic_every=2) as provider:
-            world.provider = provider
-            assert asked_of(world, "apple?\nAnd the answer to it") == ["Ada likes fruit."]
-            assert asked_of(world, "pear?") == ["Ada likes fruit."]
-            assert len(chats(world)) == 1
-
-
-def test_a_file_that_is_none_harms_no_recall(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What counts turns may break: its model is not asked then, and recalls go on."""
-    (tmp_path / "asked.db").write_bytes(b"no database" * 100)
-    with honcho_world(tmp_path, dialectic_every=1) as world:
-        world.tell(said("quince"))
-        assert asked_of(world, "quince?") == ["quince"]
-        assert "file is not a database" in caplog.text
-
-
-def test_what_was_found_out_is_forgotten(tmp_path: Path) -> None:
-    """No byte of it stays in the file, and an answer that comes later is not kept."""
-    with honcho_world(tmp_path, dialectic_every=1) as world:
-        world.tell(said("quince"))
-        world.server.answers.append("Ada likes fruit.")
-        asked_of(world, "apple?")
-        assert b"likes fruit" in (tmp_path / "asked.db").read_bytes()
-        world.provider.forget(ADAS)
-        QuestionFile(tmp_path / "asked.db", 1, FakeClock()).keep_answer(
-            Owner("coder", "ada", ""), "talk", "Ada likes fruit."
-        )
-        assert b"likes fruit" not in (tmp_path / "asked.db").read_bytes()
-
-
-def test_whoever_asks_and_dies_is_not_waited_for_forever(tmp_path: Path) -> None:
-    """Nobody else asks in the meantime; after its time the next turn that is due does."""
-    clock = FakeClock()
-    file, owner = QuestionFile(tmp_path / "asked.db", 9, clock), Owner("coder", "ada", "")
-    asks = [bool(file.count_turn(owner, "talk", f"prompt {n}", 1, 30.0).until) for n in range(2)]
-    clock.advance(31.0)
-    asks.append(bool(file.count_turn(owner, "talk", "prompt 2", 1, 30.0).until))
-    assert asks == [True, False, True]
-
-
-@pytest.mark.parametrize("kind", [500, "lose"])
-def test_a_model_that_fails_harms_no_recall(
-    tmp_path: Path, kind: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The failure is logged, and the next turn asks again."""
-    with honcho_world(tmp_path, dialectic_every=1) as world:
-        world.tell(said("quince"))
-        world.server.faults.append(Fault("/chat", kind))
-        assert asked_of(world, "quince?") == ["quince"]
-        assert "Honcho's model was not asked" in caplog.text
-        world.server.answers.append("Ada likes fruit.")
-        asked_of(world, "apple?")
-        assert asked_of(world, "apple?") == ["Ada likes fruit."]
+        assert "error" in world.call("honcho_reasoning", query="What does she like?")
+        assert chats(world) == []
 
 
 # -- tools ----------------------------------------------------------------------------------------
@@ -383,8 +274,8 @@ def test_an_erasure_that_breaks_off_is_asked_again(world: World) -> None:
         ({"base_url": "ftp://x"}, "base_url"),
         ({"prefix": "a_b"}, "prefix"),
         ({"results": 0}, "results"),
-        ({"dialectic_depth": 4}, "dialectic_depth"),
-        ({"dialectic_level": "most"}, "dialectic_level"),
+        ({"dialectic_timeout": 0}, "dialectic_timeout"),
+        ({"dialectic_per_day": -1}, "dialectic_per_day"),
         ({"timeout": 0}, "timeout"),
         ({"context_ttl": -1}, "context_ttl"),
     ],

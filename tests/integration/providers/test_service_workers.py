@@ -76,7 +76,7 @@ SERVICES = (
         lambda server: server.troubles,
     ),
     Service(
-        "honcho", {"dialectic_every": 0}, honcho_server, _said_in_honcho, _faults("/messages"),
+        "honcho", {}, honcho_server, _said_in_honcho, _faults("/messages"),
         lambda server: server.faults,
     ),
     Service(

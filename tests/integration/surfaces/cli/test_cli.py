@@ -288,7 +288,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
             "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
-            "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left", "limits",
+            "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left",
             "failing_since", "refused", "waiting_behind",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
@@ -665,7 +665,7 @@ def test_the_demo_plays_with_providers_of_the_settings(run, short_dir):
     """A server gets it under a person of the demo's own, and nothing of it is left there."""
     pytest.importorskip("honcho", reason="needs the extra honcho")
     with honcho_server() as server:
-        toml = f'[provider.far]\nkind = "honcho"\nbase_url = "{server.url}"\ndialectic_every = 0\n'
+        toml = f'[provider.far]\nkind = "honcho"\nbase_url = "{server.url}"\n'
         (short_dir / "memorybus.toml").write_text(toml)
         shown = result(run("demo", "--providers", "builtin,far", "--json", configured=False))
 
