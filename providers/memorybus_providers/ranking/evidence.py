@@ -10,7 +10,7 @@ that contains all of them.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -81,17 +81,11 @@ def weights(
         meant: how much facts gain by their own meaning, by their rows.
     """
     said = _own_amounts(places, rarity)
-    squared = {
-        fact: {term: amount * amount for term, amount in amounts.items()}
-        for fact, amounts in said.items()
-    }
-    at = {place.place: place for place in places if place.place}
-    cut = _cut_messages(at.values())
-    together = {place.id: _combine(_sources(place, squared, at, cut)) for place in places}
+    together = {fact: _combine(sources) for fact, sources in _sources_by_fact(places, said).items()}
     return {
-        fact: _weight(said.get(fact, _NOTHING), meant.get(fact, 0.0), spoken)
-        for fact, spoken in together.items()
-        if spoken or fact in meant
+        fact: _weight(said.get(fact, _NOTHING), meant.get(fact, 0.0), together.get(fact, 0.0))
+        for fact in (place.id for place in places)
+        if fact in together or fact in meant
     }
 
 
@@ -123,25 +117,41 @@ def _cut_messages(places: Iterable[WeighedFact]) -> frozenset[MessageKey]:
     return frozenset(message for message, count in pieces.items() if count > 1)
 
 
-def _sources(
-    place: WeighedFact,
-    squared: Mapping[int, Amounts],
+def _sources_by_fact(
+    places: Sequence[WeighedFact], said: Mapping[int, Amounts]
+) -> dict[int, list[tuple[float, Amounts]]]:
+    """Return for each fact the amounts that count for it, its own first, each with its weight.
+
+    A fact that says something gives it to the facts around, since few facts say anything.
+    """
+    at = {place.place: place for place in places if place.place}
+    cut = _cut_messages(at.values())
+    telling = [place for place in places if said.get(place.id)]
+    found = {place.id: [(1.0, said[place.id])] for place in telling}
+    for step, weight in NEAR_WEIGHTS.items():
+        for near in telling:
+            place = _place_before(near, step, at, cut)
+            if place is not None:
+                gives = ANSWER_WEIGHT if step == -1 and near.asks else weight
+                found.setdefault(place.id, []).append((gives, said[near.id]))
+    return found
+
+
+def _place_before(
+    near: WeighedFact,
+    step: int,
     at: Mapping[tuple[int, int], WeighedFact],
     cut: frozenset[MessageKey],
-) -> Iterator[tuple[float, Amounts]]:
-    """Yield the amounts of each place that counts for a fact, with the place's weight."""
-    if place.id in squared:
-        yield 1.0, squared[place.id]
-    if place.place is None or place.message in cut:
-        return
-    session, number = place.place
-    for step, weight in NEAR_WEIGHTS.items():
-        near = at.get((session, number + step))
-        between = at.get((session, number + step // 2)) if abs(step) > 1 else near
-        if near is None or between is None or not cut.isdisjoint((near.message, between.message)):
-            continue
-        if near.id in squared:
-            yield ANSWER_WEIGHT if step == -1 and near.asks else weight, squared[near.id]
+) -> WeighedFact | None:
+    """Return the fact that has `near` so many steps after it, if talk alone stands between."""
+    if near.place is None:
+        return None
+    session, number = near.place
+    place = at.get((session, number - step))
+    between = at.get((session, number - step // 2)) if abs(step) > 1 else near
+    if place is None or between is None:
+        return None
+    return place if cut.isdisjoint((place.message, between.message, near.message)) else None
 
 
 def _weight(said: Amounts, meaning: float, spoken: float) -> Weight:
@@ -149,10 +159,13 @@ def _weight(said: Amounts, meaning: float, spoken: float) -> Weight:
     return Weight(own, meaning, spoken - own, spoken + meaning)
 
 
-def _combine(sources: Iterator[tuple[float, Amounts]]) -> float:
-    sums: dict[str, float] = {}
-    for weight, squares in sources:
-        square = weight * weight
-        for term, amount in squares.items():
-            sums[term] = sums.get(term, 0.0) + square * amount
-    return sum(map(math.sqrt, sums.values()))
+def _combine(sources: Sequence[tuple[float, Amounts]]) -> float:
+    """Return the sum over all terms of the root of the sum of their squares."""
+    if len(sources) == 1:
+        ((weight, amounts),) = sources
+        return weight * sum(amounts.values())
+    squares: dict[str, float] = {}
+    for weight, amounts in sources:
+        for term, amount in amounts.items():
+            squares[term] = squares.get(term, 0.0) + (weight * amount) ** 2
+    return sum(map(math.sqrt, squares.values()))

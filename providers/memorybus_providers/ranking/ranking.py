@@ -252,8 +252,11 @@ def _each_message_once(scored: Iterable[Scored]) -> Iterator[Scored]:
     for one in scored:
         factor = AGAIN_FACTOR ** given[one.fact.message] if one.fact.place else 1.0
         given[one.fact.message] += 1
-        parts = one.parts if factor == 1.0 else {**one.parts, "again": factor}
-        yield msgspec.structs.replace(one, score=one.score * factor, parts=parts)
+        if factor == 1.0:
+            yield one
+        else:
+            parts = {**one.parts, "again": factor}
+            yield msgspec.structs.replace(one, score=one.score * factor, parts=parts)
 
 
 class _Candidate(NamedTuple):
