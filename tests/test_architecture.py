@@ -45,9 +45,8 @@ HOMES = {
     "sqlite3": (
         "memorybus.spool.*",
         "memorybus.agent.session_store",
-        "memorybus.operations.ingest.known_ids",  # a temporary index, gone with the run
-        "memorybus.operations.ingest.turn_index",  # likewise
-        "memorybus.surfaces.hermes.reconcile.history_index",  # likewise
+        "memorybus.history.scratch_index",  # a temporary file, gone with the run
+        "memorybus.operations.ingest.known_ids",  # translates its errors
         "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),
@@ -133,7 +132,7 @@ HERMES_ALSO_SEES = {
         "memorybus.health.monitor",
         "memorybus.text.display",
     ),
-    "reconcile.history_index": ("memorybus.history.history",),
+    "reconcile.history_index": ("memorybus.history.history", "memorybus.history.scratch_index"),
     "reconcile.reconcile": (
         "memorybus.health.monitor",
         "memorybus.history.forgotten",

@@ -3,36 +3,26 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Self
 
 from memorybus.errors import ArchiveUnavailable
+from memorybus.history.scratch_index import ScratchIndex
 
 _CACHE_KIB = 65_536
 """KiB of the file that SQLite keeps in memory (G10)."""
 
 
-class KnownIds:
-    """A set of ids, which is deleted when it is closed. Use from one thread.
+class KnownIds(ScratchIndex):
+    """A set of ids; see `ScratchIndex`.
 
     Every method raises `ArchiveUnavailable` if the disk is full.
     """
 
     def __init__(self) -> None:
-        """Make an empty set in a file that SQLite deletes by itself."""
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(
-            f"pragma journal_mode = off; pragma synchronous = off; "
+        """Make an empty set."""
+        super().__init__(
             f"pragma cache_size = -{_CACHE_KIB}; "
             "create table ids(id blob primary key) without rowid"
         )
-
-    def __enter__(self) -> Self:
-        """Return the set."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Delete the set."""
-        self._db.close()
 
     def add(self, ids: Iterable[str]) -> None:
         """Remember some ids (32 hex digits each)."""

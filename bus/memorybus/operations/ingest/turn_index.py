@@ -4,15 +4,14 @@ It is made in one pass over the archive and the log, and holds digests in place 
 tombstone hides is not in it: `Forgotten` recognises that.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
 
 import msgspec
 
 from memorybus.events import Scope, SessionRef, SessionSwitched, TurnCompleted
 from memorybus.history.history import History
+from memorybus.history.scratch_index import ScratchIndex
 from memorybus.ids import digest
 from memorybus.lineage.identity import identity_of
 from memorybus.log.entry import LoggedEvent
@@ -42,21 +41,12 @@ _MOST_SESSIONS = 100
 """How many sessions a mark may name: more of them only say that the words are common."""
 
 
-class TurnIndex:
-    """The index, which exists until it is closed. Use it from one thread."""
+class TurnIndex(ScratchIndex):
+    """The index; see `ScratchIndex`."""
 
     def __init__(self) -> None:
-        """Create an empty index in a file that SQLite deletes by itself."""
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {_SCHEMA}")
-
-    def __enter__(self) -> Self:
-        """Return the index."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Delete the index."""
-        self._db.close()
+        """Create an empty index."""
+        super().__init__(_SCHEMA)
 
     def read(self, history: History, scopes: Iterable[Scope], step: Callable[[], None]) -> None:
         """Add the sessions and turns of some owners, from the archive and the log.

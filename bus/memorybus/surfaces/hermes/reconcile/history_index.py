@@ -5,9 +5,8 @@ ids and counts turns as it sees them. A session may contain the same turn more t
 each turn of the log matches one stored turn at most.
 """
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from memorybus.events import (
     TurnStarted,
 )
 from memorybus.history.history import History
+from memorybus.history.scratch_index import ScratchIndex
 from memorybus.ids import digest
 from memorybus.surfaces.hermes.masking import mask_as_host
 
@@ -68,21 +68,12 @@ class LoggedTurn(msgspec.Struct, frozen=True):
     retracted: bool
 
 
-class HistoryIndex:
-    """The index, which exists until it is closed. Use it from one thread."""
+class HistoryIndex(ScratchIndex):
+    """The index; see `ScratchIndex`."""
 
     def __init__(self) -> None:
-        """Create an empty index in a file that SQLite deletes by itself."""
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {_SCHEMA}")
-
-    def __enter__(self) -> Self:
-        """Return the index."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Delete the index."""
-        self._db.close()
+        """Create an empty index."""
+        super().__init__(_SCHEMA)
 
     # -- filling it -------------------------------------------------------------------------------
 
