@@ -1,7 +1,10 @@
 """The real Hermes with ``plugins.isolation: host``: it runs the plugin in a process of its own."""
 
+import json
+import shutil
+
 import pytest
-from helpers.hermes.hermes_agent import LONG_WORDS, VENV
+from helpers.hermes.hermes_agent import LONG_WORDS, PYTHON, VENV
 from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
@@ -55,8 +58,14 @@ def test_a_turn_after_a_late_new_belongs_to_its_session(world: World) -> None:
     assert [e.event.parent for e in world.events(SessionSwitched, second)] == [first]
 
 
-def test_the_directory_of_a_plugin_host_is_nobodys(world: World) -> None:
-    """The directory in which the plugin host runs is not published as the conversation's."""
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_directory_of_a_plugin_host_is_nobodys(world: World, installed: bool) -> None:
+    """The directory in which the plugin host runs is not published as the conversation's.
+
+    That is so whether Hermes finds the plugin in its home or by the entry point.
+    """
+    if not installed:
+        shutil.rmtree(world.home.path / "plugins" / "memorybus")
     hermes = world.hermes()
     hermes.chat("where are we")
     hermes.do("settle")
@@ -96,6 +105,16 @@ def test_a_conversation_is_whole_through_compressions(world: World) -> None:
     assert [e.event.user for e in world.events(TurnCompleted) if e.id in undone] == said[14:]
     report = world.reconcile()
     assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])
+
+
+def test_status_names_what_isolation_takes_away(world: World) -> None:
+    """`hermes memorybus` is no command there: `memorybus hermes status` says what is."""
+    assert world.home.run("memorybus", "status").returncode != 0
+    words = ("hermes", "status", "--json", "--home", world.home.path, "--python", PYTHON)
+    checks = json.loads(world.memorybus(*words, code=1))["checks"]
+    [isolation] = [check for check in checks if check["name"] == "isolation"]
+    assert isolation["ok"]
+    assert "use `memorybus hermes …`" in isolation["found"]
 
 
 def test_what_was_recalled_is_shown(world: World) -> None:

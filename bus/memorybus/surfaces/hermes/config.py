@@ -21,6 +21,11 @@ def checkpoint_required(path: Path) -> bool:
     return _value(path, "compression", "checkpoint_required").lower() in _YES
 
 
+def isolates_plugins(path: Path) -> bool:
+    """Return whether ``plugins.isolation`` makes Hermes run plugins in a process of its own."""
+    return _value(path, "plugins", "isolation").lower() == "host"
+
+
 def _value(path: Path, table: str, key: str) -> str:
     """Return the value of a key in one of the file's tables as written; "" if there is none."""
     try:

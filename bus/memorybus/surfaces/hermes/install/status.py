@@ -12,7 +12,7 @@ from memorybus.errors import LogError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import SpoolStatus, open_monitor, spool_status
 from memorybus.surfaces.hermes import problems
-from memorybus.surfaces.hermes.config import active_provider
+from memorybus.surfaces.hermes.config import active_provider, isolates_plugins
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
 from memorybus.surfaces.hermes.install import install
 from memorybus.surfaces.hermes.install.install import PythonCheck
@@ -91,6 +91,7 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
         _plugin(home, python.placement),
         _importable(python),
         _active(home),
+        *([_isolation()] if isolates_plugins(home.config) else []),
         _log(settings, error),
         *([] if error else [_workers(found)]),
         *map(_provider, found.providers),
@@ -168,6 +169,14 @@ def _plugin(home: HermesHome, placement: PluginPlace | None) -> Check:
     wrong = [f"{name} {state}" for name, state in states.items() if state != "in place"]
     found = f"{home.plugin_dir}: {', '.join(wrong) or 'in place, of this version'}"
     return _check_plugin(found, install_it if wrong or not directory else "")
+
+
+def _isolation() -> Check:
+    found = (
+        "Hermes runs the plugin in a process of its own (plugins.isolation), where "
+        "`hermes memorybus …` is no command: use `memorybus hermes …`"
+    )
+    return Check(name="isolation", ok=True, found=found, fix="")
 
 
 def _check_plugin(found: str, fix: str = "") -> Check:
