@@ -5,7 +5,7 @@
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
-ARG EXTRAS=archive,embeddings,static-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,metrics,notify,otel,postgres,web
+ARG EXTRAS=archive,embeddings,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,metrics,notify,otel,postgres,web
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY bus bus

@@ -66,7 +66,7 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/decision_list.py
 	$(PY) docs/fleet_table.py
 
-servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, …
+servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, models, …
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 	@PYTHONPATH=tests $(PY) -m helpers.services.prometheus_server
@@ -75,6 +75,7 @@ servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prome
 	@PYTHONPATH=tests $(PY) -m helpers.services.systemd
 	@PYTHONPATH=tests $(PY) -m helpers.processes.clocks
 	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
+	@PYTHONPATH=tests $(PY) -m helpers.services.models
 
 # Keys and scripts run on a fake Redis within the test process: no server is started. Some tests
 # wait, so there is one process more than the two cores for which the time is promised.

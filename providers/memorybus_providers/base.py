@@ -129,6 +129,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
             them out.
         home: a directory of its own for local state; the provider creates what it needs in it.
         options: the instance's table in ``memorybus.toml``.
+        models: the directory of this host's models; None if there is none.
         clock: time, injected.
         crash: crash points, injected by fault tests.
         spend: counts, over all hosts, what a recalling instance spends; None if nothing counts it.
@@ -138,6 +139,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     home: Path
     options: Mapping[str, Any] = {}
+    models: Path | None = None
     stands_for: str = ""
     answering: bool = True
     kept_elsewhere: frozenset[StoreName] = frozenset()

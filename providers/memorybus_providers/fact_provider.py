@@ -358,7 +358,7 @@ def missing_library(
     config: ProviderConfig, options: MeaningOptions, error: ImportError
 ) -> MissingProvider:
     """Return the error of an embedder whose library is not installed."""
-    extra = "embeddings" if options.by_service else "static-embeddings"
+    extra = "embeddings" if options.by_service else "local-embeddings"
     return MissingProvider(
         f"provider {config.name}: its embedder needs {error.name}; "
         f"install it with: pip install 'memorybus[{extra}]'"

@@ -289,6 +289,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """A name for this log on this host: its namespace and a digest of where its Redis is."""
         return f"{self.namespace}-{text_digest(place_of(self.redis_url))}"
 
+    @property
+    def models_dir(self) -> Path:
+        """The directory of this host's models, which providers embed texts with."""
+        return self.data_dir / "models"
+
     def provider_home(self, name: str) -> Path:
         """The directory of one provider instance's local state."""
         return self.data_dir / "providers" / name

@@ -1,11 +1,12 @@
 """Chooses the embedder that a provider's options name."""
 
 import os
-from importlib.util import find_spec
+from pathlib import Path
 
 from memorybus.errors import Unavailable
 
-from memorybus_providers.embedding.embedder import Embedder
+from memorybus_providers.embedding.embedder import Embedder, Prompts
+from memorybus_providers.embedding.models import missing_libraries
 from memorybus_providers.embedding.options import MeaningOptions
 
 
@@ -16,18 +17,19 @@ def make_embedder(options: MeaningOptions) -> Embedder:
         ImportError: a library that it needs is not installed.
         Unavailable: the environment variable with its key does not exist.
     """
+    prompts = Prompts(options.embedder_question, options.embedder_text)
     if options.by_service:
         from memorybus_providers.embedding.service import ServiceEmbedder
 
         key = _key(options.embedder_key)
         return ServiceEmbedder(
-            options.embedder, options.embedder_model, key, options.embedder_timeout
+            options.embedder, options.embedder_model, prompts, key, options.embedder_timeout
         )
-    if find_spec("model2vec") is None:  # only looked up here, since the import takes a second
-        raise ModuleNotFoundError("No module named 'model2vec'", name="model2vec")
-    from memorybus_providers.embedding.static import StaticEmbedder
+    if missing := missing_libraries():
+        raise ModuleNotFoundError(f"No module named {missing[0]!r}", name=missing[0])
+    from memorybus_providers.embedding.local import LocalEmbedder
 
-    return StaticEmbedder(options.embedder, options.embedder_model)
+    return LocalEmbedder(Path(options.embedder).expanduser(), options.embedder_model, prompts)
 
 
 def _key(variable: str) -> str:

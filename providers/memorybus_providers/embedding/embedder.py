@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,16 +12,40 @@ Vectors = NDArray[np.float32]
 """A matrix with one vector in each row."""
 
 
+class Prompts(msgspec.Struct, frozen=True):
+    """What a model wants before a question, and before a fact."""
+
+    question: str = ""
+    fact: str = ""
+
+    def before(self, texts: Sequence[str], *, asked: bool) -> list[str]:
+        """Return questions, if they are `asked`, or facts as the model wants them."""
+        prompt = self.question if asked else self.fact
+        return [f"{prompt}{text}" for text in texts]
+
+    def known_by(self, model: str) -> str:
+        """Return the name under which vectors are stored: their model, and the prompt of facts."""
+        return f"{model} after {self.fact!r}" if self.fact else model
+
+
 class Embedder(Protocol):
     """Makes vectors of texts; several threads may call it."""
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name under which vectors are stored; only vectors of one name are compared.
+
+        Raises:
+            Unavailable: it cannot tell now.
+        """
         ...
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, asked: bool = False) -> Vectors:
         """Return one vector for each text, in order, all of one size.
+
+        Args:
+            texts: facts, or questions.
+            asked: whether they are questions.
 
         Raises:
             Permanent: it refuses these texts.
@@ -40,7 +65,7 @@ def at_length_one(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def embed_text(embedder: Embedder, text: str) -> Vector:
+def embed_text(embedder: Embedder, text: str, *, asked: bool = False) -> Vector:
     """Return the vector of one text, at length one; raises what `Embedder.embed` raises."""
-    vector: Vector = at_length_one(embedder.embed([text]))[0]
+    vector: Vector = at_length_one(embedder.embed([text], asked=asked))[0]
     return vector

@@ -1,9 +1,16 @@
 """The embedder and the filler of one open instance, for any store of vectors."""
 
+from collections.abc import Callable
+
+from memorybus.errors import ProviderError
+
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.choice import make_embedder
+from memorybus_providers.embedding.embedder import Vector, embed_text
 from memorybus_providers.embedding.filler import Filler, FillerSettings, OpenStore
 from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.questions import QuestionVectors
+from memorybus_providers.embedding.vectors import Model
 
 
 class FilledMeaning:
@@ -20,14 +27,14 @@ class FilledMeaning:
         """
         self._options = options
         self._embedder = make_embedder(options)
-        self._model = options.vectors_known_by(self._embedder.model)
+        self._questions = QuestionVectors(
+            lambda text: embed_text(self._embedder, text, asked=True), config.clock
+        )
         self._filler = Filler(
             FillerSettings(
                 open_store=open_store,
                 clock=config.clock,
                 embedder=self._embedder,
-                model=self._model,
-                prefix=options.embedder_text,
                 batch=options.embedder_batch,
                 rebuild=f"memorybus rebuild {config.stands_for or config.name}",
             )
@@ -47,10 +54,26 @@ class FilledMeaning:
         self._filler.wake()
 
     def close(self) -> None:
-        """End the threads of the filler and of searches, and release the embedder."""
+        """End the threads of the filler and of questions, and release the embedder."""
         self._filler.stop()
-        self._end_searches()
+        self._questions.close()
         self._embedder.close()
 
-    def _end_searches(self) -> None:
-        """Release what searches use; a store that needs this overrides it."""
+    def ask(self, text: str, stored: Model | None) -> Callable[[], Vector | None]:
+        """Request the vector of a question; the returned function waits for it a moment.
+
+        It returns None if the vector does not come in time, or if the stored vectors are of another
+        model, which the filler reports.
+        """
+        try:
+            if stored is None or stored.name != self._embedder.model:
+                return lambda: None
+        except ProviderError:
+            return lambda: None
+        asked, size = self._questions.ask(text), stored.size
+
+        def wait() -> Vector | None:
+            vector = asked.wait(self._options.embedder_wait)
+            return vector if vector is not None and vector.size == size else None
+
+        return wait

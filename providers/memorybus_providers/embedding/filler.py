@@ -48,8 +48,6 @@ class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
         open_store: opens the vectors that are filled in.
         clock: time.
         embedder: makes the vectors.
-        model: the name under which they are stored.
-        prefix: the text that the model expects before a fact.
         batch: how many facts one request has.
         rebuild: the command with which an operator renews all vectors.
     """
@@ -57,8 +55,6 @@ class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
     open_store: OpenStore
     clock: Clock
     embedder: Embedder
-    model: str
-    prefix: str = ""
     batch: int = 32
     rebuild: str = "memorybus rebuild"
 
@@ -125,11 +121,9 @@ class Filler:
 
     def _fill_batch(self, tables: VectorStore) -> bool:
         """Make the vectors of one batch of facts; say whether there was one."""
-        model = tables.model()
-        if model is not None and model.name != self._filling.model:
-            self._lacking = describe_model_change(
-                model.name, self._filling.model, self._filling.rebuild
-            )
+        model, wanted = tables.model(), self._embedder.model
+        if model is not None and model.name != wanted:
+            self._lacking = describe_model_change(model.name, wanted, self._filling.rebuild)
             return False
         batch = tables.missing(self._filling.batch)
         self._count_missing(tables, now=not batch)
@@ -144,14 +138,13 @@ class Filler:
 
     def _learn_model(self, tables: VectorStore) -> Model:
         """Get vectors of unrelated texts, and record the model with what they show of it."""
-        texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
-        found = at_length_one(self._embedder.embed(texts))
-        learnt = Model(self._filling.model, found.shape[1], chance_of(found))
+        found = at_length_one(self._embedder.embed(UNRELATED))
+        learnt = Model(self._embedder.model, found.shape[1], chance_of(found))
         tables.name_model(learnt)
         return learnt
 
     def _vectors(self, model: Model, batch: Sequence[UnembeddedFact]) -> list[Vector]:
-        texts = [f"{self._filling.prefix}{one.content[:MAX_FACT_CHARS]}" for one in batch]
+        texts = [one.content[:MAX_FACT_CHARS] for one in batch]
         try:
             found = list(at_length_one(self._embedder.embed(texts)))
         except Permanent:

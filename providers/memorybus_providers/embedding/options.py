@@ -8,6 +8,7 @@ from memorybus.errors import ConfigError
 from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
+from memorybus_providers.embedding.models import is_service, resolve
 
 _MOST_TEXTS = 2_048  # the most texts that services accept in one request
 
@@ -27,21 +28,18 @@ class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def by_service(self) -> bool:
         """Whether a service makes the vectors, instead of a model on disk."""
-        return self.embedder.startswith(("http://", "https://"))
-
-    def vectors_known_by(self, model: str) -> str:
-        """Return the name under which vectors are stored: their model, and the prefix of facts."""
-        return f"{model} after {self.embedder_text!r}" if self.embedder_text else model
+        return is_service(self.embedder)
 
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     {
         "key": "embedder",
         "description": "what makes vectors of texts, so that facts are found by meaning too: the "
-        "address of an OpenAI-compatible service (http://localhost:11434/v1), or the directory of "
-        "a model2vec model; without it words alone are compared",
+        "address of an OpenAI-compatible service (http://localhost:11434/v1), the directory of an "
+        "ONNX model (/models/e5), or a directory's name in `models` of the data directory; `none` "
+        "compares words alone",
         "default": "",
-        "hint": "empty: words alone",
+        "hint": "empty: the model in models/default of the data directory, if there is one",
     },
     {
         "key": "embedder_model",
@@ -65,12 +63,14 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
     {
         "key": "embedder_question",
-        "description": "what the model wants before a question, for example 'query: '",
+        "description": "what the model wants before a question, for example 'query: '; if empty, "
+        "what the model's directory names",
         "default": "",
     },
     {
         "key": "embedder_text",
-        "description": "what the model wants before a fact, for example 'passage: '",
+        "description": "what the model wants before a fact, for example 'passage: '; if empty, "
+        "what the model's directory names",
         "default": "",
     },
 )
@@ -95,4 +95,4 @@ def options_of(config: ProviderConfig) -> MeaningOptions:
         )
     if not 1 <= found.embedder_batch <= _MOST_TEXTS:
         raise ConfigError(f"provider {config.name}: embedder_batch must be 1 to {_MOST_TEXTS}")
-    return found
+    return msgspec.structs.replace(found, embedder=resolve(found.embedder, config.models))

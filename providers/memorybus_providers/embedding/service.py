@@ -8,7 +8,7 @@ import urllib3
 from memorybus.errors import Permanent, Unavailable
 from memorybus.msgspec_types import prepared
 
-from memorybus_providers.embedding.embedder import Vectors
+from memorybus_providers.embedding.embedder import Prompts, Vectors
 
 _REFUSED_STATUSES = frozenset({400, 413, 422})
 """Statuses that concern the texts; all others concern the service or its settings."""
@@ -40,20 +40,24 @@ class ServiceEmbedder:
     Args:
         url: its address up to ``/v1``.
         model: the model to ask for.
+        prompts: what the model wants before texts.
         key: the key, which is sent as a bearer token if it is not empty.
         seconds: how long one request may take to connect, and for each piece of its answer.
     """
 
-    def __init__(self, url: str, model: str, key: str, seconds: float) -> None:
+    def __init__(self, url: str, model: str, prompts: Prompts, key: str, seconds: float) -> None:
         """Prepare; the connection is made by the first request."""
-        self.model = model
+        self.model = prompts.known_by(model)
+        self._requested = model
+        self._prompts = prompts
         self._url = f"{url.rstrip('/')}/embeddings"
         self._key = key
         self._pool = urllib3.PoolManager(timeout=seconds, retries=False, maxsize=2)
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, asked: bool = False) -> Vectors:
         """Return one vector for each text; see `Embedder.embed`."""
-        body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        given = self._prompts.before(texts, asked=asked)
+        body = {"model": self._requested, "input": given, "encoding_format": "float"}
         status, answered = self._request(msgspec.json.encode(body))
         if status != 200:
             raise self._error_of(status, answered)

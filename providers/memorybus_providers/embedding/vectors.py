@@ -10,6 +10,9 @@ from memorybus_providers.embedding.embedder import Vector
 MAX_NEAREST = 40
 """How many facts nearest to a question are ranked in addition to those found by words (G10)."""
 
+MAX_COMPARED = 2_000
+"""Of how many facts, the newest, it is learnt how near they are to a question (G10)."""
+
 MAX_CHANCE = 0.95
 """The highest `Model.chance`, so that nothing is divided by zero if all texts are alike."""
 
@@ -28,9 +31,9 @@ class Model(msgspec.Struct, frozen=True):
     chance: float
 
     def nearness(self, cosine: float) -> float:
-        """Return how near two texts are: 0 if no nearer than by chance, 1 if they are the same."""
+        """Return how near two texts are: 0 if as near as by chance, 1 if they are the same."""
         chance = min(MAX_CHANCE, self.chance)
-        return min(1.0, max(0.0, (cosine - chance) / (1 - chance)))
+        return (cosine - chance) / (1 - chance)
 
 
 class UnembeddedFact(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.ranking.nearness import Near, Spread
 
 
 class MeaningComparison(Protocol):
@@ -14,13 +15,25 @@ class MeaningComparison(Protocol):
         """Return the rows of the nearest facts, nearest first; a bounded number."""
         ...
 
-    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
-        """Return how near some facts are, by their rows; those that have no vector are left out.
-
-        The nearness is 0 for a fact that has nothing in common with the question, and 1 for the
-        same text.
-        """
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
+        """Return how near some facts are, by their rows; those that have no vector are left out."""
         ...
+
+
+def near_by_cosine(
+    nearness: Callable[[float], float], cosines: Mapping[int, float], facts: int, *usual: float
+) -> dict[int, Near]:
+    """Return how near some facts are, by their rows.
+
+    Args:
+        nearness: that of a cosine, which depends on the model.
+        cosines: those of the facts.
+        facts: how many facts of the scope were compared.
+        usual: the mean and the standard deviation of their cosines.
+    """
+    mean, deviation = usual
+    spread = Spread(facts, nearness(mean), nearness(mean + deviation) - nearness(mean))
+    return {fact: spread.near(nearness(cosine)) for fact, cosine in cosines.items()}
 
 
 class NoComparison:
@@ -30,7 +43,7 @@ class NoComparison:
         """Return no row."""
         return ()
 
-    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
         """Return no nearness."""
         return MappingProxyType({})
 

@@ -9,10 +9,7 @@ is given.
 import math
 from collections.abc import Iterator, Sequence
 
-from memorybus_providers.ranking.ranking import LINE_CHARS, Scored
-
-LEAST_FIT = 0.45
-"""The least `Scored.fit` of the best fact with which there is an answer."""
+from memorybus_providers.ranking.ranking import LINE_CHARS, Scored, is_answer
 
 LEAST_SHARE = 0.3
 """The least share of the best fact's score for the last fact of a full block; half as much for a
@@ -30,12 +27,12 @@ def cut_off(scored: Sequence[Scored], budget: int) -> Iterator[Scored]:
         scored: what was found.
         budget: characters of the whole answer.
     """
-    best = max(scored, key=lambda one: one.score, default=None)
-    if best is None or best.fit < LEAST_FIT:
+    if not is_answer(scored):
         return
+    best = max(one.score for one in scored)
     used = 0
     for one in scored:
-        if one.score >= best.score * _least_share(used, budget):
+        if one.score >= best * _least_share(used, budget):
             yield one
             used += len(one.fact.content) + LINE_CHARS
 

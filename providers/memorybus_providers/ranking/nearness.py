@@ -1,49 +1,89 @@
 """Decides how much the meaning of a fact counts in addition to its words; pure.
 
-Both are measured by the rarity of the question's words. How far meaning is believed is decided for
-each question. A model that knows little more than words finds only facts near that share words with
-the question, and those count already. A model that also finds a fact near that shares no word is
-believed.
+A model gives each question a level of its own: to one all facts of a scope are rather near, to
+another none. So facts are ranked by how far they stand out from the others of their scope, in
+standard deviations. Whether there is an answer at all is decided by the nearness itself: the
+nearest of a thousand facts always stands out, also if none has to do with the question.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
+
+import msgspec
 
 MAX_GAIN = 1.2
-"""The gain of a fact that means exactly the same, in units of the question's rarity."""
+"""The most that a fact gains by its meaning, in units of the question's rarity."""
 
-DOUBTED_NEARNESS = 0.2
-BELIEVED_NEARNESS = 0.4
-"""Nearness of the nearest fact that shares no word with the question: up to the first, meaning
-counts for nothing; from the second on, in full."""
+LEAST_STANDING = -1.0
+FULL_STANDING = 6.0
+"""Standard deviations above the scope's mean: up to the first a fact gains nothing, from the second
+on all, between them in proportion."""
 
-EXTRA_EXPECTED_SHARE = 0.6
-"""How much more, as a share, is asked of an answer if meaning counts in full: it gains, too."""
+LEAST_NEARNESS = 0.2
+"""Nearness that a fact needs if neither it nor a text around it has a word of the question."""
+
+OPENING_NEARNESS = 0.4
+"""Nearness of a fact with which there is an answer, whatever its words. Where no fact has a word of
+the question, as in another language, `LEAST_NEARNESS` is enough."""
+
+PRIOR_FACTS = 12
+PRIOR_DEVIATION = 0.1
+"""A scope counts as if it had so many further facts, as near as by chance, with this deviation: of
+few facts it is not known how near they usually are."""
 
 
-def belief(without_words: Iterable[float]) -> float:
-    """Return how far meaning counts for a question, from 0 to 1.
+class Spread(msgspec.Struct, frozen=True):
+    """How near the facts of a scope are to a question: how many there are, mean and deviation."""
 
-    Args:
-        without_words: how near the facts are that hold no word of the question.
+    facts: int = 0
+    mean: float = 0.0
+    deviation: float = 0.0
+
+    def near(self, nearness: float) -> "Near":
+        """Return how near a fact of this nearness is, and how far it stands out."""
+        count = self.facts + PRIOR_FACTS
+        mean = self.facts * self.mean / count
+        squares = self.facts * (self.deviation**2 + self.mean**2) + PRIOR_FACTS * PRIOR_DEVIATION**2
+        standing = (nearness - mean) / math.sqrt(squares / count - mean**2)
+        return Near(min(1.0, max(0.0, nearness)), standing)
+
+
+class Near(msgspec.Struct, frozen=True):
+    """How near a fact's meaning is to a question's.
+
+    Attributes:
+        nearness: 0 if it is no nearer than by chance, 1 for the same text.
+        standing: by how many standard deviations it stands out from the facts of its scope.
     """
-    nearest = max(without_words, default=0.0)
-    return min(1.0, max(0.0, (nearest - DOUBTED_NEARNESS) / (BELIEVED_NEARNESS - DOUBTED_NEARNESS)))
+
+    nearness: float
+    standing: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it answers without a word of the question."""
+        return self.nearness >= LEAST_NEARNESS
+
+    def fit(self, *, known: bool) -> float:
+        """Return how well it answers: 1 if there is an answer with it.
+
+        Args:
+            known: whether any fact has a word of the question.
+        """
+        return self.nearness / (OPENING_NEARNESS if known else LEAST_NEARNESS)
 
 
-def meaning_amounts(
-    near: Mapping[int, float], rarities: Iterable[float], believed: float
-) -> dict[int, float]:
+def meaning_amounts(near: Mapping[int, Near], rarity: float) -> dict[int, float]:
     """Return how much each fact gains; facts that gain nothing are left out.
 
     Args:
-        near: how near a fact's meaning is to the question's, from 0 to 1.
-        rarities: the rarities of the question's words.
-        believed: how far meaning counts (see `belief`).
+        near: how near facts are to the question, by their rows.
+        rarity: that of the question's words.
     """
-    worth = MAX_GAIN * believed * sum(rarities)
-    return {fact: worth * nearness for fact, nearness in near.items() if worth * nearness}
+    amounts = {fact: MAX_GAIN * rarity * _share(one.standing) for fact, one in near.items()}
+    return {fact: amount for fact, amount in amounts.items() if amount}
 
 
-def more_expected(believed: float) -> float:
-    """Return the factor by which the required fit grows, since facts may gain by their meaning."""
-    return 1 + EXTRA_EXPECTED_SHARE * believed
+def _share(standing: float) -> float:
+    share = (standing - LEAST_STANDING) / (FULL_STANDING - LEAST_STANDING)
+    return min(1.0, max(0.0, share))

@@ -18,9 +18,10 @@ import msgspec
 from memorybus_providers.language.query import Question, parse_question
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.words import folded
-from memorybus_providers.ranking import evidence, nearness
+from memorybus_providers.ranking import evidence
 from memorybus_providers.ranking.asking import asks, only_asks
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
+from memorybus_providers.ranking.nearness import Near, meaning_amounts
 
 SPEAKER_FACTOR = 1.6
 """Factor of a fact whose speaker the question names."""
@@ -51,6 +52,9 @@ good hit inside a conversation about doubles by what is around it."""
 
 LENGTH_POWER = 0.2
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
+
+LEAST_FIT = 0.45
+"""The least `Scored.fit` of a fact with which there is an answer."""
 
 LINE_CHARS = 26
 USUAL_LINE_CHARS = 170
@@ -178,8 +182,8 @@ class Scored(msgspec.Struct, frozen=True):
         near: how near its meaning is to the question's, from 0 to 1; None if it was not compared.
         until: when another fact replaced it, milliseconds; 0 if it is still true.
         before: what was true before it; empty if it replaced nothing.
-        fit: how much of what is asked for it covers: about 1 for a fact that says all of it, and
-            also means it if meaning counts.
+        fit: how much of what is asked for it covers, by its words or by its meaning: about 1 for a
+            fact that says all of it; see `LEAST_FIT`.
     """
 
     fact: Fact
@@ -191,13 +195,18 @@ class Scored(msgspec.Struct, frozen=True):
     fit: float = 1.0
 
 
+def is_answer(scored: Iterable[Scored]) -> bool:
+    """Say whether one of these facts covers enough of what is asked for."""
+    return any(one.fit >= LEAST_FIT for one in scored)
+
+
 def rank_facts(
     question: Question,
     hits: Sequence[Fact],
     around: Sequence[Fact],
     corpus: Corpus,
     names: frozenset[str],
-    near: Mapping[int, float] = MappingProxyType({}),
+    near: Mapping[int, Near] = MappingProxyType({}),
 ) -> list[Scored]:
     """Return the facts that answer a question, best first.
 
@@ -207,10 +216,11 @@ def rank_facts(
         around: the utterances around the hits that are not hits themselves.
         corpus: statistics of the terms.
         names: words of the question that name speakers.
-        near: how near the meaning of some facts is to the question's, from 0 to 1, by their rows.
+        near: how near the meaning of some facts is to the question's, by their rows.
     """
     facts = (*hits, *around)
-    weights, believed = _weights(question, hits, around, corpus, near)
+    asked = corpus.rarity_of_question or 1.0
+    weights = _weights(question, hits, around, corpus, meaning_amounts(near, asked))
     speakers = {
         speaker
         for speaker in {fact.speaker for fact in facts}
@@ -219,13 +229,18 @@ def rank_facts(
     stated = [
         _candidate(fact, weights[fact.id], _circumstance_factors(question, fact, speakers))
         for fact in facts
-        if fact.id in weights
+        if fact.id in weights and _answers(weights[fact.id], near.get(fact.id))
     ]
-    asked = (corpus.rarity_of_question or 1.0) * nearness.more_expected(believed)
     likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
-    scored = [_score(one, near.get(one.fact.id), asked) for one in likely]
+    known = any(corpus.found.values())
+    scored = [_score(one, near.get(one.fact.id), asked, known=known) for one in likely]
     told = sorted(_answers_first(question, _newer_counts_more(scored)), key=_best_first)
     return sorted(_each_message_once(told), key=_best_first)
+
+
+def _answers(weight: Weight, near: Near | None) -> bool:
+    """Say whether a fact speaks of what is asked: by a word, or because it is rather near."""
+    return weight.total > weight.meaning or (near is not None and near.is_enough)
 
 
 def _newer_counts_more(scored: Sequence[Scored]) -> list[Scored]:
@@ -277,9 +292,9 @@ def _weights(
     hits: Sequence[Fact],
     around: Sequence[Fact],
     corpus: Corpus,
-    near: Mapping[int, float],
-) -> tuple[dict[int, Weight], float]:
-    """Return the weight of each fact by words, meaning and place, and how far meaning counts."""
+    meant: Mapping[int, float],
+) -> dict[int, Weight]:
+    """Return the weight of each fact by words, meaning and place."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     said = list(question.read_texts(_text(fact) for fact in hits))
     places = [
@@ -287,13 +302,7 @@ def _weights(
         for fact, words in zip(hits, said, strict=True)
     ]
     places += [WeighedFact(fact.id, fact.place, fact.message) for fact in around]
-    believed = nearness.belief(
-        near.get(fact.id, 0.0)
-        for fact, words in zip(hits, said, strict=True)
-        if rarity.keys().isdisjoint(words)
-    )
-    meant = nearness.meaning_amounts(near, rarity.values(), believed)
-    return evidence.weights(places, rarity, meant), believed
+    return evidence.weights(places, rarity, meant)
 
 
 def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:
@@ -322,7 +331,7 @@ def _text(fact: Fact) -> str:
     return f"{fact.tags} {text}" if fact.tags else text
 
 
-def _score(one: _Candidate, near: float | None, asked: float) -> Scored:
+def _score(one: _Candidate, near: Near | None, asked: float, *, known: bool) -> Scored:
     amounts = {
         _WORDS: one.weight.words,
         "meaning": one.weight.meaning,
@@ -331,7 +340,11 @@ def _score(one: _Candidate, near: float | None, asked: float) -> Scored:
     looks = _look_factors(one.fact)
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
     score = one.score * math.prod(looks.values())
-    return Scored(one.fact, score, parts, near, fit=score / asked)
+    fit = (one.weight.total - one.weight.meaning) / one.weight.total * score / asked
+    if near is None:
+        return Scored(one.fact, score, parts, fit=fit)
+    fit = max(fit, LEAST_FIT * near.fit(known=known))
+    return Scored(one.fact, score, parts, near.nearness, fit=fit)
 
 
 def _circumstance_factors(

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memorybus_providers.ranking.cutoff import LEAST_FIT
-from memorybus_providers.ranking.ranking import LINE_CHARS, Scored
+from memorybus_providers.ranking.ranking import LINE_CHARS, Scored, is_answer
 
 USUAL_SHARE = 0.2
 ASKED_SHARE = 0.35
@@ -29,9 +28,9 @@ def merge(talk: Sequence[Scored], answers: Sequence[Scored], share: float) -> li
 
     An answer has the score of what it follows, since scores of two corpora do not compare.
     """
-    if not answers or answers[0].fit < LEAST_FIT:
+    if not is_answer(answers):
         return list(talk)
-    if not talk or talk[0].fit < LEAST_FIT:
+    if not is_answer(talk):
         return list(answers)
     merged: list[Scored] = []
     total = used = 0

@@ -7,11 +7,32 @@ import psycopg
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import EmbeddingServer, embedding_server
+from helpers.services.models import model
 from helpers.services.postgres_server import PostgresServer
 from memorybus.events import Scope
 from memorybus_providers.base import Fence, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
-from unit.holographic.holographic_feeding import LANE, MINE, add, context, feed, remove, texts, turn
+from unit.holographic.holographic_feeding import (
+    LANE,
+    MINE,
+    add,
+    ask,
+    context,
+    feed,
+    opened,
+    remove,
+    texts,
+    turn,
+)
+from unit.holographic.meaning.meaning_feeding import await_filled as await_here
+
+TOLD = (
+    "We moved to a flat by the river last spring",
+    "The doctor told me to avoid peanuts",
+    "I finally sold the old station wagon",
+    "Our router reboots itself at night",
+    "My daughter started kindergarten in September",
+)
 
 
 class Abandoned(Exception):
@@ -154,3 +175,34 @@ def test_a_small_scope_is_found_among_many_vectors(
     await_filled(options["url"], 301)
 
     assert texts(meaning, "What do I drive?") == ["I bought a sedan"]
+
+
+@pytest.mark.servers
+def test_both_stores_answer_alike_by_meaning(options: dict[str, str], tmp_path: Path) -> None:
+    """With a real model `holographic` and `postgres` rank by the same nearness."""
+    embedder = {"embedder": str(model("minilm")), "embedder_wait": 10.0}
+    where = {"url": options["url"], "reader": options["reader"]}
+    said = [*(turn(text, f"I noted it: {text}") for text in TOLD[:3]), *map(add, TOLD[3:])]
+    there = PostgresProvider(
+        ProviderConfig(name="postgres", home=tmp_path, options={**where, **embedder})
+    )
+    there.open()
+    try:
+        with opened(tmp_path / "here", **embedder) as here:
+            for provider in (there, here):
+                feed(provider, said)
+            await_filled(options["url"], 8)
+            await_here(here, 8)
+            for question in (
+                "Which apartment is mine?",
+                "Do I own a car?",
+                "Which foods harm me?",
+            ):
+                answers = [ask(provider, question) for provider in (there, here)]
+                assert answers[0]
+                assert [one.text for one in answers[0]] == [one.text for one in answers[1]]
+                assert [one.score for one in answers[0]] == pytest.approx(
+                    [one.score for one in answers[1]], rel=0.01
+                )
+    finally:
+        there.shutdown()

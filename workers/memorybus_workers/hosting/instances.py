@@ -58,6 +58,7 @@ def make_instance(
         name=name,
         home=settings.provider_home(name),
         options=settings.provider_options(configured) | dict(options) | own,
+        models=settings.models_dir,
         stands_for=kind,
         answering=answering,
         kept_elsewhere=_stores_kept_alone(settings, clock) if mirrors else frozenset(),

@@ -1,7 +1,7 @@
 """The search by meaning of one open instance: its embedder, its searches and its filler."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,14 +11,18 @@ from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import Transient
 
-from memorybus_providers.base import ProviderConfig
+from memorybus_providers.base import ProviderConfig, RecallScope
+from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.vectors import Model
+from memorybus_providers.finding.meaning_comparison import MeaningComparison, NoComparison
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
-from memorybus_providers.holographic.meaning.vector_search import SqliteVectorSearch
+from memorybus_providers.holographic.meaning.vector_index import VectorIndex
+from memorybus_providers.holographic.rows import SCOPES, limits_of
 
 LOCK: Final = "meaning.lock"
 
@@ -35,20 +39,30 @@ class SqliteMeaning(FilledMeaning):
     def __init__(self, path: Path, config: ProviderConfig, options: MeaningOptions) -> None:
         """Choose the embedder; see `FilledMeaning`."""
         super().__init__(lambda: _open_exclusively(path, config.clock), config, options)
-        self._clock = config.clock
-        self._vector_searches: list[SqliteVectorSearch] = []
 
     def make_search(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning in an open database."""
-        vector_search = SqliteVectorSearch(
-            db, self._embedder, self._model, self._options, self._clock
-        )
-        self._vector_searches.append(vector_search)
-        return FactSearch(SqliteFacts(db), vector_search.begin_comparison)
+        tables, index = SqliteVectorTables(db), VectorIndex(db)
 
-    def _end_searches(self) -> None:
-        for vector_search in self._vector_searches:
-            vector_search.close()
+        def begin_comparison(text: str, scope: RecallScope) -> Callable[[], MeaningComparison]:
+            model = tables.model()
+            wait = self.ask(text, model)
+            return lambda: _compare(db, index, scope, wait(), model)
+
+        return FactSearch(SqliteFacts(db), begin_comparison)
+
+
+def _compare(
+    db: sqlite3.Connection,
+    index: VectorIndex,
+    scope: RecallScope,
+    vector: Vector | None,
+    model: Model | None,
+) -> MeaningComparison:
+    if vector is None or model is None:
+        return NoComparison()
+    scopes = [row[0] for row in db.execute(SCOPES, limits_of(scope))]
+    return index.compare(scopes, vector, model)
 
 
 @contextmanager

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memorybus_providers.embedding.embedder import Vector, Vectors
-from memorybus_providers.embedding.vectors import MAX_NEAREST, Model
+from memorybus_providers.embedding.vectors import MAX_COMPARED, MAX_NEAREST, Model
+from memorybus_providers.finding.meaning_comparison import near_by_cosine
 from memorybus_providers.holographic.meaning.tables import STORED_TYPE
+from memorybus_providers.ranking.nearness import Near
 
 MAX_KEPT_BYTES = 1 << 28
 """The most bytes of matrices in memory (G10); the scope searched last stays, however large."""
@@ -73,11 +75,15 @@ class SqliteComparison:
         order = np.lexsort((-self._facts[first], -self._cosines[first]))
         return [int(fact) for fact in self._facts[first][order]]
 
-    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
         """Return how near the facts of these rows are, by row."""
         asked = np.isin(self._facts, rows)
+        if not asked.any():
+            return {}
         found = zip(self._facts[asked].tolist(), self._cosines[asked].tolist(), strict=True)
-        return {fact: self._model.nearness(cosine) for fact, cosine in found}
+        usual = self._cosines[np.argsort(-self._facts)[:MAX_COMPARED]]
+        spread = float(usual.mean()), float(usual.std())
+        return near_by_cosine(self._model.nearness, dict(found), len(usual), *spread)
 
 
 class VectorIndex:

@@ -6,10 +6,9 @@ from contextlib import closing, contextmanager
 from memorybus.ids import new_mark
 
 from memorybus_providers.base import ProviderConfig, RecallScope
-from memorybus_providers.embedding.embedder import Vector, embed_text
+from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.filled import FilledMeaning
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.embedding.questions import PendingVector, QuestionVectors
 from memorybus_providers.embedding.vectors import Model
 from memorybus_providers.finding.meaning_comparison import MeaningComparison, NoComparison
 from memorybus_providers.finding.search import FactSearch
@@ -36,33 +35,24 @@ class PostgresMeaning(FilledMeaning):
         """Choose the embedder; see `FilledMeaning`."""
         who = new_mark()
         super().__init__(lambda: _open_exclusively(where, who), config, options)
-        self._questions = QuestionVectors(self._embed_question, config.clock)
 
     def make_search(self, db: Connection, source: PostgresFacts) -> FactSearch:
         """Return a search by words and meaning in the transaction that is open."""
 
         def begin_comparison(text: str, scope: RecallScope) -> Callable[[], MeaningComparison]:
             model = model_of(db)
-            if model is None or model.name != self._model:
-                return NoComparison
-            asked = self._questions.ask(text)
-            return lambda: self._compare(db, source.scopes(scope), asked, model)
+            wait = self.ask(text, model)
+            return lambda: _compare(db, source.scopes(scope), wait(), model)
 
         return FactSearch(source, begin_comparison)
 
-    def _compare(
-        self, db: Connection, scopes: list[int], asked: PendingVector, model: Model
-    ) -> MeaningComparison:
-        vector = asked.wait(self._options.embedder_wait)
-        if vector is None or vector.size != model.size:
-            return NoComparison()
-        return PostgresComparison(db, scopes, vector, model)
 
-    def _end_searches(self) -> None:
-        self._questions.close()
-
-    def _embed_question(self, text: str) -> Vector:
-        return embed_text(self._embedder, f"{self._options.embedder_question}{text}")
+def _compare(
+    db: Connection, scopes: list[int], vector: Vector | None, model: Model | None
+) -> MeaningComparison:
+    if vector is None or model is None:
+        return NoComparison()
+    return PostgresComparison(db, scopes, vector, model)
 
 
 class _TurnTables(PostgresVectorTables):

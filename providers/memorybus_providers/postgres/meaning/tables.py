@@ -11,10 +11,12 @@ from memorybus.errors import Unavailable
 from psycopg import errors, sql
 
 from memorybus_providers.embedding.embedder import Vector
-from memorybus_providers.embedding.vectors import MAX_NEAREST, Model, UnembeddedFact
+from memorybus_providers.embedding.vectors import MAX_COMPARED, MAX_NEAREST, Model, UnembeddedFact
+from memorybus_providers.finding.meaning_comparison import near_by_cosine
 from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
+from memorybus_providers.ranking.nearness import Near
 
 MAX_INDEXED_DIMENSIONS = 4_000
 """The most numbers of a vector for pgvector's graph; larger vectors are compared exactly."""
@@ -41,7 +43,7 @@ create table meaning_vectors(
     fact bigint primary key references facts on delete cascade, scope bigint not null,
     vector halfvec({size})                       -- null: the embedder refuses the text
 );
-create index meaning_vectors_by_scope on meaning_vectors(scope);
+create index meaning_vectors_by_scope on meaning_vectors(scope, fact);
 alter table meaning_vectors enable row level security;
 create policy asked on meaning_vectors for select
     using (scope = any((select asked())::bigint[]));
@@ -68,7 +70,14 @@ update meaning_filler set who = %(who)s, until = clock_timestamp() + interval '6
 where who = %(who)s or until < clock_timestamp()
 """
 _COSINES = """
-select fact, 1 - (vector <=> %(asked)s::halfvec) from meaning_vectors
+with usual as (
+    select count(*) as facts, avg(cosine) as mean, stddev_pop(cosine) as deviation from (
+        select 1 - (vector <=> %(asked)s::halfvec) as cosine from meaning_vectors
+        where scope = any(%(scopes)s) and vector is not null order by fact desc limit %(most)s
+    ) as newest
+)
+select fact, 1 - (vector <=> %(asked)s::halfvec), facts, mean, deviation
+from meaning_vectors cross join usual
 where fact = any(%(facts)s) and scope = any(%(scopes)s) and vector is not null
 """
 _NEAREST = """
@@ -174,10 +183,14 @@ class PostgresComparison:
             found = self._db.execute(_NEAREST, {**self._asked, "most": MAX_NEAREST})
         return [fact for (fact,) in found.fetchall()]
 
-    def nearness(self, rows: Sequence[int]) -> Mapping[int, float]:
+    def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
         """Return how near the facts of these rows are, by row."""
-        found = self._db.execute(_COSINES, {**self._asked, "facts": list(rows)}).fetchall()
-        return {fact: self._model.nearness(cosine) for fact, cosine in found}
+        given = {**self._asked, "facts": list(rows), "most": MAX_COMPARED}
+        found = self._db.execute(_COSINES, given).fetchall()
+        if not found:
+            return {}
+        cosines = {fact: cosine for fact, cosine, *_ in found}
+        return near_by_cosine(self._model.nearness, cosines, *found[0][2:])
 
 
 def _has_tables(db: Connection) -> bool:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, USUAL_BUDGET, cut_off
-from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
+from memorybus_providers.ranking.cutoff import LEAST_SHARE, USUAL_BUDGET, cut_off
+from memorybus_providers.ranking.ranking import LEAST_FIT, Corpus, Fact, Scored
 from unit.holographic.holographic_feeding import add, ask, feed, texts, turn
 
 ASIDE = "The ferry number {} was late again, and the harbour stayed closed"

@@ -156,6 +156,18 @@ def test_a_model_gets_what_it_wants_before_texts(tmp_path: Path, server: Embeddi
     assert "query: Which vehicle?" in server.asked
 
 
+def test_the_whole_prompt_is_embedded(
+    provider: HolographicProvider, server: EmbeddingServer
+) -> None:
+    """What stands beside the question of a prompt is part of its meaning."""
+    feed(provider, [turn("I bought a sedan", "Nice")])
+    await_filled(provider, 2)
+    prompt = "I am at the garage. Which vehicle is mine?"
+    ask(provider, prompt)
+
+    assert prompt in server.asked
+
+
 def test_names_of_speakers_are_no_part_of_a_meaning(
     provider: HolographicProvider, server: EmbeddingServer
 ) -> None:

@@ -195,7 +195,7 @@ def test_a_key_that_is_not_there_is_told_at_once(tmp_path: Path, server: Embeddi
     ("embedder", "module", "extra"),
     [
         ("http://127.0.0.1:9/v1", "urllib3", r"memorybus\[embeddings\]"),
-        ("/models/potion", "model2vec", r"memorybus\[static-embeddings\]"),
+        ("/models/e5", "onnxruntime", r"memorybus\[local-embeddings\]"),
         ("http://127.0.0.1:9/v1", "numpy", r"memorybus\[embeddings\]"),
     ],
 )

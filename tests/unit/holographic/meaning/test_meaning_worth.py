@@ -1,33 +1,43 @@
 """What meaning is worth beside words, and how a question is read for it; pure."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.language.words import without_words
 from memorybus_providers.ranking import evidence, nearness
 from memorybus_providers.ranking.evidence import WeighedFact
+from memorybus_providers.ranking.nearness import Near, Spread
 
 
-@given(st.lists(st.floats(0, 1)))
-def test_meaning_is_believed_as_far_as_it_finds_what_shares_no_word(near: list[float]) -> None:
-    """It counts for nothing below one bound, in full above the other, and the nearest decides."""
-    believed = nearness.belief(near)
+@given(
+    st.builds(Spread, st.integers(0, 10_000), st.floats(-0.5, 1), st.floats(0, 0.5)),
+    st.lists(st.floats(-1, 1), min_size=1),
+)
+def test_a_nearer_fact_stands_out_further(spread: Spread, near: list[float]) -> None:
+    """However few facts a scope has, each nearness has a standing, in the order of nearness."""
+    found = [spread.near(one) for one in sorted(near)]
 
-    assert 0 <= believed <= 1
-    assert believed == nearness.belief([max(near, default=0.0)])
-    assert (believed == 0) == (max(near, default=0.0) <= nearness.DOUBTED_NEARNESS)
+    assert all(math.isfinite(one.standing) and 0 <= one.nearness <= 1 for one in found)
+    assert [one.standing for one in found] == sorted(one.standing for one in found)
+
+
+def test_standing_is_measured_by_what_is_usual_in_the_scope() -> None:
+    """Where all facts are rather near to a question, being rather near is worth nothing."""
+    strange, alike = Spread(1_000, 0.1, 0.1), Spread(1_000, 0.5, 0.1)
+
+    assert strange.near(0.5).standing == pytest.approx(4, abs=0.1)
+    assert alike.near(0.5).standing == pytest.approx(0, abs=0.1)
 
 
 def test_meaning_is_worth_a_share_of_what_is_asked() -> None:
-    """A fact gains by how near it is; what is not near, or not believed, gains nothing."""
-    near = {1: 1.0, 2: 0.5, 3: 0.0}
+    """A fact gains by how far it stands out, within bounds."""
+    standings = {1: 9.0, 2: nearness.FULL_STANDING, 3: 2.5, 4: nearness.LEAST_STANDING, 5: -3.0}
+    near = {fact: Near(0.5, standing) for fact, standing in standings.items()}
 
-    whole = nearness.meaning_amounts(near, [2.0, 3.0], 1.0)
-    assert whole == {
-        1: pytest.approx(nearness.MAX_GAIN * 5),
-        2: pytest.approx(nearness.MAX_GAIN * 2.5),
-    }
-    assert nearness.meaning_amounts(near, [2.0, 3.0], 0.0) == {}
+    most = nearness.MAX_GAIN * 5
+    assert nearness.meaning_amounts(near, 5.0) == {1: most, 2: most, 3: pytest.approx(most / 2)}
 
 
 def test_meaning_is_a_facts_own() -> None:

@@ -1,0 +1,48 @@
+"""Where this host's models are, and which of them an option names; imports nothing heavy."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+MODEL: Final = "model.onnx"
+"""The file by which a directory is known to hold a model."""
+
+DEFAULT: Final = "default"
+"""The model that is used if no other is named."""
+
+NONE: Final = "none"
+"""Named instead of a model, words alone are compared."""
+
+_LIBRARIES = ("onnxruntime", "tokenizers", "numpy")
+
+
+def is_service(embedder: str) -> bool:
+    """Say whether an option names a service, instead of a model on this host."""
+    return embedder.startswith(("http://", "https://"))
+
+
+def missing_libraries() -> list[str]:
+    """Return the libraries of the extra ``local-embeddings`` that are not installed."""
+    return [name for name in _LIBRARIES if find_spec(name) is None]
+
+
+def directory_of(name: str, models: Path) -> Path:
+    """Return where a model is that is known by a name such as ``intfloat/e5-small``."""
+    return models / name.replace("/", "--")
+
+
+def resolve(embedder: str, models: Path | None) -> str:
+    """Return the service or the directory that an option names; "" if words alone are compared.
+
+    Args:
+        embedder: the option.
+        models: the directory of this host's models.
+    """
+    if embedder == NONE:
+        return ""
+    if is_service(embedder) or models is None or Path(embedder).expanduser().is_absolute():
+        return embedder
+    if embedder:
+        return str(directory_of(embedder, models))
+    found = models / DEFAULT
+    return str(found) if (found / MODEL).is_file() and not missing_libraries() else ""
