@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 from helpers.hermes.hermes_agent import PYTHON, VENV
 from helpers.hermes.hermes_world import World
+from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.events import SessionEnded, TurnCompleted
+from memorybus.surfaces.hermes.config import active_provider
 
 pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
@@ -99,6 +102,39 @@ def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
     (plugin,) = [check for check in checks if check["name"] == "plugin"]
     assert not plugin["ok"]
     assert "hermes plugins enable memorybus" in plugin["found"]
+
+
+@BY_ENTRY_POINT
+def test_after_the_installation_one_command_sets_memory_up(world: World) -> None:
+    """`hermes memory setup memorybus` in a fresh home asks, writes, proves; nothing is CRITICAL."""
+    home = world.make_home("asked", "")
+    env = {k: v for k, v in home.environment().items() if not k.startswith("MEMORYBUS_")}
+    hermes = [str(PYTHON), str(VENV / "bin" / "hermes")]
+    terminal = Terminal([*hermes, "memory", "setup", "memorybus"], env, home.path / "cwd")
+    try:
+        terminal.see("Which providers shall remember?")
+        terminal.type("builtin")
+        terminal.see("published, applied and recalled in")
+        terminal.see("hermes memorybus up")
+        assert terminal.end() == 0, terminal.seen
+    finally:
+        terminal.close()
+    assert home.path.joinpath("memorybus.toml").read_text() == 'providers = ["builtin"]\n'
+    assert active_provider(home.path / "config.yaml") == "memorybus"
+
+    def shown(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [*hermes, "memorybus", *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    with subprocess.Popen([*hermes, "memorybus", "up"], env=env, stderr=subprocess.DEVNULL) as up:
+        try:
+            wait_until(lambda: shown("status").returncode == 0, "status is green", 90)
+            seen = shown("status").stdout + shown("doctor").stdout
+        finally:
+            up.send_signal(signal.SIGINT)
+    assert up.returncode == 0
+    assert "CRITICAL" not in seen
+    assert "✗" not in seen
 
 
 def test_hermes_and_memorybus_show_the_same_status(world: World) -> None:

@@ -16,6 +16,7 @@ from helpers.services.systemd import analysed
 from helpers.stories.scenario import environ, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import load
+from memorybus.operations import service
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
 
 pytestmark = pytest.mark.servers
@@ -68,6 +69,19 @@ def test_systemd_understands_a_persons_unit(
     """G10: the same of the unit that a person runs without being root."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_dir))
     assert analysed("--user", "verify", units / "memorybus.service") == (0, "")
+
+
+def test_systemd_understands_the_unit_that_a_set_up_writes(
+    monkeypatch: pytest.MonkeyPatch, short_dir: Path
+) -> None:
+    """G10: names with spaces and signs of systemd's own reach the service unchanged."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_dir))
+    place = short_dir / "a % b"
+    place.mkdir()
+    unit = short_dir / service.UNIT
+    given = {"MEMORYBUS_URL": 'redis://:a"b$c%d\\e@h'}
+    unit.write_text(service.unit_text([shutil.which("true") or "", "a b"], place, given))
+    assert analysed("--user", "verify", unit) == (0, "")
 
 
 @pytest.mark.parametrize("name", SERVICES)

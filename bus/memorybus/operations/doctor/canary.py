@@ -22,11 +22,13 @@ class CanaryRecall(msgspec.Struct, frozen=True):
         logged: whether Redis took its event.
         recalled: whether a provider applied the event and recalled its text.
         seconds: how long that took.
+        line: the recalled line.
     """
 
     logged: bool
     recalled: bool
     seconds: float
+    line: str = ""
 
 
 def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall:
@@ -38,7 +40,7 @@ def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall
         MemoryBusError: nothing can be published, or no worker answers recalls.
     """
     begun = clock.monotonic()
-    logged = recalled = False
+    logged, line = False, ""
     with MemoryBus.connect(settings) as bus:
         session = bus.session(
             CANARY_PREFIX + word, agent=CANARY_SCOPE, user=CANARY_SCOPE, warm=False
@@ -46,18 +48,18 @@ def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall
         session.memory_written("add", f"The canary of the doctor sings {word}.", store="user")
         try:
             logged = bus.flush("logged", timeout=LOG_TIMEOUT)
-            recalled = logged and _is_recalled(bus, word, clock)
+            line = _recalled_line(bus, word, clock) if logged else ""
         finally:
             _remove_word(session, word)
             bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
-    return CanaryRecall(logged, recalled, clock.monotonic() - begun)
+    return CanaryRecall(logged, bool(line), clock.monotonic() - begun, line)
 
 
 def check_recall(result: CanaryRecall) -> Check:
     """Return how far a canary came as a check."""
     name = "canary"
     if result.recalled:
-        found = f"published, applied and recalled in {result.seconds * 1000:.0f} ms"
+        found = f"published, applied and recalled in {result.seconds * 1000:.0f} ms: {result.line}"
         return Check(name=name, ok=True, found=found)
     if not result.logged:
         found = "published, but Redis did not take it in time: it waits in the spool"
@@ -70,14 +72,16 @@ def check_recall(result: CanaryRecall) -> Check:
     )
 
 
-def _is_recalled(bus: MemoryBus, word: str, clock: Clock) -> bool:
+def _recalled_line(bus: MemoryBus, word: str, clock: Clock) -> str:
+    """Return the line that recalls the word; "" if none does in time."""
     deadline = clock.monotonic() + RECALLED_WITHIN
     while clock.monotonic() < deadline:
         found = bus.recall(word, agent=CANARY_SCOPE, user=CANARY_SCOPE, timeout=RECALL_TIMEOUT)
-        if word in found.text:
-            return True
+        for line in found.text.splitlines():
+            if word in line:
+                return line
         clock.sleep(LOOK_EVERY)
-    return False
+    return ""
 
 
 def _remove_word(session: Session, word: str) -> None:

@@ -100,6 +100,17 @@ def edit_to_set_up(
     return FileEdit(str(path), before, tomlkit.dumps(document))
 
 
+def edit_to_choose(names: list[str]) -> FileEdit:
+    """Return the edit that makes these instances the providers; tables of others stay.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    path, before, document = _read_document()
+    _write_provider_list(document, names)
+    return FileEdit(str(path), before, tomlkit.dumps(document))
+
+
 def edit_secrets(path: Path, variables: Mapping[str, str]) -> FileEdit:
     """Return the edit that writes variables into a secrets file; its diff must not be shown.
 

@@ -139,7 +139,8 @@ def run_up(
 
 def _report_stop(output: Output, end: BaseException) -> int:
     code = signals.hurried_exit_code(end)
-    output.note("stopped at once" if code else "stopped")
+    if not output.json:
+        output.note("stopped at once" if code else "stopped")
     return code
 
 

@@ -372,6 +372,15 @@ class HermesInstalled(TypedDict):
     taken_over: list[SetUp]
 
 
+class HermesSetUp(TypedDict):
+    """What was set up for a Hermes home, and whether a memory was recalled."""
+
+    home: str
+    providers: list[str]
+    workers_stay: bool
+    proof: Check
+
+
 class HermesUninstalled(TypedDict):
     """What ended the recording of a Hermes, and what is still there."""
 
@@ -465,6 +474,7 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "forget": Result((ErasurePlanned, Erased)),
         "hermes install": Result((HermesInstalled,)),
         "hermes reconcile": Result((ReconcileReport,)),
+        "hermes setup": Result((HermesSetUp,)),
         "hermes status": Result((HermesStatus,)),
         "hermes uninstall": Result((HermesUninstalled,)),
         "ingest": Result((IngestReport,)),

@@ -9,13 +9,21 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.surfaces.cli.hermes.takeover import Takeover, previous_json
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, to_absolute_time
+from memorybus.surfaces.cli.options import (
+    CARE,
+    DEFAULT,
+    Common,
+    check_names,
+    not_negative,
+    to_absolute_time,
+)
 from memorybus.surfaces.cli.providers.dialogue import Dialogue
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
+    from memorybus.surfaces.hermes.home import HermesHome
     from memorybus.surfaces.hermes.install.install import PythonCheck
     from memorybus.surfaces.hermes.install.previous import PreviousProvider
 
@@ -27,6 +35,13 @@ HermesPythonOption = Annotated[
     Parameter(help="The Python that runs Hermes; by default that of `hermes`, else this one."),
 ]
 
+ChosenProvidersOption = Annotated[
+    str | None,
+    Parameter(
+        help="Provider instances or kinds, comma-separated; by default those of the settings.",
+        validator=check_names,
+    ),
+]
 PublishOption = Annotated[
     bool, Parameter(negative="", help="Publish what is missing; without, only show it.")
 ]
@@ -51,6 +66,7 @@ def register(app: App) -> None:
     """Add this group's commands."""
     hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=CARE)
     hermes.command(run_install, name="install")
+    hermes.command(run_setup, name="setup")
     hermes.command(run_uninstall, name="uninstall")
     hermes.command(run_status, name="status")
     hermes.command(run_reconcile, name="reconcile")
@@ -95,18 +111,30 @@ def run_install(
     changed = install.write_plugin(where)
     named = python or install.hermes_python()
     check = install.check_python(named, where, environment())
-    if activate and not check.remedy:
-        install.activate(where, named, environment())
+    asked = activate and not check.remedy and _activate(where, named, output)
     active = active_provider(where.config)
     if not output.json:
         output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
-    taken = _take_over(Takeover(where, named, common, output), output, found, take_over or ())
+    takeover = Takeover(where, named, common, output)
+    taken = [] if asked and not take_over else _take_over(takeover, output, found, take_over or ())
     if output.json:
         told = {"home": str(where.path), "changed": changed, "python": check, "active": active}
         output.result(told | {"providers": list(map(previous_json, found)), "taken_over": taken})
     else:
         _show_next_steps(output, check, active)
     return 1 if check.remedy else 0
+
+
+def _activate(where: "HermesHome", python: str, output: Output) -> bool:
+    """Let Hermes set the plugin up, at this terminal if there is one; return whether it asked."""
+    from memorybus.surfaces.hermes.home import environment
+    from memorybus.surfaces.hermes.install import install
+
+    at_terminal = output.is_live and sys.stdin.isatty()
+    printed = install.activate(where, python, environment(), at_terminal=at_terminal)
+    if printed and not output.json:
+        output.show(visible(printed.strip()))
+    return at_terminal
 
 
 def _take_over(
@@ -133,6 +161,36 @@ def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
     output.show("    memorybus hermes reconcile   (what history can be imported)")
 
 
+def run_setup(
+    *,
+    home: HermesHomeOption = None,
+    providers: ChosenProvidersOption = None,
+    service: Annotated[
+        bool, Parameter(negative="", help="Start the workers as a service of systemd, unasked.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Choose providers for a Hermes home, start the workers, and show a recalled memory as proof.
+
+    `hermes memory setup memorybus` runs this, and then makes memorybus the memory provider. At a
+    terminal it asks; without one it takes the providers of the settings. The settings are in the
+    home's memorybus.toml. Workers for the proof end with it, unless they run as a service.
+
+    For example:
+
+    - `memorybus hermes setup`
+    - `memorybus hermes setup --providers builtin,holographic --service`
+    """
+    from memorybus.surfaces.cli.hermes.setup import prepare_home
+    from memorybus.surfaces.hermes.home import find_home
+
+    output = common.output()
+    done = prepare_home(find_home(home), common, output, providers, service=service)
+    if output.json:
+        output.result(done)
+    return 0
+
+
 def run_uninstall(
     *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
 ) -> int:
@@ -146,6 +204,7 @@ def run_uninstall(
     - `memorybus hermes uninstall`
     - `memorybus hermes uninstall --home ~/.hermes/profiles/coder`
     """
+    from memorybus.operations import service
     from memorybus.surfaces.hermes.home import environment, find_home
     from memorybus.surfaces.hermes.install import install
 
@@ -154,6 +213,7 @@ def run_uninstall(
     removed = install.remove_plugin(where)
     deactivated = install.deactivate(where, named, environment())
     remains = install.list_remains(install.check_python(named, where, environment()))
+    remains += [f"the service of the workers. To end it: {service.STOP}"] * service.is_ours()
     if output.json:
         done = {"home": str(where.path), "removed": removed, "deactivated": deactivated}
         output.result(done | {"remains": remains})

@@ -158,7 +158,7 @@ class Setup:
         if self._dialogue is None:
             raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
         found = list_kinds(settings)
-        self._output.err.print(_offers_table(found, settings))
+        self._output.err.print(offers_table(found, settings))
         names = [one.kind for one in found]
         return self._dialogue.ask_until(
             "Which ones? (numbers or names)", "", lambda answer: parse_choice(answer, names)
@@ -236,7 +236,8 @@ class Setup:
         self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
 
 
-def _offers_table(found: Sequence[KindOffer], settings: "Settings") -> Table:
+def offers_table(found: Sequence[KindOffer], settings: "Settings") -> Table:
+    """Return the kinds of providers that a person chooses from, numbered."""
     table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
     for number, one in enumerate(found, 1):
         if one.missing:

@@ -184,7 +184,12 @@ def check_python(
 
 
 def activate(
-    home: HermesHome, python: str, environ: Mapping[str, str], run: RunProcess = subprocess.run
+    home: HermesHome,
+    python: str,
+    environ: Mapping[str, str],
+    run: RunProcess = subprocess.run,
+    *,
+    at_terminal: bool = False,
 ) -> str:
     """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 
@@ -193,14 +198,15 @@ def activate(
         python: the Python that runs Hermes.
         environ: its environment.
         run: starts a process, as `subprocess.run` does.
+        at_terminal: whether it may ask the person at this terminal.
 
     Returns:
-        What Hermes printed.
+        What Hermes printed; "" at a terminal.
 
     Raises:
         NotInstalled: there is no Hermes, or Hermes refuses; the message contains its reason.
     """
-    printed = _run_hermes(home, python, ("setup", PLUGIN), environ, run)
+    printed = _run_hermes(home, python, ("setup", PLUGIN), environ, run, at_terminal=at_terminal)
     if active_provider(home.config) != PLUGIN:
         raise NotInstalled(
             f"`hermes memory setup {PLUGIN}` did not make it active: {printed.strip()[-400:]}"
@@ -245,11 +251,16 @@ def _run_hermes(
     words: Sequence[str],
     environ: Mapping[str, str],
     run: RunProcess,
+    *,
+    at_terminal: bool = False,
 ) -> str:
-    """Run `hermes memory …` without a terminal, and return what it prints."""
+    """Run `hermes memory …`; return what it prints, or let it use this terminal."""
     if not python:
         raise NotInstalled(_NO_HERMES)
     command = [python, "-P", "-m", f"{_HERMES}.main", "memory", *words]
+    if at_terminal:
+        run(command, env={**environ, "HERMES_HOME": str(home.path)}, check=False)
+        return ""
     process = _run_in(home, command, environ, run, _SETUP_TIMEOUT)
     if process.returncode != 0:
         output = (process.stderr or process.stdout).strip()[-400:]
@@ -333,20 +344,23 @@ def _merge_settings(before: str, changes: Mapping[str, str]) -> str:
     return "\n".join([*kept, *new, *lines[end:]]) + "\n"
 
 
-def post_setup(home: HermesHome, config: dict[str, Any]) -> str:
-    """Make the bus the provider in Hermes's configuration; return the next steps, for the user.
+def post_setup(home: HermesHome, config: dict[str, Any], run: RunProcess = subprocess.run) -> bool:
+    """Run `memorybus hermes setup`, then make the bus the provider in Hermes's configuration.
 
     ``hermes memory setup`` calls this. The caller saves `config` as Hermes does.
 
     Args:
         home: the home.
         config: Hermes's configuration; this function changes it.
+        run: starts a process, as `subprocess.run` does.
+
+    Returns:
+        Whether `config` was changed; not if the set-up failed or was interrupted.
     """
+    words = ("hermes", "setup", "--home", str(home.path))
+    sys.stdout.flush()
+    if run([sys.executable, "-P", "-m", PLUGIN, *words], check=False).returncode:
+        return False
     memory = config.get("memory")
-    config["memory"] = (
-        {**memory, "provider": PLUGIN} if isinstance(memory, dict) else {"provider": PLUGIN}
-    )
-    return (
-        f"Memory provider: {PLUGIN}. Start the workers with `memorybus up`; "
-        f"`memorybus hermes reconcile --home {home.path}` shows what history can be imported."
-    )
+    config["memory"] = {**(memory if isinstance(memory, dict) else {}), "provider": PLUGIN}
+    return True

@@ -338,9 +338,11 @@ class HermesMemory:
 
         from memorybus.surfaces.hermes.install import install
 
-        said = install.post_setup(find_home(Path(hermes_home)), config)
-        save_config(config)
-        sys.stdout.write(f"\n  {said}\n\n")
+        if install.post_setup(find_home(Path(hermes_home)), config):
+            save_config(config)
+            sys.stdout.write("\n  Memory provider: memorybus, from the next session on.\n\n")
+        else:
+            sys.stdout.write("\n  memory.provider is as before: the set-up did not finish.\n\n")
 
     def get_status_config(self, provider_config: Any = None) -> dict[str, str]:
         """Return what ``hermes memory status`` shows, within two seconds, even without Redis."""

@@ -254,6 +254,21 @@ def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Pat
     assert key not in done.stdout + done.stderr + (short_dir / "memorybus.toml").read_text()
 
 
+def test_setup_without_a_terminal_asks_nothing_and_proves_memory(
+    tmp_path: Path, short_dir: Path
+) -> None:
+    """It keeps the home's other settings, serves for the proof alone, and starts no service."""
+    (tmp_path / "memorybus.toml").write_text('# mine\nuser = "ann"\n')
+    env = {"HOME": str(short_dir), "PATH": "/usr/bin:/bin", "HERMES_HOME": str(tmp_path)}
+    done = run_command(env, "hermes", "setup", "--providers", "builtin", alone=True)
+    assert done.returncode == 0, done.stderr
+    assert "applied and recalled in" in done.stdout
+    assert "hermes memorybus up" in done.stdout
+    settings = load(environ={}, file=tmp_path / "memorybus.toml")
+    assert (settings.providers, settings.user) == (("builtin",), "ann")
+    assert not list(short_dir.rglob("memorybus.service"))
+
+
 def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -> None:
     """`hermes install` and `uninstall` say what they did, also as JSON; wrong use exits with 2."""
     env = to_environ(Settings(data_dir=short_dir)) | {"HERMES_HOME": str(tmp_path)}

@@ -221,7 +221,14 @@ def test_whether_checkpoints_are_demanded_is_read(
 def test_setup_keeps_the_rest_of_hermes_configuration(home: HermesHome) -> None:
     """Becoming the provider changes one key."""
     config: dict[str, Any] = {"model": "x", "memory": {"memory_enabled": True, "provider": "mem0"}}
-    assert "memorybus up" in install.post_setup(home, config)
+
+    def ends_with(code: int) -> install.RunProcess:
+        return lambda *_, **__: subprocess.CompletedProcess([], code)
+
+    before = dict(config)
+    assert not install.post_setup(home, config, ends_with(130))
+    assert config == before
+    assert install.post_setup(home, config, ends_with(0))
     assert config == {
         "model": "x",
         "memory": {"memory_enabled": True, "provider": "memorybus"},
