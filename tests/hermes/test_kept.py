@@ -78,6 +78,24 @@ def test_without_a_redis_nothing_is_lost_and_nobody_waits(
     assert len(world.events(SessionEnded, session)) == 1
 
 
+def test_only_one_turn_waits_for_a_frozen_redis(make_hermes_world: MakeWorld) -> None:
+    """G9: Redis hangs from turn to turn: the first recall waits for it, the later ones do not."""
+    world = make_hermes_world()
+    hermes = world.hermes()
+    hermes.chat("before it hangs")
+    hermes.do("settle")
+    asked = len(world.home.hooks("prefetch"))
+    world.server.freeze()
+    said = [f"where is the ferry, {number}" for number in range(3)]
+    for text in said:
+        hermes.chat(text)
+    world.server.thaw()
+    took = [hook.own_ms for hook in world.home.hooks("prefetch")[asked:]]
+    print("waited ms:", took)
+    assert max(took[1:]) < 150, took
+    world.wait_turns(hermes.session, "before it hangs", *said)
+
+
 def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorld) -> None:
     """G9: the backend hangs (SIGSTOP): leaving takes at most a second more than without memory."""
     world = make_hermes_world()

@@ -154,9 +154,14 @@ class Puppet:
 
     def retry(self) -> dict[str, Any]:
         """Refuse the last answer, as ``/retry`` does: its words are said again."""
+        before = self._inactive()
         text = self.cli.retry_last()
+        marked = self._inactive() > before
+        return {**self.chat(text), "marked": marked}
+
+    def _inactive(self) -> int:
         rows = self.cli._session_db.get_messages(self.cli.session_id, include_inactive=True)
-        return {**self.chat(text), "marked": any(not row.get("active", 1) for row in rows)}
+        return sum(not row.get("active", 1) for row in rows)
 
     def compress_beside(self, session: str) -> dict[str, Any]:
         """As a gateway's ``/compress`` that demands a checkpoint.

@@ -31,6 +31,7 @@ from memorybus.surfaces.hermes.transcripts.stored_turns import (
     StoredTurn,
     flatten_content,
     read_turns,
+    said_content,
 )
 
 _MAX_TURNS, _MAX_SESSIONS = 64, 1_024
@@ -322,7 +323,7 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
             rows = db.taken_back(session_id, "user", _MAX_MESSAGES)
     except StateDbError:
         return None
-    said = ((spoken_text(flatten_content(row.content)), row) for row in rows)
+    said = ((spoken_text(said_content(row.content)), row) for row in rows)
     return [TakenBack(words, row.at, row.id) for words, row in said if words]
 
 

@@ -18,13 +18,28 @@ from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 from memorybus.surfaces.hermes.transcripts.state_db import StoredMessage
 from memorybus.surfaces.hermes.transcripts.turns import bounded_messages, clip_text, plain_message
 
-_NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
+_NO_ANSWER = frozenset(
+    (
+        "",
+        "(empty)",
+        "Operation interrupted.",
+        "Your request was not processed. Send it again if you still want me to carry it out.",
+        (
+            "This turn did not complete. Some actions may already have run; verify their effects "
+            "before resending."
+        ),
+    )
+)
+_INTERRUPTED = ("Operation interrupted: ", "Operation interrupted during retry (")
+"""What Hermes stores where no answer came: these texts, or texts that begin so."""
+
 _READ_AHEAD = 4
 """A turn with more messages than fit into so many events keeps none, so that memory stays flat."""
 
 _OVERHEAD_BYTES = 4_096
 """Bytes of an event that are neither texts nor messages; `conversation` uses the same number."""
 
+_PICTURE = "[screenshot]"
 _IMAGES = frozenset(("image_url", "input_image"))
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 
@@ -82,7 +97,8 @@ class _Turn:
         """
         answer = clean_text(flatten_content(self.last.content)).strip()
         at_work = is_open and self.last.tool_calls
-        if self.last.role != "assistant" or answer in _NO_ANSWER or at_work:
+        stopped = answer in _NO_ANSWER or answer.startswith(_INTERRUPTED)
+        if self.last.role != "assistant" or stopped or at_work:
             return None
         user, answer = _fit_texts(self.user, answer, self._room)
         left = self._room - _size(user) - _size(answer)
@@ -118,7 +134,7 @@ def read_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn 
     room -= _OVERHEAD_BYTES
     turn: _Turn | None = None
     for row in rows:
-        text = flatten_content(row.content) if row.role in {"user", "assistant"} else ""
+        text = _text_of(row)
         if row.taken_back or row.observed:
             continue
         if scaffolding.is_summary(text):
@@ -155,6 +171,23 @@ def _begin_merged_turn(row: StoredMessage, text: str, room: int) -> _Turn | None
     """Return the turn that a user's message with a summary begins; None if it begins none."""
     user = scaffolding.without_summary(text) if row.role == "user" else ""
     return _begin_turn(msgspec.structs.replace(row, content=user), user, room) if user else None
+
+
+def _text_of(row: StoredMessage) -> str:
+    if row.role == "user":
+        return said_content(row.content)
+    return flatten_content(row.content) if row.role == "assistant" else ""
+
+
+def said_content(content: Any) -> str:
+    """Return a user's content as the text that Hermes passes to memory providers.
+
+    Hermes stores a message with pictures as text, in which a line stands for each picture.
+    """
+    if isinstance(content, str) and _PICTURE in content:
+        lines = content.split("\n")
+        content = [{"type": "image_url"} if line == _PICTURE else line for line in lines]
+    return flatten_content(content)
 
 
 def flatten_content(content: Any) -> str:

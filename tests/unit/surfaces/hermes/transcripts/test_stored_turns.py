@@ -277,3 +277,26 @@ def test_a_hook_reads_what_a_commit_hides_for_a_moment(state: HermesState) -> No
             wait([reading], timeout=0.02)
             state.db.execute("rollback")
             assert reading.result() is not None
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Operation interrupted: waiting for model response (2s elapsed).",
+        "Your request was not processed. Send it again if you still want me to carry it out.",
+    ],
+)
+def test_a_notice_of_hermes_is_no_answer(state: HermesState, notice: str) -> None:
+    """A stopped or failed turn is closed by a text of Hermes: it is no turn, as for the hooks."""
+    state.turn("s", "a turn to stop", notice)
+    state.turn("s", "after it", "an answer")
+    assert [turn.user for turn in turns(state)] == ["after it"]
+
+
+def test_pictures_are_counted_as_the_hooks_count_them(state: HermesState) -> None:
+    """Hermes stores a line for each picture: the turn has the words with which it was handed on."""
+    state.turn("s", "look at this ship\n[screenshot]\n[screenshot]", "two ships")
+    assert [turn.user for turn in turns(state)] == ["[2 images] look at this ship"]
+    state.undo("s", 1)
+    [taken] = read_taken_back(state.path.parent, "s") or []
+    assert taken.words == "[2 images] look at this ship"
