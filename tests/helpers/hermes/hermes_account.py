@@ -49,10 +49,15 @@ class Account:
         hermes.slash(f"/undo {turns}")
         del self.stays[-turns:]
 
-    def retry(self, hermes: Hermes) -> None:
-        """Refuse the last answer; the same words are answered again."""
-        if not hermes.do("retry")["marked"]:  # 0.19 leaves a refused answer in its store
-            self.stays.append(self.stays[-1])
+    def retry(self, hermes: Hermes) -> bool:
+        """Refuse the last answer; the same words are answered again.
+
+        Returns:
+            Whether the refused one is gone; 0.19 leaves it in its store.
+        """
+        marked = bool(hermes.do("retry")["marked"])
+        self.stays += [] if marked else self.stays[-1:]
+        return marked
 
     def mistakes(self) -> Mapping[str, list[Said]]:
         """Return the turns that the log lacks, has twice, or has elsewhere; {} if there are none.
