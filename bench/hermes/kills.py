@@ -12,14 +12,14 @@ from collections import Counter
 from contextlib import closing
 from typing import Any
 
-from helpers.hermes.hermes_agent import Hermes
+from helpers.hermes.hermes_agent import HAS_HOLOGRAPHIC, Hermes
 from helpers.hermes.hermes_kills import TURNS, killed
 from helpers.hermes.hermes_world import World
 
 
 def measure(size: Any) -> dict[str, float]:
-    """Return counts of turns."""
-    return _with_bus(size.kills) | _alone(size.kills)
+    """Return counts of turns; without the bus only where Hermes has the plugin."""
+    return _with_bus(size.kills) | (_alone(size.kills) if HAS_HOLOGRAPHIC else {})
 
 
 def _with_bus(kills: int) -> dict[str, float]:

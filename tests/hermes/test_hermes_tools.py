@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from helpers.hermes.hermes_agent import PYTHON, VENV, Hermes
+from helpers.hermes.hermes_agent import HAS_HOLOGRAPHIC, PYTHON, Hermes
 from helpers.hermes.hermes_model import calls, keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
@@ -15,16 +15,13 @@ from memorybus.events import ToolCalled
 
 pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 
-HAS_PLUGIN = any(VENV.glob("lib/python3*/site-packages/plugins/memory/holographic"))
-"""Whether this release has the plugin; later ones take it from a catalog."""
-
 HOSTED = {"kind": "hermes:holographic", "hermes_python": str(PYTHON)}
 
 
 @pytest.fixture(scope="module", name="world")
 def _world(_hermes_python: None) -> Iterator[World]:
     """Return a world with builtin, holographic, and Hermes's holographic, if it has one."""
-    hosted = {"hosted": HOSTED} if HAS_PLUGIN else {}
+    hosted = {"hosted": HOSTED} if HAS_HOLOGRAPHIC else {}
     providers = ("builtin", "holographic", *hosted)
     made = World(providers=providers, provider=hosted, tool_wait=20.0)
     try:
@@ -48,7 +45,7 @@ def test_every_tool_is_offered_once(world: World, hermes: Hermes) -> None:
     hermes.chat("what can you do")
     tools = world.model.asked("what can you do").tools
     assert len(tools) == len(set(tools))
-    hosted = {"fact_store", "fact_feedback"} if HAS_PLUGIN else set()
+    hosted = {"fact_store", "fact_feedback"} if HAS_HOLOGRAPHIC else set()
     assert {"memory", "memory_search", "memory_add"} | hosted <= set(tools)
 
 
@@ -80,7 +77,7 @@ def test_a_reading_tool_is_answered_and_no_event(world: World, hermes: Hermes) -
     assert len(world.events(ToolCalled)) == before
 
 
-@pytest.mark.skipif(not HAS_PLUGIN, reason="this release has no plugins of its own to host")
+@pytest.mark.skipif(not HAS_HOLOGRAPHIC, reason="this release has no plugins of its own to host")
 def test_a_hosted_plugin_applies_what_hermes_does(world: World, hermes: Hermes) -> None:
     """Hermes's own holographic, in a worker: a memory write reaches its own database."""
     world.model.script(

@@ -19,6 +19,9 @@ from helpers.processes.waiting import wait_until
 ROOT = Path(__file__).parents[3]
 VENV = ROOT / os.environ.get("HERMES_VENV", ".hermes-venv-0.22.2")
 PYTHON = VENV / "bin" / "python"
+HAS_HOLOGRAPHIC = any(VENV.glob("lib/python3*/site-packages/plugins/memory/holographic"))
+"""Whether this release has that plugin; later ones take it from a catalog."""
+
 LONG_WORDS = "and the timetable of the ferry changes with the tide, as everybody knows. " * 30
 """Hermes refuses a compression that would not make a conversation shorter."""
 
