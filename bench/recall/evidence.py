@@ -210,7 +210,7 @@ def parts(conversation: Conversation, row: Row) -> Rows:
 def table(title: str, rows: Rows) -> Table:
     """Return what is printed."""
     columns = ("asked", *(f"{b:,}" for b in BUDGETS), "unsaid", "p50", "p99")
-    shown = Table(*(Column(name, no_wrap=True) for name in ("", *columns)))
+    shown = Table("", *(Column(name, no_wrap=True) for name in columns), padding=0)
     shown.title = f"{title}: evidence in a block of so many characters; milliseconds"
     for name, row in rows.items():
         means = (f"{statistics.fmean(row.shares[budget]):.3f}" for budget in BUDGETS)
