@@ -83,6 +83,10 @@ _UNSETTLED_NOTES: Final = MappingProxyType(
 )
 
 
+NATIVE_KINDS: Final = frozenset(("hindsight", "holographic", "honcho", "mem0"))
+"""The plugins for whose backends the bus has a kind of the same name."""
+
+
 def known_plugin(name: str) -> KnownPlugin:
     """Return what is known of a plugin; the defaults for an unknown one."""
     return PLUGINS.get(name, KnownPlugin())
@@ -90,9 +94,7 @@ def known_plugin(name: str) -> KnownPlugin:
 
 def describe_plugin(name: str, settle: str) -> str:
     """Return the note that people see about a hosted plugin."""
-    text = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLING_ADAPTERS else 'no'}"
-    return (
-        text
-        if settle in SETTLING_ADAPTERS
-        else f"{text} ({_UNSETTLED_NOTES.get(settle, _UNKNOWN_ADAPTER_NOTE)})"
-    )
+    settled = settle in SETTLING_ADAPTERS
+    why = "" if settled else f" ({_UNSETTLED_NOTES.get(settle, _UNKNOWN_ADAPTER_NOTE)})"
+    own = f"; the bus has a kind {name!r} of its own" if name in NATIVE_KINDS else ""
+    return f"hosted Hermes plugin {name}, settles: {'yes' if settled else 'no'}{why}{own}"

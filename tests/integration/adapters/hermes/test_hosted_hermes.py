@@ -496,7 +496,14 @@ def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str)
 @pytest.mark.parametrize(
     ("plugin", "options", "note"),
     [
-        ("holographic", {}, "hosted Hermes plugin holographic, settles: yes"),
+        (
+            "holographic",
+            {},
+            (
+                "hosted Hermes plugin holographic, settles: yes; "
+                "the bus has a kind 'holographic' of its own"
+            ),
+        ),
         (
             "supermemory",
             {},

@@ -34,8 +34,9 @@ from memorybus_providers.adapters.hermes.child.resting import is_idle
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
-from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLING_ADAPTERS
+from memorybus_providers.adapters.hermes.plugins import NATIVE_KINDS, PLUGINS, SETTLING_ADAPTERS
 from memorybus_providers.owners import Owner
+from memorybus_providers.registry import registered_kinds
 
 Give = Callable[[Callable[[], Any]], Any]
 FIRST = Owner("default", "default", "")
@@ -576,3 +577,8 @@ def test_a_kind_names_a_plugin() -> None:
         "/some/where/mine",
         "hermes:/some/where/mine",
     )
+
+
+def test_a_native_kind_is_one_that_can_be_configured() -> None:
+    """A kind that the note of a hosted plugin names exists."""
+    assert set(registered_kinds()).issuperset(NATIVE_KINDS)
