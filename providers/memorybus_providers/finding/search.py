@@ -23,7 +23,7 @@ from memorybus_providers.finding.vocabulary import Vocabulary
 from memorybus_providers.language.query import Question, choose_terms, parse_question
 from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.times import Period
-from memorybus_providers.language.words import folded, without_words
+from memorybus_providers.language.words import folded, folded_words, without_words
 from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
 from memorybus_providers.ranking.excerpt import excerpt
 from memorybus_providers.ranking.facts import SearchPool, clean, pool_of
@@ -106,6 +106,7 @@ class FactSearch:
         view = View(scope, clean(folded(about)), LATEST_STORABLE if as_of is None else as_of)
         if question.names_only_a_time(names):
             told = self._said_within(question, names, view)
+            told = [*self._speaking_of(question, told, view), *told]
             if told or not (question.months or question.years):
                 return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
@@ -120,6 +121,19 @@ class FactSearch:
         rows = self._rows_by_time(parts, MAX_CANDIDATES, view)
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
         return order_by_time(list(read), parts, names, question)
+
+    def _speaking_of(
+        self, question: Question, told: Sequence[Scored], view: View
+    ) -> Iterator[Scored]:
+        """Yield further facts that contain the date that a question names."""
+        if not question.dates:
+            return
+        known = {one.fact.id for one in told}
+        talk, _ = self._find(question, "", frozenset(), view)
+        for one in talk:
+            words = set(folded_words(one.fact.content))
+            if one.fact.id not in known and question.dates <= words:
+                yield msgspec.structs.replace(one, score=1.0, fit=1.0)
 
     def _find(
         self, question: Question, meant: str, names: frozenset[str], view: View

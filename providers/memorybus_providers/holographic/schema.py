@@ -20,7 +20,7 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 BUSY_SECONDS = 5.0
 
 MERGE_INDEX = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"

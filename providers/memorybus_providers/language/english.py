@@ -37,6 +37,9 @@ An index is written without them, and postings are removed by the same rule. So 
 needs a new schema version in every store.
 """
 
+NAMES_IN_CAPITALS: Final = frozenset({"it", "us", "who"})
+"""Those of these words that are names if they are written in capitals; then they are indexed."""
+
 _IRREGULAR = """
     arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became;
     begin began begun; bend bent; bind bound; bite bit bitten; bleed bled; blow blew blown;

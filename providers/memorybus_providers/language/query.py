@@ -12,7 +12,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from memorybus_providers.language.asking_words import is_asking_word
-from memorybus_providers.language.english import MONTHS, SILENT
+from memorybus_providers.language.english import MONTHS, NAMES_IN_CAPITALS, SILENT, STOP_WORDS
 from memorybus_providers.language.languages import (
     COMPOUNDING,
     irregular_forms,
@@ -34,6 +34,7 @@ from memorybus_providers.language.words import (
     WritingSystem,
     folded,
     identifiers,
+    in_capitals,
     is_han,
     pairs,
     parts_of,
@@ -54,6 +55,8 @@ MAX_MATCHES = 20_000
 """The most rows that a search may read: further common terms only count in ranking (G10)."""
 
 _MONTH_MAY = re.compile(r"(?<!^)\bMay\b")
+_NAMED_LIKE_A_VERB = re.compile(r"(?<=[a-z,] )(?:Don|May|Will)\b(?! (?:the )?\d)")
+_ORDINAL = re.compile(r"(\d)(?:st|nd|rd|th)\b")
 _RUN_STOP_WORDS = re.compile(f"(?:{'|'.join(OF_RUNS)}|(?<=[^ぁ-ゟ])[はがにでとのもかへや])+")
 _KOREAN_ENDING = re.compile(
     "(?<=.)(?:(?:했|하였)(?:어요|습니다|었어요|다|어|니|나요)|합니다|하니|하나요|하는|하고|하다|해요"
@@ -119,6 +122,7 @@ class Question(msgspec.Struct, frozen=True):
             empty if the question may be German, in which all nouns have one.
         mine: the folded words after "my" or "our", two for each.
         periods: the times that it asks for; the words that name them are not terms.
+        dates: the folded words that name days ("april", "17"); they are terms, too.
         asked_at: when it was asked, milliseconds.
         zone: the time zone in which days begin.
     """
@@ -131,13 +135,17 @@ class Question(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
     mine: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
+    dates: frozenset[str] = frozenset()
     asked_at: int = 0
     zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
         """Say whether it asks only for what was said at a time, perhaps by some speakers."""
         return bool(self.periods) and all(
-            term.word in VAGUE or term.word in ACTIVITIES or term.word in names
+            term.word in VAGUE
+            or term.word in ACTIVITIES
+            or term.word in names
+            or term.word in self.dates
             for term in self.terms
         )
 
@@ -199,17 +207,24 @@ def parse_question(
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
     names = frozenset() if "german" in languages else _names_in(f"{text}\n{aside}")
     times = NamedTimes(rest=text) if now is None else read_times(text, now, languages, zone)
-    asked = _terms_of(times.rest, languages, stop_words_among(words, languages))
+    asked = _terms_of(times.rest, languages, _stop_words(times.rest, words, languages))
     terms = asked if _is_vague(times, asked) else _with_aside(asked, aside, languages)
+    written = _ORDINAL.sub(r"\1", times.dates)
+    stops = stop_words_among(words, languages) - MONTH_NUMBERS.keys()
+    days = {
+        stem: msgspec.structs.replace(term, extra=True)
+        for stem, term in _terms_of(written, languages, stops).items()
+    }
     return Question(
         words,
-        tuple(terms.values()),
+        tuple({**days, **terms}.values()),
         times.months.union(months),
         times.years.union(years),
         languages,
         names,
         frozenset(folded(word) for hit in _MINE.findall(text) for word in hit if word),
         times.periods,
+        frozenset(term.word for term in days.values()),
         now or 0,
         zone,
     )
@@ -219,6 +234,13 @@ def _names_in(text: str) -> frozenset[str]:
     found = _WITHIN_SENTENCE.findall(text)
     named = (folded(word) for word in found if word[0].isupper() and word[1].islower())
     return frozenset(named) - _TIMES
+
+
+def _stop_words(text: str, words: Sequence[str], languages: Sequence[str]) -> frozenset[str]:
+    """Return the words that say nothing; "IT", "CI" and "Will" are names if they look like it."""
+    written = in_capitals(text) - (STOP_WORDS - NAMES_IN_CAPITALS)
+    names = written | {name.lower() for name in _NAMED_LIKE_A_VERB.findall(text)}
+    return stop_words_among(words, languages) - names
 
 
 def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
@@ -233,7 +255,7 @@ def _with_aside(
     if not aside:
         return asked
     weight = 1 / (len(asked) + 1) ** 2
-    beside = _terms_of(aside, languages, stop_words_among(_plain(_said(aside)), languages))
+    beside = _terms_of(aside, languages, _stop_words(aside, _plain(_said(aside)), languages))
     weighed = {
         stem: msgspec.structs.replace(term, weight=1.0 if term.extra else weight)
         for stem, term in beside.items()

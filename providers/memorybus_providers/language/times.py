@@ -54,6 +54,11 @@ class Period(msgspec.Struct, frozen=True, order=True):
     start: int
     end: int
 
+    @property
+    def is_a_day(self) -> bool:
+        """Whether it is one day, in whatever time zone."""
+        return self.end - self.start < 2 * DAY_MS
+
     def holds(self, at: int) -> bool:
         """Say whether a time is in this span."""
         return self.start <= at < self.end
@@ -67,12 +72,14 @@ class NamedTimes(msgspec.Struct, frozen=True):
         months: the months of the year that are named, 1 to 12.
         years: the years that are named, with or without a month.
         rest: the question without the words that name times.
+        dates: the words that name days of a month ("April 17"), which a fact may contain.
     """
 
     periods: tuple[Period, ...] = ()
     months: frozenset[int] = frozenset()
     years: frozenset[int] = frozenset()
     rest: str = ""
+    dates: str = ""
 
 
 class _Read(NamedTuple):
@@ -102,12 +109,15 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
     if not found:
         return NamedTimes(rest=text)
     rest = _without(pieces, plain, [span for span, _ in found])
+    text_read = "".join(plain)
+    days = [span for span, one in found if one.month and one.periods[0].is_a_day]
     read = [one for _, one in found]
     return NamedTimes(
         tuple(dict.fromkeys(_in_zone(period, zone) for one in read for period in one.periods)),
         frozenset(one.month for one in read if one.month is not None),
         frozenset(one.year for one in read if one.year is not None),
         rest + text[MAX_READ_CHARS:],
+        " ".join(text_read[start:end] for start, end in days),
     )
 
 

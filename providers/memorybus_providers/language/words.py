@@ -5,7 +5,8 @@ form after `MARK`: ``cafe!café``. So both spellings are near each other in the 
 that a stemmer needs is lost. There are further tokens for
 
 - identifiers: ``getUserToken`` is also ``get``, ``user``, ``token``; ``auth_service.py`` is its
-  words and itself; ``E1234`` is also ``1234``;
+  words and itself; ``E1234`` is also ``1234``; ``C++`` is also ``cplusplus``, ``C#`` ``csharp``,
+  ``.NET`` ``dotnet``, and ``srv-17`` ``srv_17``;
 - scripts without spaces: each pair of characters, and each Chinese character; in Thai and related
   scripts also each three characters;
 - Korean: each pair of syllables, and the first syllable of each word;
@@ -90,6 +91,12 @@ _JOINED = re.compile(
 )
 _CAMEL = re.compile(r"(?<![A-Za-z])[A-Za-z]+[a-z][A-Z][A-Za-z]*")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SIGNED = re.compile(
+    r"(?<![A-Za-z0-9_.])(?:[A-Za-z](?:\+\+|#)(?![A-Za-z0-9])|\.[A-Z]{2,8}(?![A-Za-z0-9])"
+    r"|[A-Za-z]{1,16}-\d{1,8}(?![A-Za-z0-9]))"
+)
+_CAPITALS = re.compile(r"\b[A-Z]{2,3}\b")
+_SIGN_NAMES = str.maketrans({"+": "plus", "#": "sharp", ".": "dot", "-": "_"})
 _CODE = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,8}(\d{3,})(?![A-Za-z0-9])")
 
 
@@ -109,7 +116,8 @@ def folded_words(text: str) -> list[str]:
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order, with repetitions; see the module's docstring."""
     words = _words(text, _index_tokens)
-    return [*words, *identifiers(text)] if _may_hold_identifiers(text) else words
+    code = _may_hold_identifiers(text) or any(sign in text for sign in ("++", "#", " .", "-"))
+    return [*words, *identifiers(text)] if code else words
 
 
 def whole_words(text: str) -> list[str]:
@@ -121,7 +129,19 @@ def identifiers(text: str) -> list[str]:
     """Return additional tokens for what looks like code: paths, names in code, error numbers."""
     humps = [part for name in _CAMEL.findall(text) for part in _HUMP.findall(name)]
     found = [*_JOINED.findall(text), *humps, *_CODE.findall(text)]
+    found += [name.translate(_SIGN_NAMES) for name in _SIGNED.findall(text)]
     return [name.lower() for name in found]
+
+
+def in_capitals(text: str) -> frozenset[str]:
+    """Return the short words that stand in capitals among others that do not, in small letters.
+
+    >>> sorted(in_capitals("Ask IT whether the CI runs")), in_capitals("ASK IT NOW")
+    (['ci', 'it'], frozenset())
+    """
+    if text.upper() == text:
+        return frozenset()
+    return frozenset(word.lower() for word in _CAPITALS.findall(text))
 
 
 def parts_of(words: Iterable[str]) -> list[str]:

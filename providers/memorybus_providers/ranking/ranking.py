@@ -387,7 +387,7 @@ def _time_factor(question: Question, at: int) -> float:
     held_by = [period for period in question.periods if period.holds(at)]
     if not (question.months or question.years):
         return max((_period_factor(period, question.asked_at) for period in held_by), default=1.0)
-    day = DAY_FACTOR if any(period.end - period.start < 2 * DAY_MS for period in held_by) else 1.0
+    day = DAY_FACTOR if any(period.is_a_day for period in held_by) else 1.0
     return day * _calendar_factor(question, at)
 
 

@@ -49,6 +49,17 @@ CODE = [
     ("What about /etc/nginx/site.conf?", "/etc/nginx/site.conf is ours", "nginx site is down"),
     ("What is E1234?", "E1234 means no disk", "E1235 means no fan"),
     ("error 1234", "it failed with E1234", "it failed with E1235"),
+    ("What was wrong with C++?", "The C++ build broke", "The C build broke"),
+    ("Who knows C#?", "Mia knows C# well", "Mia knows C++ well"),
+    ("which .NET version", "We run .NET on the server", "The net is torn on the server"),
+    ("what runs on srv-17", "srv-17 runs the mail", "srv-18 runs the mail, 17 jobs"),
+    ("when was v2.3 released", "v2.3 was released in June", "v2.4 was released on day 3"),
+    ("who maintains node.js here", "node.js is Mia's", "The node is Tom's, js"),
+    ("who works in IT", "Mia works in IT", "Tom works and likes it"),
+    ("how was the CI fixed", "Mia fixed the CI by hand", "Mia fixed the tap by hand"),
+    ("when does Will arrive", "Will arrives at noon", "The train arrives at one"),
+    ("what did we give May", "We gave May a kite", "We gave Tom a kite"),
+    ("when is the PM free", "The PM is free at two", "Tom is free at one"),
     ("parseHTTPHeader", "ParseHTTPHeader is slow", "The header is parsed"),
 ]
 

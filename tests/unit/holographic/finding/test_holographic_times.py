@@ -177,14 +177,14 @@ def test_a_day_without_a_year_is_that_of_any_year() -> None:
     [
         ("What did I paint last week?", ["paint"]),
         ("What did Ann paint in May 2025, or in June?", ["ann", "paint"]),
-        ("Which boat did I see 3 weeks ago, on 8 May?", ["boat", "see"]),
+        ("Which boat did I see 3 weeks ago, on 8 May?", ["8", "may", "boat", "see"]),
         ("What did I do last week?", []),
         ("Was war vor 3 Wochen?", []),
         ("Who painted the café in August?", ["painted", "cafe"]),
     ],
 )
 def test_words_of_a_time_are_not_searched_for(question: str, terms: list[str]) -> None:
-    """What names a time is no search term; all other words are."""
+    """What names a time is no search term, but a day of a month is; all other words are."""
     found = parse_question(question, now=ms(WEDNESDAY)).terms
     assert list(dict.fromkeys(term.word for term in found)) == terms
 
@@ -394,3 +394,27 @@ def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None
     assert found[0].why is not None
     assert "time" in found[0].why.parts
     assert [one["text"] for one in tool["results"]] == ["I sold the old bicycle to Tom", "Fine"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what's on my calendar on April 17",
+        "What do I have on April 17?",
+        "What happens on the 17th of April?",
+        "Was steht am 17. April an?",
+    ],
+)
+def test_a_date_is_a_search_term_too(question: str, provider: HolographicProvider) -> None:
+    """A fact that contains the date is found, whenever it was said."""
+    said = "2026-04-02"
+    told = ["The dentist is on April 17", "Tom moves on May 17", "April was cold", "17 cranes came"]
+    for n, text in enumerate(told, start=1):
+        feed(provider, [turn(text)], first=900 + n, session=f"d{n}", root=f"d{n}", at=ms(said))
+    noise = [turn(f"I watered the plants {n}") for n in range(20)]
+    feed(provider, noise, first=950, session="n", root="n", at=ms("2026-04-17"))
+    ctx = RecallContext(MINE, as_of=ms("2026-04-18"))
+
+    found = [one.text for one in provider.prefetch(question, ctx)]
+
+    assert found[0] == "The dentist is on April 17"
