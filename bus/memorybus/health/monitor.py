@@ -38,11 +38,15 @@ from memorybus.text.display import iso
 
 
 class RedisStatus(msgspec.Struct, frozen=True):
-    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory"."""
+    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory".
+
+    The version is that of the product, "Redis" or "Valkey".
+    """
 
     url: str
     version: str
     durability: str
+    product: str = "Redis"
 
 
 class SpoolStatus(msgspec.Struct, frozen=True):
@@ -199,7 +203,10 @@ class Monitor:
         read_spool = self.read_spool()
         status = Status(
             redis=RedisStatus(
-                redacted(self._settings.redis_url), server.version, server.durability
+                redacted(self._settings.redis_url),
+                server.version,
+                server.durability,
+                server.product,
             ),
             spool=read_spool,
             partitions=self._settings.partitions,

@@ -68,7 +68,7 @@ def _head(status: Status) -> Text:
     disk = "" if status.disk is None else f"\nDisk: {status.disk}"
     return line(
         f"Settings: {settings_source(status.settings_file)}\n"
-        f"Redis {redis.version} at {redis.url} ({redis.durability}), "
+        f"{redis.product} {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
         f"Log: {status.log.published} events published{_published_rate(status)}\n"
         f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"

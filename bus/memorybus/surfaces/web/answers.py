@@ -85,7 +85,6 @@ def base_context(
         "pages": [one for one in pages if one.label],
         "page": None,
         "who": who,
-        "may_act": who is not None,
         "uses_token": site.access.uses_token,
         "namespace": site.settings.namespace,
     }

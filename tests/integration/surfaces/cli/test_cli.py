@@ -282,7 +282,7 @@ def test_the_status_has_its_stable_shape(up, run):
     status = result(run("status", "--json"))
 
     assert {name: _fields(value) for name, value in status.items()} == {
-        "redis": {"url", "version", "durability"},
+        "redis": {"url", "version", "durability", "product"},
         "spool": {"events", "bytes", "oldest_at"},
         "partitions": 16,
         "providers": {

@@ -89,6 +89,13 @@ def test_the_status_says_everything_that_its_json_says():
         assert word in text
 
 
+def test_the_server_is_named_by_its_product():
+    """A Valkey is not called a Redis."""
+    valkey = STATUS["redis"] | {"version": "9.1.2", "product": "Valkey"}
+
+    assert "Valkey 9.1.2 at unix:///x" in shown(STATUS | {"redis": valkey})
+
+
 def test_what_a_provider_says_of_itself_is_shown():
     """A report stands in a line with the provider's name, made harmless."""
     said = {**STATUS["providers"][0], "reports": "2 of 5 facts have no vector yet\x1b[2J"}

@@ -7,6 +7,11 @@ from typing import Any
 REASONING = "reasoning"
 """The role of a message that is a model's reasoning alone."""
 
+NOTES: Mapping[str, str] = MappingProxyType(
+    {"summary": "summaries", "filehistorysnapshot": "file histories"}
+)
+"""By the type of a line of Claude Code that holds no turn: what it is."""
+
 ROLE_FIELDS = (
     "role_type", "role", "author", "sender", "from", "speaker", "message_type", "type",
 )  # fmt: skip

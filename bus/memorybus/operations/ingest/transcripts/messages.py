@@ -24,7 +24,13 @@ from memorybus.operations.ingest.shapes.fields import (
 )
 from memorybus.operations.ingest.shapes.json_lines import JsonFile
 from memorybus.operations.ingest.shapes.left_out import LeftOut
-from memorybus.operations.ingest.shapes.roles import REASONING, ROLE_FIELDS, role_of
+from memorybus.operations.ingest.shapes.roles import (
+    NOTES,
+    REASONING,
+    ROLE_FIELDS,
+    plain_name,
+    role_of,
+)
 from memorybus.operations.ingest.transcripts.model import (
     ReadingOptions,
     RecordedSession,
@@ -91,7 +97,7 @@ class _MessageReader:
         """Return a message; None if it is none, or says nothing."""
         role = role_of(found.value)
         if role is None:
-            self._refuse(found)
+            self._leave_out(found)
             return None
         if role == REASONING:
             self._left_out.drop(REASONING)
@@ -110,6 +116,14 @@ class _MessageReader:
             _name_of(found, role),
             time_in(found.value, self._options.zone, self._left_out),
         )
+
+    def _leave_out(self, found: FoundMessage) -> None:
+        """Count an object that is no message; name it unless it is known to hold no turn."""
+        kind = NOTES.get(plain_name(str(found.value.get("type"))))
+        if kind:
+            self._left_out.drop(kind)
+        else:
+            self._refuse(found)
 
     def _refuse(self, found: FoundMessage) -> None:
         named = next((str(found.value[f])[:40] for f in ROLE_FIELDS if found.value.get(f)), None)

@@ -110,6 +110,19 @@ def test_messages_without_content_are_left_out_and_counted():
     assert transcript.turns == 1
 
 
+def test_lines_of_claude_code_that_hold_no_turn_are_dropped_without_alarm():
+    """A summary and a file history are counted by their kind, and no line is refused."""
+    notes = [
+        {"type": "summary", "summary": "Ferries", "leafUuid": "u-1"},
+        {"type": "file-history-snapshot", "messageId": "u-2", "snapshot": {"files": {}}},
+    ]
+    transcript = parsed(jsonl(*notes, USER, ASSISTANT))
+
+    assert transcript.turns == 1
+    assert (transcript.left_out.unread, list(transcript.left_out.named)) == (0, [])
+    assert transcript.left_out.dropped == {"summaries": 1, "file histories": 1}
+
+
 @pytest.mark.parametrize("field", ["session_id", "session", "conversation_id"])
 def test_lines_may_name_their_session(field):
     """Interleaved sessions are told apart, each with its own order."""
