@@ -92,7 +92,7 @@ def test_the_entry_point_alone_is_enough(world: World) -> None:
 
 @BY_ENTRY_POINT
 def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
-    """With the plugin in `plugins.disabled`, status shows Hermes's own reason."""
+    """With the plugin in `plugins.disabled`, status shows Hermes's reason, and what helps."""
     home = world.make_home("disabled", "")
     home.config["memory"]["provider"] = "memorybus"
     home.config["plugins"] = {"disabled": ["memorybus"]}
@@ -101,7 +101,8 @@ def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
     checks = json.loads(world.memorybus(*words, code=1))["checks"]
     (plugin,) = [check for check in checks if check["name"] == "plugin"]
     assert not plugin["ok"]
-    assert "hermes plugins enable memorybus" in plugin["found"]
+    assert "disabled via plugins.disabled" in plugin["found"]
+    assert f"out of plugins.disabled in {home.path / 'config.yaml'}" in plugin["fix"]
 
 
 @BY_ENTRY_POINT

@@ -161,7 +161,10 @@ def _plugin(home: HermesHome, placement: PluginPlace | None) -> Check:
     install_it = f"memorybus hermes install --home {home.path}"
     if placement and placement.refusal:
         found = f"Hermes does not use {placement.directory}: {placement.refusal}"
-        return _check_plugin(one_line(found, 300), "do as the message says")
+        # Hermes's own command enables directories only, and knows no plugin of an entry point.
+        disabled = "plugins.disabled" in placement.refusal
+        enable = f"take {PLUGIN} out of plugins.disabled in {home.config}"
+        return _check_plugin(one_line(found, 300), enable if disabled else "do as the message says")
     directory = placement.directory if placement else str(home.plugin_dir)
     if directory and Path(directory).resolve() != home.plugin_dir.resolve():
         return _check_plugin(f"Hermes takes the entry point: {directory}")
