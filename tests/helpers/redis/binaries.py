@@ -17,7 +17,7 @@ import pytest
 from memorybus.embedded.binary import find_server_binary, parse_version
 from memorybus.errors import NoServerBinary
 
-FETCHED = Path(__file__).parents[3] / ".servers"
+FETCHED = (Path(__file__).parents[3] / ".servers").resolve()
 _TIMEOUT = 180
 _MAX_REASON_CHARS = 300
 """Characters of a reason that are kept."""

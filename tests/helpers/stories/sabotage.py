@@ -59,6 +59,9 @@ class Copy:
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, target)
+        # Not unpacked anew below a directory that PostgreSQL's user may not enter.
+        (ROOT / ".servers").mkdir(exist_ok=True)
+        (directory / ".servers").symlink_to(ROOT / ".servers")
 
     def change(self, patch: Patch) -> None:
         """Replace a text in a file.
