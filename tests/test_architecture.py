@@ -113,6 +113,7 @@ WORDS_OF_THE_CONTRACT = (
     "ids",
     "msgspec_types",
     "private",
+    "small_talk",
     "testing",
 )
 

@@ -6,6 +6,7 @@ rows. The provider of a store subclasses `FactProvider`, opens the store and nam
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, tzinfo
 from typing import Any, ClassVar, Protocol
 
 from memorybus.errors import MissingProvider, Unavailable
@@ -15,6 +16,7 @@ from memorybus.events import (
     MemoryWritten,
     TurnCompleted,
 )
+from memorybus.small_talk import asks_for_profile
 
 from memorybus_providers.base import (
     Capabilities,
@@ -33,12 +35,13 @@ from memorybus_providers.base import (
     Why,
 )
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.finding.essentials import essentials
+from memorybus_providers.finding.profile import profile
 from memorybus_providers.finding.search import FactSearch, fit_budget
 from memorybus_providers.finding.source import FactSource
 from memorybus_providers.ranking import reasons
 from memorybus_providers.ranking.cutoff import cut_off
-from memorybus_providers.ranking.ranking import Scored
+from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
+from memorybus_providers.remembering.instructions import INSTRUCTION, instructions_of
 from memorybus_providers.remembering.notes import KINDS, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.remembering.utterances import (
@@ -51,8 +54,11 @@ from memorybus_providers.tools.reading import ReadingTools
 from memorybus_providers.tools.shown import failure_result
 from memorybus_providers.tools.writing import WritingTools
 
-_MAX_BLOCK_CHARS = 1_000
+_MAX_BLOCK_CHARS = 1_150
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
+
+_INSTRUCTION_LABEL = "standing instruction"
+"""Stands where others have their speaker, before what a person told the agent to keep to."""
 
 _BLOCK_SECONDS = 5.0
 """Seconds that a block for the system prompt may take: it is built ahead of the session."""
@@ -227,11 +233,13 @@ class FactProvider(TransactionalProvider):
     # -- hooks --------------------------------------------------------------------------------
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Keep what each side said as a fact of its own, verbatim."""
+        """Keep what each side said verbatim, and what the person told the agent to keep to."""
         with self.opened.writing() as parts:
             parts.utterances.add_speaker(event.user_name, ctx)
             parts.utterances.add_speaker(event.assistant_name, ctx)
             parts.utterances.append(turn_utterances(event), ctx)
+            for note in instructions_of(event):
+                parts.notes.add(note, ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Follow the agent's store: add, replace or remove the fact of that store and scope."""
@@ -289,7 +297,7 @@ class FactProvider(TransactionalProvider):
         """Return facts of the scope that answer a question, best first, within a budget.
 
         A fact that is not worth its room is left out (see `cutoff`), so the result may be empty. A
-        blank question gets what matters most: what was kept, and what was said last.
+        question that is blank, or asks what is known of the person, gets the profile.
 
         Raises:
             Transient: the store cannot be read now.
@@ -297,16 +305,13 @@ class FactProvider(TransactionalProvider):
         """
         now = self.config.clock.now_ms() if ctx.as_of is None else ctx.as_of
         with self.opened.reading(ctx.scope, ctx.deadline) as search:
-            if not query or query.isspace():
-                found = essentials(search.source, ctx.scope, ctx.as_of)
-            else:
-                answer = search.answer(
-                    query, ctx.scope, as_of=ctx.as_of, now=now, zone=self.config.zone
-                )
-                found = list(cut_off(answer, ctx.budget))
-        given = fit_budget(found, ctx.budget, query)
-        if ctx.explain:
             zone = self.config.zone
+            if not query or query.isspace() or asks_for_profile(query):
+                given = profile(search.source, ctx.scope, ctx.budget, ctx.as_of, zone)
+            else:
+                answer = search.answer(query, ctx.scope, as_of=ctx.as_of, now=now, zone=zone)
+                given = list(fit_budget(cut_off(answer, ctx.budget), ctx.budget, query))
+        if ctx.explain:
             return [
                 _recollection(scored, text, reasons.explain(query, scored, now, zone))
                 for scored, text in given
@@ -314,15 +319,15 @@ class FactProvider(TransactionalProvider):
         return [_recollection(scored, text) for scored, text in given]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return what matters most of a person: what was kept, then what was said last.
+        """Return what is known of a person, as a question for that is answered (`profile`).
 
         A scope that names no agent or no person has no block.
         """
         if scope.agent is None or scope.user is None:
             return ""
         with self.opened.reading(scope, _BLOCK_SECONDS) as search:
-            found = essentials(search.source, scope)
-        return "\n".join(_lines(fit_budget(found, _MAX_BLOCK_CHARS)))
+            found = profile(search.source, scope, _MAX_BLOCK_CHARS, zone=self.config.zone)
+        return "\n".join(_lines(found, self.config.zone))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of the tools that `tools.arguments` describes."""
@@ -365,11 +370,20 @@ def missing_library(
     )
 
 
-def _lines(found: Iterable[tuple[Scored, str]]) -> Iterator[str]:
+def _lines(found: Iterable[tuple[Scored, str]], zone: tzinfo) -> Iterator[str]:
+    """Yield the lines of a block; what was kept stands bare, so that it is told once of several."""
     for scored, text in found:
-        cut = text != scored.fact.content and scored.fact.event
-        more = f" (all of it: memorybus events get {scored.fact.event})" if cut else ""
-        yield f"- {' '.join(text.split())}{more}"
+        fact, label = scored.fact, _label(scored.fact)
+        at = datetime.fromtimestamp(min(fact.at, LAST_MS) / 1000, zone) if fact.at else None
+        known = ", ".join(filter(None, (f"{at:%Y-%m-%d}" if at else "", label)))
+        cut = text != fact.content and fact.event
+        more = f" (all of it: memorybus events get {fact.event})" if cut else ""
+        yield f"- {f'[{known}] ' if label else ''}{' '.join(text.split())}{more}"
+
+
+def _label(fact: Fact) -> str:
+    """Return who said a fact, or what it is."""
+    return _INSTRUCTION_LABEL if fact.category == INSTRUCTION else fact.speaker
 
 
 def _recollection(scored: Scored, text: str, why: Why | None = None) -> Recollection:
@@ -379,7 +393,7 @@ def _recollection(scored: Scored, text: str, why: Why | None = None) -> Recollec
         truncated=text != fact.content,
         session=fact.session,
         at=fact.at,
-        speaker=fact.speaker,
+        speaker=_label(fact),
         score=scored.score,
         event=scored.fact.event,
         until=scored.until,

@@ -36,10 +36,10 @@ from memorybus.recall.model import (
     written_partitions,
 )
 from memorybus.recall.prompt import Prompt
-from memorybus.recall.trivial import is_trivial
 from memorybus.recall.window import WindowMessages, unseen_by_provider, window_text
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
+from memorybus.small_talk import asks_for_profile, is_greeting, is_trivial
 from memorybus.text.cleaning import check_id, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
 from memorybus.wire.writer import refusal, whole
@@ -74,6 +74,7 @@ class Session:
         *,
         warm_from: str = "",
         topic: str = "",
+        prompted: bool = False,
     ) -> None:
         """Use `MemoryBus.session`."""
         self._bus = bus
@@ -87,6 +88,7 @@ class Session:
         self._prompt_asked: float | None = None
         self._prompt_due = float("-inf")
         self._topic = topic
+        self._prompted = prompted
 
     @property
     def id(self) -> str:
@@ -394,7 +396,10 @@ class Session:
         """Return the session at another place of the lineage."""
         check_id("new_id", ref.id)
         topic = self._topic if warm_from else ""
-        return Session(self._bus, self.scope, ref, warm_from=warm_from, topic=topic)
+        prompted = self._prompted and bool(warm_from)
+        return Session(
+            self._bus, self.scope, ref, warm_from=warm_from, topic=topic, prompted=prompted
+        )
 
     # -- recall -----------------------------------------------------------------------------------
 
@@ -452,8 +457,10 @@ class Session:
         If the answer to this very prompt is warm, the call takes one round trip. Otherwise all
         providers are asked at once, and the call waits for them, at most `wait` seconds and not
         while Redis is away (G9). If a provider is late, only those of its warm lines are used that
-        are related to the prompt. A trivial prompt ("ok") has no block. A prompt that only refers
-        back ("when was that?") is asked together with the last prompt of this object that does not.
+        are related to the prompt. A trivial prompt ("ok") has no block, but a greeting as the first
+        prompt, and a question like "what do you know about me?", get what is known of the person. A
+        prompt that only refers back ("when was that?") is asked together with the last prompt of
+        this object that does not.
 
         Args:
             query: the prompt; without one, or if it is no text, everything warm is returned.
@@ -466,12 +473,7 @@ class Session:
         return build_block(lines, self._bus.settings.recall_budget) if lines else ""
 
     def recalled_lines(
-        self,
-        query: str = "",
-        *,
-        opens: bool = False,
-        known: WindowMessages = (),
-        wait: float | None = None,
+        self, query: str = "", *, known: WindowMessages = (), wait: float | None = None
     ) -> list[tuple[str, Sequence[str]]]:
         """Return the providers with their escaped lines, from which `prefetch` makes its block.
 
@@ -480,18 +482,18 @@ class Session:
 
         Args:
             query: as for `prefetch`.
-            opens: whether this is the first prompt of the session: a trivial one then gets what
-                matters most about the person.
             known: as for `prefetch`.
             wait: as for `prefetch`.
         """
         query = _text(query)
-        trivial = is_trivial(query)
-        if trivial and not opens and query and not query.isspace():
+        blank = not query or query.isspace()
+        opens = asks_for_profile(query) or (not self._prompted and is_greeting(query))
+        self._prompted = self._prompted or not blank
+        if is_trivial(query) and not (opens or blank):
             return []
         with self._bus.tracing.recall() as span:
-            asked, window = "" if trivial else query, window_text(known)
-            found = self._read_lines(asked, wait, window, asks=opens or not trivial)
+            asked, window = "" if opens or blank else query, window_text(known)
+            found = self._read_lines(asked, wait, window, asks=not blank)
             span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
             return found
 

@@ -25,9 +25,10 @@ MAX_FACTS = 500
 MAX_KEPT = 100
 """The most kept facts that are read if nothing is asked, the newest (G10)."""
 
-MAX_SAID = 10
-MAX_SESSIONS = 3
-"""The most utterances of people that are read then, of the most sessions, the newest (G10)."""
+MAX_SAID = 50
+MAX_SESSIONS = 20
+"""The most utterances of people that are read then of each session, and of how many sessions, the
+newest (G10)."""
 
 MAX_RECENT_SESSIONS = 500
 """The most sessions among which these are chosen, the last ones (G10)."""

@@ -61,16 +61,21 @@ def split_prompt(text: str) -> SplitPrompt:
     """
     if len(text) < _MIN_SPLIT_CHARS:
         return SplitPrompt(text)
-    sentences = [one for one in _END.split(text) if one and not one.isspace()]
-    asking = [bool(_QUESTION.search(one)) for one in sentences]
+    parts = sentences(text)
+    asking = [bool(_QUESTION.search(one)) for one in parts]
     if not any(asking):
-        asking = [_begins_asking(one) for one in sentences]
+        asking = [_begins_asking(one) for one in parts]
     if all(asking) or not any(asking):
         return SplitPrompt(text)
     return SplitPrompt(
-        "\n".join(compress(sentences, asking)),
-        "\n".join(compress(sentences, (not one for one in asking))),
+        "\n".join(compress(parts, asking)),
+        "\n".join(compress(parts, (not one for one in asking))),
     )
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text that are not blank."""
+    return [one for one in _END.split(text) if one and not one.isspace()]
 
 
 def _begins_asking(sentence: str) -> bool:

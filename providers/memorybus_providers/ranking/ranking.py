@@ -19,7 +19,7 @@ from memorybus_providers.language.query import Question, parse_question
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import evidence
-from memorybus_providers.ranking.asking import asks, only_asks
+from memorybus_providers.ranking.asking import asks, only_asks, tells
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
 from memorybus_providers.ranking.nearness import Near, meaning_amounts
 
@@ -219,6 +219,8 @@ def rank_facts(
         near: how near the meaning of some facts is to the question's, by their rows.
     """
     facts = (*hits, *around)
+    places = {fact.place for fact in facts}
+    beside = {fact.id for fact in around}
     asked = corpus.rarity_of_question or 1.0
     weights = _weights(question, hits, around, corpus, meaning_amounts(near, asked))
     speakers = {
@@ -230,6 +232,7 @@ def rank_facts(
         _candidate(fact, weights[fact.id], _circumstance_factors(question, fact, speakers))
         for fact in facts
         if fact.id in weights and _answers(weights[fact.id], near.get(fact.id))
+        if tells(fact.content, fact.kind, answered=fact.id in beside or _next_place(fact) in places)
     ]
     likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
     known = any(corpus.found.values())

@@ -15,7 +15,7 @@ from memorybus_providers.language.query import Question
 from memorybus_providers.language.time_words import ACTIVITIES
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded
-from memorybus_providers.ranking.asking import only_asks
+from memorybus_providers.ranking.asking import only_asks, tells
 from memorybus_providers.ranking.ranking import LOOKED_AT, Fact, Scored
 
 MAX_PARTS = 8
@@ -62,7 +62,8 @@ def order_by_time(
     """
     activities = tuple(term for term in question.terms if term.word in ACTIVITIES)
     asked = msgspec.structs.replace(question, terms=activities)
-    newest = sorted(facts, key=lambda fact: (-fact.at, -fact.id))
+    told = (fact for fact in facts if tells(fact.content, fact.kind, answered=False))
+    newest = sorted(told, key=lambda fact: (-fact.at, -fact.id))
     groups: dict[tuple[bool, ...], list[list[Fact]]] = {}
     for fact in newest:
         part = next((n for n, one in enumerate(parts) if one.holds(fact.at)), None)
@@ -70,9 +71,9 @@ def order_by_time(
             says_it = bool(activities) and asked.asks_for(fact.content[:LOOKED_AT])
             order = (not says_it, *_order(fact, names))
             groups.setdefault(order, [[] for _ in parts])[part].append(fact)
-    told = [fact for group in sorted(groups) for fact in in_turn(groups[group])]
-    worth = [1 - place / (2 * len(told)) for place in range(len(told))]
-    return [Scored(fact, one, {"time": one}) for fact, one in zip(told, worth, strict=True)]
+    best = [fact for group in sorted(groups) for fact in in_turn(groups[group])]
+    worth = [1 - place / (2 * len(best)) for place in range(len(best))]
+    return [Scored(fact, one, {"time": one}) for fact, one in zip(best, worth, strict=True)]
 
 
 def _order(fact: Fact, names: Collection[str]) -> tuple[bool, bool, bool]:

@@ -144,7 +144,7 @@ def test_recall_breaks_no_agent(bus: MemoryBus) -> None:
         session.queue_prefetch(odd, odd)
         assert session.prefetch(odd) == ""
         assert session.prefetch("where is it", wait=odd) == ""
-        assert session.recalled_lines(odd, opens=odd) == []
+        assert session.recalled_lines(odd) == []
         assert session.system_prompt(known=odd) == ""
 
 

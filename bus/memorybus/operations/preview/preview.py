@@ -34,9 +34,9 @@ from memorybus.recall.model import (
     written_partitions,
 )
 from memorybus.recall.prompt import Prompt, PromptAnswers
-from memorybus.recall.trivial import is_trivial
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import owner_slot
+from memorybus.small_talk import is_trivial
 from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import build_block, without_repeats
 

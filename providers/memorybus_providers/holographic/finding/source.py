@@ -143,7 +143,7 @@ with last_session as materialized ({_LAST_SESSIONS})
         select said.id from last_session cross join facts said on said.id in (
             select id from facts where session = last_session.id and seq is not null
                 and kind = 'user' and at <= :known_by order by seq desc limit {source.MAX_SAID}
-        ) order by said.at desc, said.id desc limit {source.MAX_SAID}
+        )
     )
 )
 """  # noqa: S608  constants of our own

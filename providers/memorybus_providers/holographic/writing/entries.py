@@ -15,6 +15,7 @@ from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
+from memorybus_providers.remembering.instructions import INSTRUCTION
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
@@ -26,12 +27,12 @@ _SAME = """
 select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
 """
 _SOURCE = "insert or ignore into sources values (?, ?, ?, ?, ?, ?)"
-_ATTRIBUTE = """
+_ATTRIBUTE = f"""
 update facts set (session, event_id, at, category, tags) = (
     select session, event_id, at, category, tags from sources where fact = :fact
-    order by at, event_id limit 1
+    order by case category when '{INSTRUCTION}' then -at else at end, event_id limit 1
 ) where id = :fact
-"""
+"""  # noqa: S608  a constant of our own
 _RETRACTED = """
 delete from sources
 where session in (select id from sessions where scope = :scope and root = :root)
@@ -67,8 +68,9 @@ class KeptFacts(StoreEntries):
     def add(self, note: Note, ctx: HookContext) -> str | None:
         """Keep a note word for word; return its name, or None if it is blank.
 
-        Of several events with the same note the earliest counts: events of several order keys come
-        in any order, and the state must not depend on it (G8).
+        Of several events with the same note the earliest counts, and of those that are an
+        instruction the newest: events of several order keys come in any order, and the state must
+        not depend on it (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
@@ -100,7 +102,7 @@ class KeptFacts(StoreEntries):
             self._db.execute("delete from facts where id = ?", (fact,))
 
     def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
-        """Record an event as a source of a note, which is attributed to its earliest source."""
+        """Record an event as a source of a note, which is attributed to one of its sources."""
         session = self._places.get(ctx).session
         filed = (clean(note.category), clean(note.tags))
         source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)

@@ -149,9 +149,9 @@ with last_session as materialized (
     order by at desc limit %(kept)s)
     union
     (select said.id from last_session cross join lateral (
-        select id, at from facts where session = last_session.id and seq is not null
+        select id from facts where session = last_session.id and seq is not null
             and kind = 'user' and at <= %(known_by)s order by seq desc limit %(said)s
-    ) as said order by said.at desc, said.id desc limit %(said)s)
+    ) as said)
 ))
 """  # noqa: S608
 _CORRECTIONS = """

@@ -18,6 +18,7 @@ from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import PlaceRows, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
+from memorybus_providers.remembering.instructions import INSTRUCTION
 from memorybus_providers.remembering.notes import NOTE, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
@@ -38,10 +39,10 @@ _SOURCE = """
 insert into sources(session, event_id, fact, scope, at, category, tags)
 values (%s, %s, %s, %s, %s, %s, %s) on conflict do nothing
 """
-_FIRST = """
+_FIRST = f"""
 select session, event_id, at, category, tags from sources where fact = %s
-order by at, event_id limit 1
-"""
+order by case category when '{INSTRUCTION}' then -at else at end, event_id limit 1
+"""  # noqa: S608  a constant of our own
 _ATTRIBUTED = """
 select scope, facts.tags, content from facts where id = %s
 """
@@ -92,8 +93,9 @@ class Notes(StoreEntries):
     def add(self, note: Note, ctx: HookContext) -> str | None:
         """Keep a note word for word; return its name, or None if it is blank.
 
-        Of several events with the same note the earliest counts: events of several order keys come
-        in any order, and the state must not depend on it (G8).
+        Of several events with the same note the earliest counts, and of those that are an
+        instruction the newest: events of several order keys come in any order, and the state must
+        not depend on it (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
@@ -158,7 +160,7 @@ class Notes(StoreEntries):
             self._db.execute(_NAMED, (scope, fact, names))
 
     def _attribute(self, fact: int) -> None:
-        """Give a note the session, time, category and tags of its earliest source."""
+        """Give a note the session, time, category and tags of the source that counts."""
         first = self._db.execute(_FIRST, (fact,)).fetchone()
         known = self._db.execute(_ATTRIBUTED, (fact,)).fetchone()
         if first is None or known is None:

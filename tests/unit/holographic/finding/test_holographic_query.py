@@ -79,7 +79,7 @@ def test_a_question_without_a_known_word_has_no_answer(
 def test_a_blank_question_gets_what_matters_most(
     question: str, provider: HolographicProvider
 ) -> None:
-    """Where nothing is asked the profile comes first, then what was kept, then the newest turns."""
+    """Where nothing is asked the profile comes first, then what was kept, then what was said."""
     said = [turn("A heron by the pond", "Well seen"), turn("The boat is blue", "I see")]
     kept = [add("The key is under the pot"), add("Speaks Polish", "user")]
     feed(provider, [*said, *kept])
@@ -90,7 +90,7 @@ def test_a_blank_question_gets_what_matters_most(
 
 
 def test_what_was_said_last_is_known_by_its_time(provider: HolographicProvider) -> None:
-    """A session is as new as what was said in it last, whenever it came and whatever else did."""
+    """The newest days come first, whenever they came to the store and whatever else did."""
     days = {"resumed": 1, "fourth": 4, "third": 3, "second": 2, "oldest": 0}
     for n, (session, day) in enumerate(days.items()):
         said = turn(f"In the {session} session")
@@ -104,7 +104,9 @@ def test_what_was_said_last_is_known_by_its_time(provider: HolographicProvider) 
         "Back in the resumed session",
         "In the fourth session",
         "In the third session",
+        "In the second session",
         "In the resumed session",
+        "In the oldest session",
     ]
 
 
@@ -143,7 +145,9 @@ def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvide
     feed(provider, [turn("The boat is\nblue"), add("Speaks Polish", "user")])
 
     mine = RecallScope.own(ME)
-    assert provider.system_prompt_block(mine) == "- Speaks Polish\n- The boat is blue"
+    assert provider.system_prompt_block(mine) == (
+        "- Speaks Polish\n- [2023-11-14, topic] The boat is blue"
+    )
     assert provider.system_prompt_block(RecallScope("default", "somebody else", "")) == ""
     assert provider.system_prompt_block(RecallScope(None, None, None)) == ""
 

@@ -382,7 +382,7 @@ def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None
     config = ProviderConfig(name="holographic", home=tmp_path, clock=clock, zone=zone)
     provider = HolographicProvider(config)
     provider.open()
-    feed(provider, [turn("I sold the old bicycle to Tom", "Fine")], at=ms("2026-06-16T03:00"))
+    feed(provider, [turn("I sold the old bicycle to Tom", "He is glad")], at=ms("2026-06-16T03:00"))
     found = provider.prefetch(
         "What did I sell to Tom yesterday?", RecallContext(MINE, explain=True)
     )
@@ -390,10 +390,13 @@ def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None
     asked = found_by(provider, "yesterday"), found_by(provider, "today")
     provider.shutdown()
 
-    assert asked == (["I sold the old bicycle to Tom", "Fine"], [])
+    assert asked == (["I sold the old bicycle to Tom", "He is glad"], [])
     assert found[0].why is not None
     assert "time" in found[0].why.parts
-    assert [one["text"] for one in tool["results"]] == ["I sold the old bicycle to Tom", "Fine"]
+    assert [one["text"] for one in tool["results"]] == [
+        "I sold the old bicycle to Tom",
+        "He is glad",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -233,16 +233,12 @@ class HermesConversation:
         """Return the memories for a new turn's prompt that its window does not contain yet.
 
         It waits for providers as `Session.prefetch` does. It returns "" if nothing fits the prompt.
-        If a session's first prompt asks nothing ("hello"), it returns the person's most important
-        memories.
+        A session's first prompt that only greets gets what is known of the person.
         """
         self._place_turn(session_id)
         session = self._turn_session(session_id)
-        first = self._shared.is_first(recall_slot(session.scope, session.id))
         slot, injected = self._slot(session.id), self._shared.injected
-        sections = session.recalled_lines(
-            scaffolding.user_text(query), opens=first, known=injected.spoken(slot)
-        )
+        sections = session.recalled_lines(scaffolding.user_text(query), known=injected.spoken(slot))
         return injected.take(slot, sections, self._settings.turn_budget)
 
     def queue_prefetch(self, query: str, session_id: str) -> None:

@@ -48,7 +48,6 @@ class SharedBus:
         self.problems = Problems(problems_path(bus.settings), clock)
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._begun: OrderedDict[str, None] = OrderedDict()
         self._files: dict[Path, MemoryFiles] = {}
 
     def knows(self, scope: Scope, session_id: str) -> bool:
@@ -109,14 +108,6 @@ class SharedBus:
             self._sessions.move_to_end(slot)
             drop_oldest(self._sessions, _MAX_SESSIONS)
         return session
-
-    def is_first(self, slot: str) -> bool:
-        """Say whether this is the first call for a session in this process."""
-        with self._lock:
-            first = slot not in self._begun
-            self._begun[slot] = None
-            drop_oldest(self._begun, _MAX_SESSIONS)
-        return first
 
     def files(self, home: Path) -> MemoryFiles:
         """Return the watch over the memory files of a Hermes home."""

@@ -1,7 +1,7 @@
 """Which prompts ask nothing of memory."""
 
 import pytest
-from memorybus.recall.trivial import is_trivial
+from memorybus.small_talk import is_trivial
 
 TRIVIAL = """
     ok | Ok, thanks! | /help | 👍 | go on… | Danke! | merci bien | はい | 好的。 | спасибо | 네
