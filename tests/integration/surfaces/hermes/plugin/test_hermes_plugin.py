@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from helpers.hermes.hermes_plugin import NOWHERE, Host, hermes_host, talk
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, STANDSTILL, Witness
 from helpers.processes.waiting import still, wait_until
-from helpers.stories.scenario import recorded, thread_worker, worker
+from helpers.stories.scenario import recorded, thread_worker, wait_applied, worker
 from memorybus.config.settings import Settings
 from memorybus.events import TurnCompleted
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
@@ -104,7 +105,11 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
 
 
 def test_a_turn_waits_a_moment_for_its_own_recall(
-    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+    spawn: Spawn,
+    redis_url: str,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
 ) -> None:
     """Nothing was asked ahead for a first prompt: it is asked at once, and waited for."""
     settings = make_settings(
@@ -113,6 +118,8 @@ def test_a_turn_waits_a_moment_for_its_own_recall(
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
         host.instance("s1").on_memory_write("add", "memory", "The parrot is called Admiral", {})
+        assert host.bus.flush(timeout=25)
+        wait_applied(redis_client, settings, "holographic")
         later = host.instance("s2")
         later.on_turn_start(0, "What is the parrot called?")
         assert "Admiral" in later.prefetch("What is the parrot called?")
