@@ -18,7 +18,7 @@ from memorybus.health.monitor import read_status, spool_status
 from memorybus.redis.keys import Keys
 
 SHAPE = {
-    "redis": ["url", "version", "durability"],
+    "redis": ["url", "version", "durability", "product"],
     "spool": ["events", "bytes", "oldest_at"],
     "partitions": int,
     "providers": [
@@ -42,7 +42,6 @@ SHAPE = {
         "busiest",
         "busiest_backlog",
         "work",
-        "limits",
         "failing_since",
         "refused",
         "waiting_behind",

@@ -470,7 +470,7 @@ def test_a_status_is_watched_through_a_pipe(up, env, run):
     blocks = _watched(env, 30)
 
     assert all("providers" in json.loads(line) for line in lines)
-    assert len([line for line in blocks if line.startswith("Redis ")]) >= 2
+    assert len([line for line in blocks if line.startswith(("Redis ", "Valkey "))]) >= 2
 
 
 def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:

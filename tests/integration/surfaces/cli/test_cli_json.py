@@ -15,6 +15,7 @@ from memorybus.surfaces.cli.results import RESULTS, schema_of
 
 ELSEWHERE = {
     "demo": "starts a Redis: see below",
+    "hermes setup": "needs a Hermes; tests/hermes/test_command.py",
     "events tail": "prints what `events ls` prints, without an end",
     "provider add": "writes a settings file; tests/integration/operations/providers",
     "provider remove": "writes a settings file; tests/integration/operations/providers",
