@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+import msgspec
+
 from memorybus.archive.objects.store import MISSING_EXTRA
 from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import ArchiveStatus, describe_archive
 from memorybus.health.finding import Finding, Severity
-from memorybus.health.monitor import Status, WorkerStatus
+from memorybus.health.monitor import SpoolStatus, Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.recall.demand import JOB_TTL_SECONDS
@@ -50,7 +52,7 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
     """
     lasting = [*find_dead_letters(status), *find_failing(status), *find_paused(status)]
     if refuses_writes(status):
-        return [*status.alarms, *lasting]
+        return [*(_since_oldest_unsent(alarm, status) for alarm in status.alarms), *lasting]
     return [
         *status.alarms,
         *find_no_worker(status, now_ms),
@@ -71,24 +73,34 @@ def refuses_writes(status: Status) -> bool:
 
     A snapshot may have failed without a refusal: then no event waits in the spools.
     """
-    return any(
-        one.code == "read_only"
-        or (one.code == "persistence" and one.subject == "aof")
-        or (one.code == "persistence" and one.subject == "snapshot" and status.spool.events > 0)
-        for one in status.alarms
+    return any(_refuses_writes(alarm, status) for alarm in status.alarms)
+
+
+def _refuses_writes(alarm: Finding, status: Status) -> bool:
+    unsent = status.spool.events > 0
+    return alarm.code == "read_only" or (
+        alarm.code == "persistence"
+        and (alarm.subject == "aof" or (alarm.subject == "snapshot" and unsent))
     )
 
 
-def redis_away_finding(error: LogUnavailable, spooled: int) -> Finding:
+def _since_oldest_unsent(alarm: Finding, status: Status) -> Finding:
+    """Date a refusal by the first event that Redis did not take, as far as this host knows."""
+    if alarm.since or not _refuses_writes(alarm, status):
+        return alarm
+    return msgspec.structs.replace(alarm, since=status.spool.oldest_at)
+
+
+def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
     """Return the finding that Redis does not answer, so that nothing else can be found (G9).
 
     Args:
         error: the error of Redis.
-        spooled: how many events this host's spools hold.
+        spool: this host's events that Redis has not taken; the oldest dates the failure.
     """
-    text = f"{error.problem}; {spooled} events wait in spools here"
+    text = f"{error.problem}; {spool.events} events wait in spools here"
     remedy = f"{error.remedy or 'do as the message says'}; what waits is sent by itself then"
-    return Finding("redis_away", "critical", "redis", text, remedy)
+    return Finding("redis_away", "critical", "redis", text, remedy, spool.oldest_at)
 
 
 def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:

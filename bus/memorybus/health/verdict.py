@@ -62,7 +62,7 @@ def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
         error: the error of Redis.
         spool: the events that wait for Redis on this host.
     """
-    away = redis_away_finding(error, spool.events)
+    away = redis_away_finding(error, spool)
     return _build_verdict("CRITICAL", away.text, "", [away])
 
 

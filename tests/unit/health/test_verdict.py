@@ -23,6 +23,7 @@ from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000
+BEGAN = "2023-11-14T22:00:00.000Z"
 
 
 def alive(*releases: str) -> list[WorkerStatus]:
@@ -84,10 +85,21 @@ def test_hostile_text_stays_in_its_line() -> None:
 
 def test_no_answer_is_critical_and_no_look_unknown() -> None:
     """G9: a Redis that is away is an incident, with what waits; wrong settings are none."""
-    away = unreachable_verdict(LogUnavailable("redis is away"), SpoolStatus(7, 900, None))
+    away = unreachable_verdict(LogUnavailable("redis is away"), SpoolStatus(7, 900, BEGAN))
     assert (away.code, away.state) == (2, "CRITICAL")
     assert "7 events wait in spools" in away.line
+    assert [finding.since for finding in away.findings] == [BEGAN]
     assert unknown_verdict(ValueError("no such setting")).code == 3
+
+
+@pytest.mark.parametrize(("code", "subject"), [("read_only", "redis"), ("persistence", "aof")])
+def test_a_refusal_began_with_the_first_event_that_waits(code: Any, subject: str) -> None:
+    """G9: since when Redis refuses writes is known from what this host could not send."""
+    refusal = Finding(code, "critical", subject, "it takes no writes", "make room")
+    other = Finding("foreign_entries", "warning", "p01", "4 entries", "find who")
+    status = well(provider(), alarms=[refusal, other], spool=SpoolStatus(7, 900, BEGAN))
+    since = {one.code: one.since for one in judge_status(status, (), NOW).findings}
+    assert since == {code: BEGAN, "foreign_entries": None}
 
 
 @pytest.mark.parametrize(
