@@ -63,6 +63,16 @@ def test_a_switch_and_an_end_send_nothing_again(
     assert sum("tea" in text for text in hindsight_fake.texts()) == 1
 
 
+def test_a_server_that_keeps_no_texts_is_reported(
+    hindsight_fake: FakeHindsight, open_hindsight: Opened
+) -> None:
+    """Where entries cannot be replaced, the health names the server's setting."""
+    provider = open_hindsight()
+    assert provider.health(5.0) == ""
+    hindsight_fake.features["store_document_text"] = False
+    assert "HINDSIGHT_API_STORE_DOCUMENT_TEXT" in provider.health(5.0)
+
+
 def test_a_replaced_entry_is_gone_and_a_removed_one(
     hindsight_fake: FakeHindsight, open_hindsight: Opened
 ) -> None:
