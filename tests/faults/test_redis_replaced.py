@@ -110,6 +110,18 @@ class Story:
 
 
 @contextmanager
+def applied_story(trial: Trial) -> Iterator[Story]:
+    """Start two workers, and publish until all is applied; the bus is open while the block runs."""
+    trial.crew.start(2)
+    trial.crew.wait_ready()
+    with MemoryBus.connect(trial.settings) as bus:
+        story = Story(trial, bus)
+        story.publish()
+        story.wait_applied()
+        yield story
+
+
+@contextmanager
 def older_copy(server: RedisServer, directory: Path) -> Iterator[None]:
     """Copy the server's files now; at the end it is killed, and starts on that copy."""
     shutil.copytree(server.directory, directory, ignore=shutil.ignore_patterns("s", "log"))
@@ -133,12 +145,7 @@ def test_an_older_copy_of_redis_comes_back(
 ) -> None:
     """G4: what only the archive still has is asked for, or waits for an operator; nothing twice."""
     trial = make_trial(aof_redis, *CLASSES, **SEALING)
-    trial.crew.start(2)
-    trial.crew.wait_ready()
-    with MemoryBus.connect(trial.settings) as bus:
-        story = Story(trial, bus)
-        story.publish()
-        story.wait_applied()
+    with applied_story(trial) as story:
         with older_copy(aof_redis, tmp_path / "copy"):
             gap = story.publish()
             story.wait_applied()
@@ -164,12 +171,7 @@ def test_agents_publish_before_an_older_redis_knows_its_archive(
 ) -> None:
     """G4, G7: numbers that the archive has are given anew by themselves; nothing is lost."""
     trial = make_trial(aof_redis, *CLASSES, **SEALING)
-    trial.crew.start(2)
-    trial.crew.wait_ready()
-    with MemoryBus.connect(trial.settings) as bus:
-        story = Story(trial, bus)
-        story.publish()
-        story.wait_applied()
+    with applied_story(trial) as story:
         with older_copy(aof_redis, tmp_path / "copy"):
             story.publish()
             story.wait_applied()

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from helpers.hermes.hermes_agent import LONG_WORDS, PYTHON, VENV
+from helpers.hermes.hermes_agent import PYTHON, VENV
 from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
@@ -78,22 +78,8 @@ def test_a_conversation_is_whole_through_compressions(world: World) -> None:
     """Writes, two compressions, an undo and a resume: nothing is lost, doubled or misfiled."""
     world.model.script("keep the kettle", keeps("kettle is copper"), "kept")
     hermes = world.hermes()
-    said = [f"part {number}: {LONG_WORDS}" for number in range(15)]
     hermes.chat("keep the kettle")
-    for text in said[:12]:
-        hermes.chat(text)
-    hermes.slash("/compress")
-    for text in said[12:]:
-        hermes.chat(text)
-    hermes.slash("/compress")
-    hermes.slash("/undo")
-    hermes.do("settle")
-    hermes.leave()
-    resumed = world.hermes(resume=hermes.session)
-    resumed.chat("after the resume")
-    resumed.do("settle")
-    resumed.leave()
-    world.drain()
+    said = world.compress_twice_and_resume(hermes)
     expected = ["keep the kettle", *said, "after the resume"]
     assert world.turns(hermes.session) == world.turns() == expected
     assert [e.event.content for e in world.events(MemoryWritten)] == ["kettle is copper"]

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.hermes.hermes_agent import LONG_WORDS, PYTHON, ROOT
+from helpers.hermes.hermes_agent import PYTHON, ROOT
 from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_world import World
 from memorybus.events import SessionSwitched, TurnCompleted
@@ -45,22 +45,7 @@ def test_random_conversations_lose_no_turn(tmp_path: Path) -> None:
 def test_what_compressions_carry_over_is_not_taken_back(make_hermes_world: MakeWorld) -> None:
     """Two compressions in place, an undo and a resume: only the undone turn is retracted (G1)."""
     world = make_hermes_world()
-    hermes = world.hermes()
-    said = [f"part {number}: {LONG_WORDS}" for number in range(15)]
-    for text in said[:12]:
-        hermes.chat(text)
-    hermes.slash("/compress")
-    for text in said[12:]:
-        hermes.chat(text)
-    hermes.slash("/compress")
-    hermes.slash("/undo")
-    hermes.do("settle")
-    hermes.leave()
-    resumed = world.hermes(resume=hermes.session)
-    resumed.chat("after the resume")
-    resumed.do("settle")
-    resumed.leave()
-    world.drain()
+    world.compress_twice_and_resume(world.hermes())
     assert retracted(world) == ["part 14"]
     report = world.reconcile()
     assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])

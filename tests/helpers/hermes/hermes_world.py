@@ -16,7 +16,7 @@ from memorybus.health.monitor import spool_status
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 
-from helpers.hermes.hermes_agent import PYTHON, VENV, Hermes, Home
+from helpers.hermes.hermes_agent import LONG_WORDS, PYTHON, VENV, Hermes, Home
 from helpers.hermes.hermes_model import Model
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
@@ -91,6 +91,28 @@ class World:
         words = ("--apply", "--settle", "0", "--json", "--home", self.home.path)
         found: dict[str, Any] = json.loads(self.memorybus("hermes", "reconcile", *words))
         return found
+
+    def compress_twice_and_resume(self, hermes: Hermes) -> list[str]:
+        """Have long turns with two compressions in place, undo the last one, and resume.
+
+        Another process resumes the session and has one more turn. Return what was said before.
+        """
+        said = [f"part {number}: {LONG_WORDS}" for number in range(15)]
+        for text in said[:12]:
+            hermes.chat(text)
+        hermes.slash("/compress")
+        for text in said[12:]:
+            hermes.chat(text)
+        hermes.slash("/compress")
+        hermes.slash("/undo")
+        hermes.do("settle")
+        hermes.leave()
+        resumed = self.hermes(resume=hermes.session)
+        resumed.chat("after the resume")
+        resumed.do("settle")
+        resumed.leave()
+        self.drain()
+        return said
 
     def drain(self) -> None:
         """Send what dead processes left, as any later process of this host does."""
