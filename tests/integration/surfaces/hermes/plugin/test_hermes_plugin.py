@@ -126,7 +126,11 @@ def test_a_turn_waits_a_moment_for_its_own_recall(
 
 
 def test_a_piece_of_what_was_said_in_the_window_is_not_recalled(
-    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+    spawn: Spawn,
+    redis_url: str,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
 ) -> None:
     """A turn recalls no piece of a message that Hermes sends anyway; another session does."""
     settings = make_settings(
@@ -138,14 +142,19 @@ def test_a_piece_of_what_was_said_in_the_window_is_not_recalled(
         memory = host.instance("s1")
         memory.on_turn_start(1, said)
         memory.sync_turn(said, "I see.", session_id="s1", messages=talk(said))
+        assert host.bus.flush(timeout=25)
+        wait_applied(redis_client, settings, "holographic")
         prompt = "What is the parrot of deck 4 called?"
-        later = host.instance("s2")
-        wait_until(lambda: "Admiral" in later.prefetch(prompt), "another session recalls it", 60)
+        assert "Admiral" in host.instance("s2").prefetch(prompt)
         assert memory.prefetch(prompt, session_id="s1") == ""
 
 
 def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
-    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+    spawn: Spawn,
+    redis_url: str,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
 ) -> None:
     """Recall of a turn is its author's: the same prompt brings each person their own."""
     settings = make_settings(
@@ -160,6 +169,8 @@ def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
             chat.sync_turn(
                 text, "I see.", session_id="g1", messages=talk(text), turn_author={"id": person}
             )
+        assert host.bus.flush(timeout=25)
+        wait_applied(redis_client, settings, "holographic")
         later = host.instance("g2", user_id="ann", chat_type="group")
         for person, other, name in (("ben", "ann", "Bosun"), ("ann", "ben", "Admiral")):
             later.on_turn_start(1, "What is my parrot called?", author_id=person)
