@@ -53,7 +53,6 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling, test
 	$(VENV)/bin/lint-imports
 	$(PY) docs/redis_keys.py --check
 	$(PY) docs/guarantee_tests.py --check
-	$(PY) docs/decision_list.py --check
 	$(PY) docs/fleet_table.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
 	$(PY) -m pytest --collect-only -qq >/dev/null || $(PY) -m pytest --collect-only -qq
@@ -65,7 +64,6 @@ format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
 	$(PY) docs/guarantee_tests.py
-	$(PY) docs/decision_list.py
 	$(PY) docs/fleet_table.py
 
 servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, models, …

@@ -1,8 +1,8 @@
 """Dead letters: events that a provider refused finally, and the later events of their keys (G6).
 
-The record in Redis refers to the log, and the event itself stays there (decision 2). A refusal
-after a retry and an operator's edit are stored in addition to the record, since a stream entry
-cannot be changed.
+The record in Redis refers to the log, and the event itself stays there. A refusal after a retry and
+an operator's edit are stored in addition to the record, since a stream entry cannot be changed. The
+reasons are in docs/decisions/delivery.md.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 It has the same commands and errors. A command goes to the shard of its key, and a pipeline to all
 shards at once, so that it stays one round trip. MOVED and ASK are followed; after a failure the map
-of slots is read again before the next command. No other command is sent twice. docs/decisions/0069
-says why redis-py's cluster client is not used.
+of slots is read again before the next command. No other command is sent twice. redis-py's cluster
+client is not used, for the reasons in docs/decisions/servers.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -2,7 +2,8 @@
 
 The weight of a fact (see `evidence`) is multiplied by factors for what words do not say: whether it
 was said by the person asked about, in the month asked about, how recent it is, and whether a better
-piece of its message was found. Each factor is a small general prior, not a model (decision 82).
+piece of its message was found. Each factor is a small general prior, not a model; what each brings
+is in docs/decisions/ranking.md.
 """
 
 import heapq
