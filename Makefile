@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes \
+.PHONY: help demo setup check format servers quick test faults soak sabotage hermes-venv test-hermes \
   test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
@@ -51,20 +51,12 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling, test
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PY) docs/redis_keys.py --check
-	$(PY) docs/guarantee_tests.py --check
-	$(PY) docs/fleet_table.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
 	$(PY) -m pytest --collect-only -qq >/dev/null || $(PY) -m pytest --collect-only -qq
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
-
-docs: $(VENV)/.installed-dev ## write the pages that are made from the code
-	$(PY) docs/redis_keys.py
-	$(PY) docs/guarantee_tests.py
-	$(PY) docs/fleet_table.py
 
 servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prometheus, Chromium, models, …
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries

@@ -1,6 +1,6 @@
 """The table of Redis keys: the purpose of each key, and whether it may live for ever.
 
-``docs/redis-keys.md`` is generated from `TABLE`; the leak check of the tests uses `is_permanent`.
+The leak check of the tests uses `is_permanent`.
 """
 
 import re

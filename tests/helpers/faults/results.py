@@ -1,7 +1,6 @@
-"""What the rows of the fault suite counted, one line of JSON for each row: the figures of the page.
+"""What the rows of the fault suite counted, one line of JSON for each row.
 
-The rounds of a row are put together; a row that runs again replaces its line. The table of
-docs/faults.md is written from this file (``docs/fault_table.py``), so that nobody types it.
+The rounds of a row are put together; a row that runs again replaces its line.
 """
 
 import subprocess

@@ -32,7 +32,7 @@ _ROUND = "round of the fault suite"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print what each row counted, and keep it for docs/faults.md unless it is CI's short form.
+    """Print what each row counted, and keep it unless it is CI's short form.
 
     A round that failed counts as one, also where it ended before it had counted anything.
     """

@@ -1,0 +1,33 @@
+"""Each guarantee names tests that exist and that name the guarantee."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/guarantees.md").read_text()
+
+
+@cache
+def docstrings() -> dict[str, str]:
+    """Return the docstring of every test by its name."""
+    trees = (ast.parse(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py"))
+    functions = (node for tree in trees for node in ast.walk(tree))
+    return {
+        node.name: ast.get_docstring(node) or ""
+        for node in functions
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_a_guarantee_names_three_tests_that_show_it(number: int) -> None:
+    """A reader of a guarantee finds tests whose docstrings name it."""
+    section = PAGE.split(f"\n## G{number} ")[1].split("\n## ")[0]
+    named = re.findall(r"`(test_\w+)`", section)
+
+    assert len(named) >= 3
+    assert [name for name in named if not re.search(rf"\bG{number}\b", docstrings()[name])] == []
