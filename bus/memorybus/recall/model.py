@@ -89,7 +89,8 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         lines: the rendered lines.
         items: the single items, if they were asked for.
-        asked: digest of the query that it answers.
+        asked: digest of the query that it answers; "" if the provider had not applied the events
+            before the query yet, so that the same query is asked again.
         mark: the owner's mark when it was recalled; it is only read while the owner still has
             this mark (`memorybus.recall.retraction_marks`).
     """

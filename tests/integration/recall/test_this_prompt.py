@@ -12,14 +12,16 @@ from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import unreachable_client
-from helpers.stories.scenario import NAME, PATIENT, recorded, worker
+from helpers.stories.scenario import NAME, PATIENT, recorded, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
+from memorybus.operations.stores import Stores
 from memorybus.recall import counts, prompt_asks
 from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
+from memorybus.registry.pauses import InstancePause
 
 HOLO = "holographic"
 FACTS = {
@@ -65,6 +67,22 @@ def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
             assert found[0][1] == fact, "before what was said around it"
             assert session.prefetch("ok, thanks") == ""
         assert session.prefetch("Who won the regatta of Utrecht?") == ""
+
+
+@pytest.mark.timeout(240)
+def test_an_answer_that_came_too_early_is_asked_again(
+    redis_client: redis.Redis, sure: Settings, spawn: Spawn
+) -> None:
+    """What a provider answers before it has applied a session's turns answers no later prompt."""
+    prompt, fact = next(iter(FACTS.items()))
+    with MemoryBus.connect(sure) as bus, Stores(sure) as stores:
+        stores.instances.set_pause(HOLO, InstancePause("a test"))
+        worker(spawn, sure, jobs=1)
+        session = told(bus)
+        assert session.prefetch(prompt) == ""
+        stores.instances.resume(HOLO)
+        wait_applied(redis_client, sure, HOLO)
+        assert fact in session.prefetch(prompt)
 
 
 @pytest.mark.timeout(240)

@@ -154,7 +154,7 @@ class Recaller:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         with self._tracing.answer(provider, request.want.trace) as span:
-            self._applied.wait(instance, request.want.positions)
+            current = self._applied.wait(instance, request.want.positions)
             mark = self._read_mark(request.want, provider)
             try:
                 answer = self._ask_provider(instance, request.want, provider, mark)
@@ -164,6 +164,8 @@ class Recaller:
                 said = describe_error(error, self._settings.secrets)
                 self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
+            if not current:  # it lacks the session's last events: the same prompt asks again
+                answer = msgspec.structs.replace(answer, asked="")
             if self._instances.find_serving(provider) == instance:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:

@@ -36,25 +36,34 @@ class ReadYourWrites:
         self._clock = clock
         self._unwaited_until: dict[str, float] = {}
 
-    def wait(self, provider: str, positions: Mapping[int, int]) -> None:
-        """Wait until dense numbers, by partition, are applied, or waiting is not worth the time."""
+    def wait(self, provider: str, positions: Mapping[int, int]) -> bool:
+        """Wait until dense numbers, by partition, are applied, or waiting is not worth the time.
+
+        Returns:
+            Whether they are applied.
+        """
         now = began = self._clock.monotonic()
-        if not positions or now < self._unwaited_until.get(provider, 0.0):
-            return
+        missing = self._missing(provider, positions)
+        if not missing or now < self._unwaited_until.get(provider, 0.0):
+            return not missing
         deadline, before = now + self._longest, 0
         stalled = now + self._longest * _STALL_SHARE
-        while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
+        while missing and now < min(deadline, stalled):
             if self._most is not None and missing > self._most:
-                return
+                return False
             if missing != before:  # there is progress, so more waiting is worth it
                 before, stalled = missing, now + self._longest * _STALL_SHARE
             self._clock.sleep(look_pause(now - began))
             now = self._clock.monotonic()
+            missing = self._missing(provider, positions)
         if missing and now >= stalled:
             self._unwaited_until[provider] = now + _RESPITE_SECONDS
+        return not missing
 
     def _missing(self, provider: str, positions: Mapping[int, int]) -> int:
         """Return how many of the wanted events are not applied yet."""
+        if not positions:
+            return 0
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in positions:
                 pipe.hget(self._keys.lane(partition, provider), "n")

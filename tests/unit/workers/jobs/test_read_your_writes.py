@@ -53,8 +53,9 @@ def test_the_wait_is_as_long_as_it_is_worth(
     """G9: a recall waits for what moves, bounded, and hardly for what does not."""
     lane = Lane(fake_redis, fake_clock, rate)
     begin = fake_clock.monotonic()
-    ReadYourWrites(fake_redis, KEYS, LONGEST, lane).wait("rec", {0: wanted})
+    applied = ReadYourWrites(fake_redis, KEYS, LONGEST, lane).wait("rec", {0: wanted})
     assert least <= fake_clock.monotonic() - begin <= most
+    assert applied == (rate * most >= wanted)
 
 
 def test_nobody_waits_again_for_lanes_that_stand_still(
@@ -65,7 +66,7 @@ def test_nobody_waits_again_for_lanes_that_stand_still(
     waits = []
     for _ in range(4):
         begin = fake_clock.monotonic()
-        applied.wait("rec", {0: 1})
+        assert not applied.wait("rec", {0: 1})
         waits.append(round(fake_clock.monotonic() - begin, 1))
     assert waits == [0.5, 0.0, 0.0, 0.0]
     fake_clock.advance(2.0)
