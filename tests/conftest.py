@@ -102,6 +102,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="keep the tests' files in memory if there is enough; they are gone after the run",
     )
+    parser.addoption(
+        "--write-golden",
+        action="store_true",
+        help="freeze again what commands print with --json (tests/golden/json)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

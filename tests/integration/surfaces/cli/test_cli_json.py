@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.stories.described import closed, command_of, troubles
+from helpers.stories.described import closed, command_of, troubles, values
 from helpers.stories.everything import COPY, Everything, everything
+from helpers.stories.frozen import differences, freeze, write_frozen
 from helpers.stories.scenario import NAME, environ
 from memorybus.surfaces.cli.results import RESULTS, schema_of
 
@@ -78,19 +80,31 @@ def edit(bus: Everything) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_every_command_prints_what_the_schema_says(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, spawn: Spawn
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
+    spawn: Spawn,
+    pytestconfig: pytest.Config,
 ) -> None:
-    """Real output of each command validates, and has no field that the schema does not name."""
+    """Real output of each command validates, names no other field, and equals what is frozen.
+
+    `--write-golden` freezes it again.
+    """
     wrong: list[str] = []
-    shown: set[str] = set()
+    printed: dict[str, list[Any]] = {}
     with everything(redis_client, make_settings, tmp_path, spawn) as bus:
         for words in [*bus.commands(), *acts(bus)]:
-            said = bus.run(*words, "--json")
-            found = list(troubles(words, said.out))
-            wrong += found
-            shown |= set() if found else {command_of(words)}
+            ended, command = bus.run(*words, "--json"), command_of(words)
+            wrong += troubles(words, ended.out)
+            lines = values(ended.out, lines=RESULTS[command].lines)
+            printed.setdefault(command, []).append(freeze(command, words, lines))
     assert not wrong, "\n".join(wrong)
-    assert shown | ELSEWHERE.keys() == RESULTS.keys()
+    assert printed.keys() | ELSEWHERE.keys() == RESULTS.keys()
+    if pytestconfig.getoption("write_golden"):
+        for command, frozen in printed.items():
+            write_frozen(command, frozen)
+    changed = [line for command in printed for line in differences(command, printed[command])]
+    assert not changed, "\n".join(changed)
 
 
 @pytest.mark.parametrize(
