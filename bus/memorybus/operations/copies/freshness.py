@@ -64,7 +64,7 @@ def describe_remedy(what: InstanceDescription, name: str) -> str:
         return f"give it a place that none of its instances has: {options}"
     return (
         "it names no option that says where; add another instance with a place or an account of "
-        "its own (memorybus provider add), compare, and remove this one"
+        "its own (memorybus provider setup), compare, and remove this one"
     )
 
 

@@ -44,58 +44,28 @@ class FileEdit(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
-def edit_to_add(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> FileEdit:
-    """Return the edit that adds an instance, as the last in the order of recall.
-
-    Raises:
-        ConfigError: the file cannot be read, or the name is in use.
-    """
-    if name in settings.providers:
-        raise ConfigError(f"{name!r} is a provider instance already; see: memorybus provider ls")
-    path, before, document = _read_document()
-    tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
-    if name in tables:
-        raise ConfigError(
-            f"{path} has a table [provider.{name}] already; name it in `providers` there, or "
-            f"choose another name"
-        )
-    table = tomlkit.table()
-    if kind != name:
-        table.add("kind", kind)
-    for option, value in options.items():
-        table.add(option, value)
-    if table:
-        tables[name] = table
-    elif not tables:
-        document.remove("provider")
-    _write_provider_list(document, [*settings.providers, name])
-    return FileEdit(str(path), before, tomlkit.dumps(document))
-
-
 def edit_to_set_up(
     settings: Settings, name: str, kind: str, options: Mapping[str, Any]
 ) -> FileEdit:
-    """Return the edit that gives an instance these options, and adds it if it is new.
+    """Return the edit that gives an instance these options; a new one is the last to be recalled.
 
     Other entries of its table, comments and the order stay.
 
     Raises:
         ConfigError: the file cannot be read, or the instance is of another kind.
     """
-    if name in settings.providers and settings.provider_kind(name) != kind:
+    is_named, has_table = name in settings.providers, name in settings.provider
+    if (is_named or has_table) and settings.provider_kind(name) != kind:
         raise ConfigError(
             f"{name} is a {settings.provider_kind(name)!r}: choose another name for a {kind!r}"
         )
     path, before, document = _read_document()
-    if name not in document.get("provider", {}) and name not in settings.providers:
-        return edit_to_add(settings, name, kind, options)
-    if options:
+    is_kind_known = is_named or has_table or kind == name
+    entries = options if is_kind_known else {"kind": kind, **options}
+    if entries:
         tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
-        if name not in tables:
-            tables[name] = tomlkit.table()
-        for option, value in options.items():
-            tables[name][option] = value
-    if name not in settings.providers:
+        tables.setdefault(name, tomlkit.table()).update(entries)
+    if not is_named:
         _write_provider_list(document, [*settings.providers, name])
     return FileEdit(str(path), before, tomlkit.dumps(document))
 
@@ -130,21 +100,15 @@ def secrets_path(settings: Settings) -> Path:
     return Path(named).expanduser() if named else _settings_path().with_name(SECRETS_NAME)
 
 
-def edit_to_remove(settings: Settings, name: str) -> FileEdit:
-    """Return the edit that removes an instance from the list of providers, and its table.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-    path, before, document = _read_document()
-    tables = document.get("provider", {})
-    if name in tables:
-        del tables[name]
-        if not tables:
-            document.remove("provider")
-    if name in settings.providers:
-        _write_provider_list(document, [one for one in settings.providers if one != name])
-    return FileEdit(str(path), before, tomlkit.dumps(document))
+def describe_block(settings: Settings, name: str) -> str:
+    """Return what to delete so that no worker serves an instance; "" if nothing names it."""
+    if name not in settings.providers:
+        return ""
+    table = f" and the table [provider.{name}]" if name in settings.provider else ""
+    return (
+        f"delete {name!r} from `providers`{table} in {_settings_path()} (and from "
+        f"MEMORYBUS_PROVIDERS, if that is set)"
+    )
 
 
 def _settings_path() -> Path:
@@ -166,7 +130,7 @@ def _write_provider_list(document: tomlkit.TOMLDocument, names: list[str]) -> No
     if known is None:
         document["providers"] = names  # tomlkit puts it before the first table
         return
-    for name in [one for one in known if one not in names]:
+    for name in [other for other in known if other not in names]:
         known.remove(name)
     for name in names:
         if name not in known:

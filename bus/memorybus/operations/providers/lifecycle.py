@@ -1,22 +1,16 @@
-"""``memorybus provider add|pause|resume``: adds, pauses and resumes instances."""
+"""Records where a new instance begins, and pauses and resumes instances."""
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.operations.copies.generations import generations
 from memorybus.operations.copies.replay import spans_between
 from memorybus.operations.known_providers import check_instance
-from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import FileEdit
 from memorybus.operations.stores import Stores
-from memorybus.processes.commands import describe_instance
 from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
@@ -24,74 +18,28 @@ from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
 BEGINNING, NOW = "beginning", "now"
 
 
-class Addition(msgspec.Struct, frozen=True):
-    """An instance that could be added.
-
-    Attributes:
-        name: its name.
-        kind: the kind of its provider.
-        delivery: its delivery class (G4).
-        placement: "local" or "shared".
-        file: the settings file.
-        diff: what changes in that file.
-        since: where in the history it begins: ``beginning``, ``now``, or a moment.
-        known_lanes: how many lanes of that name Redis still knows; the instance continues them.
-        executed: whether it was added, not only planned.
-    """
-
-    name: str
-    kind: str
-    delivery: str
-    placement: str
-    file: str
-    diff: str
-    since: str
-    known_lanes: int
-    executed: bool = False
-
-
-def plan_addition(
-    settings: Settings, edit: FileEdit, name: str, since: str, given: Mapping[str, Any]
-) -> Addition:
-    """Return what adding an instance would do; change nothing.
+def check_beginning(settings: Settings, name: str, since: str) -> None:
+    """Make sure that a new instance can begin there; change nothing.
 
     Args:
         settings: the settings of the bus.
-        edit: the edit of the settings file.
         name: the instance.
-        since: where in the history it begins.
-        given: settings from the command line.
+        since: ``beginning``, ``now``, or a moment of the history.
 
     Raises:
-        ConfigError: it cannot be added like this.
-        MissingProvider: its kind is unknown or not available here.
+        ConfigError: `since` is no moment of the history, or lanes of that name begin elsewhere.
         LogUnavailable: Redis is away, and `since` is not the beginning.
     """
-    check_name(name)
-    then = config_file.settings_after(edit, **given)
-    if name not in then.providers:
-        raise ConfigError(
-            f"MEMORYBUS_PROVIDERS names the providers, so that those of {edit.path} do not count; "
-            f"add {name} there"
-        )
-    what = describe_instance(then, name)
-    known = 0
-    if since != BEGINNING:
-        with Stores(settings) as stores:
-            known = _count_used_lanes(stores, name)
-            _check_unused(name, since, known)
-            spans_between(settings, stores.history, "" if since == NOW else since, "")
-    return Addition(
-        name, what.kind, what.delivery, what.placement, edit.path, edit.diff, since, known
-    )
-
-
-def _check_unused(name: str, since: str, known: int) -> None:
-    if known:
-        raise ConfigError(
-            f"{name} is known to the log: {known} of its lanes continue where they were, whatever "
-            f"--from {since} says; remove these first: memorybus provider remove {name}"
-        )
+    if since == BEGINNING:
+        return
+    with Stores(settings) as stores:
+        if known := _count_used_lanes(stores, name):
+            raise ConfigError(
+                f"{name} is known to the log: {known} of its lanes continue where they were, "
+                f"whatever --from {since} says; remove these first: memorybus provider remove "
+                f"{name}"
+            )
+        spans_between(settings, stores.history, "" if since == NOW else since, "")
 
 
 def _count_used_lanes(stores: Stores, name: str) -> int:
@@ -100,24 +48,20 @@ def _count_used_lanes(stores: Stores, name: str) -> int:
     return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
 
 
-def add_provider(
-    settings: Settings, edit: FileEdit, what: Addition, by: str, clock: Clock = SYSTEM
-) -> Addition:
-    """Record where the instance begins, and write the settings; running workers do not reread them.
+def register_instance(
+    settings: Settings, name: str, since: str, by: str, clock: Clock = SYSTEM
+) -> None:
+    """Record where a new instance begins, before the settings name it.
 
     Raises:
-        ConfigError: the file was changed meanwhile, a copy has the name, or workers still serve a
-            removed instance of that name.
-        OSError: the file cannot be written.
+        ConfigError: a copy has the name, or workers still serve a removed instance of that name.
         LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
     with Stores(settings) as stores:
-        if what.since != BEGINNING:
-            _register_with_plan(stores, what, by, clock)
+        if since != BEGINNING:
+            _register_with_plan(stores, name, since, by, clock)
         else:
-            _register_new(stores, what.name)
-    config_file.write_edit(edit)
-    return msgspec.structs.replace(what, executed=True)
+            _register_new(stores, name)
 
 
 def _register_new(stores: Stores, name: str) -> None:
@@ -168,27 +112,25 @@ def _serve_itself(stores: Stores, name: str) -> None:
         stores.instances.unserve(name)
 
 
-def _register_with_plan(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
+def _register_with_plan(stores: Stores, name: str, since: str, by: str, clock: Clock) -> None:
     """Record a plan under the instance's name; its lanes pass earlier events without a call."""
-    since = "" if what.since == NOW else what.since
-    found = spans_between(stores.settings, stores.history, since, "")
-    heads = {p: one[0].last or 0 for p, one in found.items()}
-    first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
-    plan = Plan(spans={p: (NumberRange(n),) for p, n in first.items()})
-    _check_free(stores, what.name)
-    stores.instances.remove(what.name)
+    spans = spans_between(stores.settings, stores.history, "" if since == NOW else since, "")
+    heads = {p: ranges[0].last or 0 for p, ranges in spans.items()}
+    first = {p: heads[p] + 1 if since == NOW else spans[p][0].first for p in spans}
+    _check_free(stores, name)
+    stores.instances.remove(name)
     stores.add_instance(
         Instance(
-            name=what.name,
-            provider=what.name,
-            plan=plan,
+            name=name,
+            provider=name,
+            plan=Plan(spans={p: (NumberRange(n),) for p, n in first.items()}),
             purpose="added",
             made_at=clock.now_ms(),
             made_by=by,
-            reason=f"added from {what.since}",
+            reason=f"added from {since}",
         )
     )
-    _release_removed(stores, what.name)
+    _release_removed(stores, name)
 
 
 def resolve_instance(stores: Stores, name: str) -> str:

@@ -12,8 +12,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
 from memorybus.operations.copies.filling import LOOK_EVERY
 from memorybus.operations.known_providers import check_instance
-from memorybus.operations.providers import config_file
-from memorybus.operations.providers.config_file import FileEdit
+from memorybus.operations.providers.config_file import describe_block
 from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -31,8 +30,7 @@ class Removal(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the instance.
-        file: the settings file; "" if it does not name the instance.
-        diff: what changes in that file.
+        block: what to delete from the settings before; "" if they do not name the instance.
         lanes: how many lanes it has of which Redis holds anything.
         parked: how many parked events are removed with them.
         workers: the live workers that serve it.
@@ -44,8 +42,7 @@ class Removal(msgspec.Struct, frozen=True):
     """
 
     name: str
-    file: str
-    diff: str
+    block: str
     lanes: int
     parked: int
     workers: list[str]
@@ -81,7 +78,7 @@ def open_for_removal(settings: Settings, name: str, by: str) -> "Iterator[Stores
         redis.close()
 
 
-def plan_removal(stores: Stores, edit: FileEdit, name: str, *, delete_state: bool) -> Removal:
+def plan_removal(stores: Stores, name: str, *, delete_state: bool) -> Removal:
     """Return what removing an instance would do; change nothing.
 
     Raises:
@@ -97,15 +94,14 @@ def plan_removal(stores: Stores, edit: FileEdit, name: str, *, delete_state: boo
     path = stores.settings.provider_home(live)
     place = _describe_elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None
-    if not (lanes or state or edit.before != edit.after or name in stores.instances.pauses()):
+    if not (lanes or state or name in stores.instances.pauses()):
         check_instance(stores, name)
     workers = [worker.id for worker in stores.roster.alive() if names & {*worker.providers}]
     if delete_state:
         _check_deletable(name, workers, place)
     return Removal(
         name=name,
-        file=edit.path if edit.before != edit.after else "",
-        diff=edit.diff,
+        block=describe_block(stores.settings, name),
         lanes=lanes,
         parked=sum(lane.parked for one in names for lane in stores.lanes.states(one)),
         workers=workers,
@@ -165,27 +161,34 @@ def _describe_elsewhere(stores: Stores, name: str) -> str:
 
 
 def remove_provider(
-    stores: Stores, edit: FileEdit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
+    stores: Stores, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
 ) -> Removal:
-    """Remove an instance from the settings file, with its lanes and everything registered of it.
+    """Remove an instance's lanes, and everything registered of it.
+
+    The settings must not name it any more: the next worker would apply the whole history to it
+    again, at the same backend.
 
     Running workers know the instance until they are restarted. Until then a pause keeps them from
     its lanes, and its provider's entry for the live generation stays, so that no older one serves.
 
-    The settings file is changed first: a failure until then leaves everything as it was.
+    A failure until the lanes are free leaves everything as it was.
 
     Raises:
         LanesOwned: a worker does not give its lanes up.
-        ConfigError: the settings file was changed meanwhile.
-        OSError: the file cannot be written, or the state cannot be deleted.
+        ConfigError: the settings still name it.
+        OSError: the state cannot be deleted.
         LogUnavailable: Redis is away.
     """
+    if what.block:
+        raise ConfigError(
+            f"the settings still name {what.name}, so that the next worker would apply the whole "
+            f"history to it again: {what.block}; then run the command again"
+        )
     served = what.names if what.workers else []
     with _lanes_paused(
         stores, served, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
     ):
         _await_free(stores, what, clock)
-        config_file.write_edit(edit)
     for name in what.names:
         _forget_instance(stores, name, what)
     if not what.workers:

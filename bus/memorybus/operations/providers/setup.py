@@ -62,12 +62,14 @@ class SetupDraft(msgspec.Struct, frozen=True):
     Attributes:
         target: the instance.
         is_new: whether the settings do not name it yet.
+        since: where in the history a new one begins: ``beginning``, ``now``, or a moment.
         edit: the edit of memorybus.toml.
         secrets: the edit of the secrets file.
     """
 
     target: Target
     is_new: bool
+    since: str
     edit: FileEdit
     secrets: FileEdit
 
@@ -117,16 +119,27 @@ def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindO
     return found
 
 
-def draft_setup(settings: Settings, answers: SetupAnswers) -> SetupDraft:
+def draft_setup(
+    settings: Settings, answers: SetupAnswers, since: str = lifecycle.BEGINNING
+) -> SetupDraft:
     """Return the edits that the answers need; write nothing.
 
     Raises:
-        ConfigError: a file cannot be read, or the instance is of another kind.
+        ConfigError: a file cannot be read, the instance is of another kind, or it cannot begin at
+            `since`.
+        LogUnavailable: Redis is away, and `since` is not the beginning.
     """
     target = answers.target
+    is_new = target.name not in settings.providers
+    if not is_new and since != lifecycle.BEGINNING:
+        raise ConfigError(
+            f"{target.name} is an instance already and continues where it is; --from is for new "
+            f"instances"
+        )
+    lifecycle.check_beginning(settings, target.name, since)
     edit = config_file.edit_to_set_up(settings, target.name, target.kind, answers.options)
     secrets = config_file.edit_secrets(config_file.secrets_path(settings), answers.secrets)
-    return SetupDraft(target, target.name not in settings.providers, edit, secrets)
+    return SetupDraft(target, is_new, since, edit, secrets)
 
 
 @contextmanager
@@ -156,20 +169,17 @@ def check_draft(then: Settings, what: SetupDraft) -> None:
     describe_instance(then, what.target.name)
 
 
-def write_draft(settings: Settings, what: SetupDraft, by: str, given: Mapping[str, Any]) -> None:
-    """Write the secrets, then the settings, each file as a whole.
+def write_draft(settings: Settings, what: SetupDraft, by: str) -> None:
+    """Write the secrets, then the settings, each file as a whole; running workers reread neither.
 
     Raises:
-        ConfigError: a file was changed meanwhile, or a copy has the name.
+        ConfigError: a file was changed meanwhile, a copy has the name, or workers still serve a
+            removed instance of that name.
         OSError: a file cannot be written.
+        LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
-    if what.secrets.before != what.secrets.after:
-        config_file.write_edit(what.secrets)
     if what.is_new:
-        named = {**given, "secrets_file": what.secrets.path}
-        added = lifecycle.plan_addition(
-            settings, what.edit, what.target.name, lifecycle.BEGINNING, named
-        )
-        lifecycle.add_provider(settings, what.edit, added, by)
-    elif what.edit.before != what.edit.after:
-        config_file.write_edit(what.edit)
+        lifecycle.register_instance(settings, what.target.name, what.since, by)
+    for edit in (what.secrets, what.edit):
+        if edit.before != edit.after:
+            config_file.write_edit(edit)

@@ -36,7 +36,7 @@ from memorybus.operations.ingest.report import IngestReport
 from memorybus.operations.memories.browsing import KeptMemory, Memories, People
 from memorybus.operations.preview.provider_answer import ProviderAnswer
 from memorybus.operations.providers.inventory import ListedProvider
-from memorybus.operations.providers.lifecycle import Addition, PauseResult
+from memorybus.operations.providers.lifecycle import PauseResult
 from memorybus.operations.providers.move import Move
 from memorybus.operations.providers.removal import Removal
 from memorybus.operations.providers.retry_now import RetryNow
@@ -369,7 +369,6 @@ class HermesInstalled(TypedDict):
     python: PythonCheck
     active: str
     providers: list[HermesHad]
-    taken_over: list[SetUp]
 
 
 class HermesSetUp(TypedDict):
@@ -377,6 +376,7 @@ class HermesSetUp(TypedDict):
 
     home: str
     providers: list[str]
+    taken_over: list[SetUp]
     workers_stay: bool
     proof: Check
 
@@ -482,7 +482,6 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "memories delete": Result((AmendmentPlanned, MemoryAmended)),
         "memories list": Result((Memories,)),
         "memories people": Result((People,)),
-        "provider add": Result((Addition,)),
         "provider ls": Result((list[ListedProvider],)),
         "provider move": Result((Move,)),
         "provider pause": Result((PauseResult,)),

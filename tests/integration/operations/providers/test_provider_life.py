@@ -1,5 +1,6 @@
 """Provider instances that are added late, stand still, go on, and go."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -33,7 +34,8 @@ providers = [
 kind = "helpers.providers.recording:Transactional"  # for tests
 """
 
-NEW = ("late", "--kind", "helpers.providers.recording:Transactional")
+KIND = "helpers.providers.recording:Transactional"
+ADD = ("provider", "setup", f"late={KIND}", "--yes", "--no-test")
 
 
 class Place:
@@ -65,6 +67,10 @@ class Place:
         child.wait_output('"ready":true')
         return child
 
+    def forget_late(self) -> None:
+        """Delete the block of the late instance, as a person does before it is removed."""
+        self.path.write_text(FILE)
+
     @property
     def settings(self) -> Settings:
         """What a command finds now."""
@@ -90,12 +96,7 @@ def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> N
     """G8: an instance added late begins at the beginning of the history, and is then live."""
     publish(place.settings, "one", "two")
     first = place.worker()
-    said = place.done("provider", "add", *NEW)
-    assert "nothing was done" in said
-    assert "+[provider.late]" in said
-    assert place.path.read_text() == FILE
-    said = place.done("provider", "add", *NEW, "--execute")
-    assert "restart" in said
+    assert "restart" in place.done(*ADD)
     first.terminate()
     place.worker()
     publish(place.settings, "three")
@@ -115,7 +116,7 @@ def test_who_comes_late_reads_the_archive(
     run_once(place.settings)
     assert log_length(redis_client, place.settings) <= place.settings.partitions
     publish(place.settings, "in the log")
-    place.done("provider", "add", *NEW, "--execute")
+    place.done(*ADD)
     place.worker()
     publish(place.settings, "live")
     for name in ("rec", "late"):
@@ -127,7 +128,7 @@ def test_who_comes_late_reads_the_archive(
 def test_who_comes_late_may_begin_now(place: Place, redis_client: redis.Redis) -> None:
     """G8: from now on, or from a moment: what lies before is passed without a call."""
     publish(place.settings, "one", "two")
-    place.done("provider", "add", *NEW, "--from", "now", "--execute")
+    place.done(*ADD, "--from", "now")
     publish(place.settings, "three")
     place.worker()
     wait_applied(redis_client, place.settings, "late")
@@ -136,45 +137,64 @@ def test_who_comes_late_may_begin_now(place: Place, redis_client: redis.Redis) -
 
 def test_the_file_keeps_its_comments(place: Place) -> None:
     """A settings file is edited as a person would: what was there stays as it was."""
-    place.done("provider", "add", *NEW, "--set", "busy=7", "--set", "note=a b", "--execute")
+    place.done(*ADD, "--set", "busy=7", "--set", "note=a b")
     text = place.path.read_text()
     assert text.startswith("# how we remember\nbatch = 16            # small\n")
     assert '"rec",  # the first' in text
     assert "# for tests" in text
-    assert tomllib.loads(text)["provider"]["late"] == {"kind": NEW[2], "busy": 7, "note": "a b"}
+    assert tomllib.loads(text)["provider"]["late"] == {"kind": KIND, "busy": 7, "note": "a b"}
     assert place.settings.providers == ("rec", "late")
-    place.done("provider", "remove", "late", "--reason", "a test", "--execute")
-    assert tomllib.loads(place.path.read_text()) == tomllib.loads(FILE)
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("rec",), "instance already"),
-        (("x", "--kind", "nobody-has-it"), "nobody-has-it"),
-        (("x", "--kind", "builtin", "--set", "nonsense=1"), "nonsense"),
-        (("x", "--kind", "holographic", "--set", "nonsense=1"), "its options are: embedder"),
-        (("x", "--kind", "builtin", "--set", "api_key=sk-1"), "environment"),
-        (("x", "--kind", "builtin", "--set", "password"), "NAME=VALUE"),
-        (("x", "--kind", "builtin", "--from", "yesterday"), "no moment"),
-        (("../x", "--kind", "builtin"), "instance's name"),
+        (("rec=builtin",), "choose another name"),
+        (("rec", "--from", "now"), "--from is for new instances"),
+        (("x=nobody-has-it",), "nobody-has-it"),
+        (("x=builtin", "--set", "nonsense=1"), "nonsense"),
+        (("x=holographic", "--set", "nonsense=1"), "its options are: embedder"),
+        (("x=builtin", "--set", "api_key=sk-1"), "environment"),
+        (("x=builtin", "--set", "password"), "NAME=VALUE"),
+        (("x=builtin", "--from", "yesterday"), "no moment"),
+        (("../x=builtin",), "instance's name"),
     ],
 )
-def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) -> None:
-    """What is wrong is said before anything is written, and never a secret."""
-    ran = place.run("provider", "add", *words, "--execute")
+def test_what_cannot_be_set_up(place: Place, words: tuple[str, ...], why: str) -> None:
+    """A wrong option is refused before anything is written, and no error shows a secret."""
+    ran = place.run("provider", "setup", *words, "--yes", "--no-test")
     assert ran.returncode == 2, ran.output
     assert why in ran.output
     assert "sk-1" not in ran.output
     assert place.path.read_text() == FILE
 
 
-def test_adding_and_removing_tell_programs_what_is_documented(place: Place) -> None:
-    """With --json both print what `memorybus schema` describes, as a plan and when it is done."""
-    for words in (("provider", "add", *NEW), ("provider", "remove", "late", "--reason", "x")):
-        for more in ((), ("--execute",)):
-            said = place.done(*words, *more, "--json")
-            assert not list(troubles(words, said)), said
+def test_a_removal_prints_as_json_what_is_documented(place: Place) -> None:
+    """With --json a plan and what was done have the shape that `memorybus schema` describes."""
+    words = ("provider", "remove", "late", "--reason", "x")
+    place.done(*ADD)
+    plan = place.done(*words, "--json")
+    assert "[provider.late]" in json.loads(plan)["block"]
+    assert not list(troubles(words, plan)), plan
+    place.forget_late()
+    publish(place.settings, "one")
+    done = place.done(*words, "--execute", "--json")
+    assert not list(troubles(words, done)), done
+
+
+def test_nothing_is_removed_that_the_settings_name(place: Place, redis_client: redis.Redis) -> None:
+    """G4: while the settings name an instance, the next worker would apply all to it again."""
+    publish(place.settings, "one")
+    place.worker()
+    wait_applied(redis_client, place.settings)
+    refused = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
+    assert refused.returncode == 2
+    assert "delete 'rec' from `providers` and the table [provider.rec]" in refused.output
+    assert str(place.path) in refused.output
+    assert place.path.read_text() == FILE
+    publish(place.settings, "two")
+    wait_applied(redis_client, place.settings)
+    assert texts(home(place.settings)) == ["one", "two"]
 
 
 def test_a_pause_and_its_end_are_planned_first(place: Place) -> None:
@@ -213,14 +233,16 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
 def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:
     """G10: a removed instance leaves nothing in Redis; its state stays unless told otherwise."""
     publish(place.settings, "one", "!permanent two")
-    place.done("provider", "add", *NEW, "--execute")
+    place.done(*ADD)
     running = place.worker()
     for name in ("rec", "late"):
         wait_applied(redis_client, place.settings, name)
     said = place.done("provider", "remove", "late")
     assert "1 parked" in said
     assert "nothing was done" in said
+    assert "first delete 'late' from `providers` and the table [provider.late]" in said
     assert place.run("provider", "remove", "late", "--execute").returncode == 2
+    place.forget_late()
     refused = place.run(
         *("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
     )
@@ -272,8 +294,8 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
         assert (refused.returncode, "rebuild --drop rec" in refused.output) == (2, True)
         stores.instances.swap("rec", kept, Live("rec@1"))
         wait_applied(redis_client, place.settings, "rec@1")
+        place.path.write_text("providers = []\n")
         assert "with rec@1, which serves it" in place.done(*remove)
-        assert place.settings.providers == ()
         assert stores.instances.all() == {}
         assert live_name("rec", stores.instances.live()) == "rec@1"
         assert list(stores.instances.pauses()) == ["rec"]
@@ -289,14 +311,15 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
 def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis) -> None:
     """G8: an instance that is added again takes events again, when no worker knows the old one."""
     publish(place.settings, "one")
-    place.done("provider", "add", *NEW, "--execute")
+    place.done(*ADD)
     running = place.worker()
     wait_applied(redis_client, place.settings, "late")
+    place.forget_late()
     place.done("provider", "remove", "late", "--reason", "another backend", "--execute")
-    refused = place.run("provider", "add", *NEW, "--execute")
+    refused = place.run(*ADD)
     assert (refused.returncode, "restart them first" in refused.output) == (2, True)
     running.terminate()
-    place.done("provider", "add", *NEW, "--execute")
+    place.done(*ADD)
     publish(place.settings, "two")
     place.worker()
     wait_applied(redis_client, place.settings, "late")
@@ -308,10 +331,10 @@ def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redi
     publish(place.settings, "one")
     blocks = place.path.with_name(f".{place.path.name}.new")
     blocks.mkdir()
-    late = ("provider", "add", *NEW, "--execute", "--from", "now")
+    late = (*ADD, "--from", "now")
     assert place.run(*late).returncode == place.run(*late).returncode == 1
     blocks.rmdir()
-    place.done("provider", "add", *NEW, "--execute")
+    place.done(*ADD)
     place.worker()
     wait_applied(redis_client, place.settings, "late")
     assert texts(home(place.settings, "late")) == ["one"]
@@ -332,6 +355,7 @@ def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
     elsewhere.mkdir()
     home(place.settings).parent.mkdir(parents=True)
     home(place.settings).symlink_to(elsewhere)
+    place.path.write_text("providers = []\n")
     assert "is deleted" in place.done(*remove)
     assert not home(place.settings).is_symlink()
     assert elsewhere.is_dir()

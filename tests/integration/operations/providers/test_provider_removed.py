@@ -7,7 +7,7 @@ from helpers.making import MakeSettings
 from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
-from memorybus.operations.providers import config_file, removal
+from memorybus.operations.providers import removal
 from memorybus.operations.providers.lifecycle import pause_instance, resume_instance
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.stores import Stores
@@ -69,11 +69,11 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
         stores.instances.set_pause(NAME, GONE)
         stores.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
         acquired(redis_client, settings, "host-7-abc", NEXT)
-        edit = config_file.FileEdit("memorybus.toml", "", "")
-        what = removal.plan_removal(stores, edit, NAME, delete_state=False)
+        what = removal.plan_removal(stores, NAME, delete_state=False)
+        what = msgspec.structs.replace(what, block="")
         assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
         with pytest.raises(KeyboardInterrupt):
-            removal.remove_provider(stores, edit, what, "x", "ann", Interrupted())
+            removal.remove_provider(stores, what, "x", "ann", Interrupted())
         assert stores.instances.pauses() == {NAME: GONE}
         assert list(stores.instances.all()) == [NEXT]
 

@@ -72,7 +72,7 @@ def test_a_refusal_says_what_to_do() -> None:
     said = describe_shared_state(copy("new"), "p@1")
     assert said == "a copy of p would write where p@1 does: its state is shared"
     assert "--set collection=…" in describe_remedy(SHARED, "new")
-    assert "provider add" in describe_remedy(UNNAMED, "new")
+    assert "provider setup" in describe_remedy(UNNAMED, "new")
 
 
 def test_where_an_instance_lies_is_told() -> None:

@@ -1,14 +1,13 @@
 """``memorybus hermes``: the plugin in a Hermes home, and import of what Hermes has stored."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.surfaces.cli.hermes.takeover import Takeover, previous_json
+from memorybus.surfaces.cli.hermes.takeover import Takeover, previous_json, show_commands
 from memorybus.surfaces.cli.options import (
     CARE,
     DEFAULT,
@@ -17,7 +16,6 @@ from memorybus.surfaces.cli.options import (
     not_negative,
     to_absolute_time,
 )
-from memorybus.surfaces.cli.providers.dialogue import Dialogue
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
@@ -25,7 +23,6 @@ from memorybus.surfaces.views.safe import visible
 if TYPE_CHECKING:
     from memorybus.surfaces.hermes.home import HermesHome
     from memorybus.surfaces.hermes.install.install import PythonCheck
-    from memorybus.surfaces.hermes.install.previous import PreviousProvider
 
 HermesHomeOption = Annotated[
     Path | None, Parameter(help="The Hermes home; by default HERMES_HOME, else ~/.hermes.")
@@ -40,6 +37,15 @@ ChosenProvidersOption = Annotated[
     Parameter(
         help="Provider instances or kinds, comma-separated; by default those of the settings.",
         validator=check_names,
+    ),
+]
+TakeOverOption = Annotated[
+    list[str] | None,
+    Parameter(
+        negative="",
+        consume_multiple=False,
+        help="Also set up a provider that Hermes has: hermes:honcho runs Hermes's plugin as it is; "
+        "honcho uses the bus's own provider. At a terminal you are asked.",
     ),
 ]
 PublishOption = Annotated[
@@ -80,27 +86,17 @@ def run_install(
     activate: Annotated[
         bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
     ] = False,
-    take_over: Annotated[
-        list[str] | None,
-        Parameter(
-            negative="",
-            consume_multiple=False,
-            help="Also set up a provider that Hermes has: hermes:honcho runs Hermes's plugin as it "
-            "is; honcho uses the bus's own provider. At a terminal you are asked.",
-        ),
-    ] = None,
     common: Common = DEFAULT,
 ) -> int:
     """Put the plugin into a Hermes home; a second run changes nothing.
 
     Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
-    Memory providers that Hermes has configured are shown, and taken over if you say so.
+    Memory providers that Hermes has configured are shown; `memorybus hermes setup` takes them over.
 
     For example:
 
     - `memorybus hermes install`
     - `memorybus hermes install --home ~/.hermes/profiles/coder --activate`
-    - `memorybus hermes install --take-over hermes:honcho`
     """
     from memorybus.surfaces.hermes.config import active_provider
     from memorybus.surfaces.hermes.home import environment, find_home, user_home
@@ -111,22 +107,22 @@ def run_install(
     changed = install.write_plugin(where)
     named = python or install.hermes_python()
     check = install.check_python(named, where, environment())
-    asked = activate and not check.remedy and _activate(where, named, output)
+    if activate and not check.remedy:
+        _activate(where, named, output)
     active = active_provider(where.config)
-    if not output.json:
-        output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
-    takeover = Takeover(where, named, common, output)
-    taken = [] if asked and not take_over else _take_over(takeover, output, found, take_over or ())
     if output.json:
-        told = {"home": str(where.path), "changed": changed, "python": check, "active": active}
-        output.result(told | {"providers": list(map(previous_json, found)), "taken_over": taken})
+        report = {"home": str(where.path), "changed": changed, "python": check, "active": active}
+        output.result(report | {"providers": list(map(previous_json, found))})
     else:
+        output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
+        if not activate:  # then Hermes's set-up has asked about them
+            show_commands(found, output)
         _show_next_steps(output, check, active)
     return 1 if check.remedy else 0
 
 
-def _activate(where: "HermesHome", python: str, output: Output) -> bool:
-    """Let Hermes set the plugin up, at this terminal if there is one; return whether it asked."""
+def _activate(where: "HermesHome", python: str, output: Output) -> None:
+    """Let Hermes set the plugin up, at this terminal if there is one."""
     from memorybus.surfaces.hermes.home import environment
     from memorybus.surfaces.hermes.install import install
 
@@ -134,20 +130,6 @@ def _activate(where: "HermesHome", python: str, output: Output) -> bool:
     printed = install.activate(where, python, environment(), at_terminal=at_terminal)
     if printed and not output.json:
         output.show(visible(printed.strip()))
-    return at_terminal
-
-
-def _take_over(
-    takeover: Takeover, output: Output, found: "list[PreviousProvider]", kinds: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Take over the providers that flags name; without flags ask at a terminal, else list them."""
-    if kinds:
-        return [done for kind in kinds for done in takeover.take_over(found, kind)]
-    if output.is_live and sys.stdin.isatty():
-        takeover.ask(found, Dialogue(output.err))
-    elif not output.json:
-        takeover.show_commands(found)
-    return []
 
 
 def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
@@ -164,7 +146,9 @@ def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
 def run_setup(
     *,
     home: HermesHomeOption = None,
+    python: HermesPythonOption = None,
     providers: ChosenProvidersOption = None,
+    take_over: TakeOverOption = None,
     service: Annotated[
         bool, Parameter(negative="", help="Start the workers as a service of systemd, unasked.")
     ] = False,
@@ -180,12 +164,14 @@ def run_setup(
 
     - `memorybus hermes setup`
     - `memorybus hermes setup --providers builtin,holographic --service`
+    - `memorybus hermes setup --take-over hermes:honcho`
     """
     from memorybus.surfaces.cli.hermes.setup import prepare_home
     from memorybus.surfaces.hermes.home import find_home
 
-    output = common.output()
-    done = prepare_home(find_home(home), common, output, providers, service=service)
+    output, where = common.output(), find_home(home)
+    takeover = Takeover(where, python, common, output)
+    done = prepare_home(takeover, common, output, providers, take_over or (), service=service)
     if output.json:
         output.result(done)
     return 0

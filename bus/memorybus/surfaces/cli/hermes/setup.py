@@ -1,7 +1,7 @@
 """``memorybus hermes setup``: providers, settings, workers and a proof for one Hermes home."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from memorybus.surfaces.cli.hermes.takeover import Takeover
 from memorybus.surfaces.cli.options import Common, split_names
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, parse_choice
 from memorybus.surfaces.cli.providers.provider_setup import Setup, offers_table
-from memorybus.surfaces.hermes.home import HermesHome, environment, user_home
-from memorybus.surfaces.hermes.install import install, previous, status
+from memorybus.surfaces.hermes.home import HermesHome, environment
+from memorybus.surfaces.hermes.install import status
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
@@ -26,7 +26,13 @@ _LOOK_EVERY = 0.2
 
 
 def prepare_home(
-    where: HermesHome, common: Common, output: Output, providers: str | None, *, service: bool
+    takeover: Takeover,
+    common: Common,
+    output: Output,
+    providers: str | None,
+    kinds: Sequence[str],
+    *,
+    service: bool,
 ) -> dict[str, Any]:
     """Choose the providers, let workers run, and prove that memory works.
 
@@ -34,10 +40,11 @@ def prepare_home(
     the caller wants one.
 
     Args:
-        where: the Hermes home, in which the settings file is.
+        takeover: takes over what Hermes has; the settings file is in its home.
         common: the options that lead to the settings.
         output: where results are shown.
         providers: the wanted instances or kinds, comma-separated; None to ask.
+        kinds: the kinds that take over a provider of Hermes.
         service: whether to start a service without asking.
 
     Returns:
@@ -46,13 +53,13 @@ def prepare_home(
     Raises:
         MemoryBusError: a provider does not work, or the settings are wrong.
     """
+    where = takeover.home
     dialogue = Dialogue(output.err) if sys.stdin.isatty() and not output.json else None
     with chdir(where.path):  # the settings file of the home is read and written
-        if dialogue and providers is None:
-            python = install.hermes_python(lambda _: None) or install.hermes_python()
-            found = previous.read_previous(where, user_home())
-            Takeover(where, python, common, output).ask(found, dialogue)
-        _choose_providers(common, output, dialogue, split_names(providers))
+        taken = takeover.run(kinds, dialogue if providers is None else None)
+        words = split_names(providers)
+        names = tuple(setup["name"] for setup in taken) if words else ()
+        _choose_providers(common, output, dialogue, words + names)
         settings = common.settings()
         served = _start_service(settings, where, output, dialogue, wanted=service)
         proof = _prove(settings)
@@ -60,7 +67,7 @@ def prepare_home(
         output.show(check_line(proof))
         if not served:
             output.show("To keep the workers running, in another terminal: hermes memorybus up")
-    chosen = {"home": str(where.path), "providers": settings.providers}
+    chosen = {"home": str(where.path), "providers": settings.providers, "taken_over": taken}
     return chosen | {"workers_stay": served, "proof": proof}
 
 

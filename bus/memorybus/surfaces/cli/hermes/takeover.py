@@ -1,4 +1,4 @@
-"""``memorybus hermes install``: offers to take over the providers that Hermes has."""
+"""``memorybus hermes setup``: takes over the providers that Hermes has."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,8 @@ from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import Common
 from memorybus.surfaces.cli.providers.dialogue import Dialogue
 from memorybus.surfaces.cli.providers.provider_setup import Setup
-from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.home import HermesHome, user_home
+from memorybus.surfaces.hermes.install import install, previous
 from memorybus.surfaces.hermes.install.previous import PreviousProvider
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import one_line, visible
@@ -35,31 +36,39 @@ class Takeover:
 
     Args:
         home: the Hermes home.
-        python: the Python that runs Hermes; "" if unknown.
+        python: the Python that runs Hermes; None to find it.
         common: the options that lead to the settings.
         output: where results are shown.
     """
 
-    def __init__(self, home: HermesHome, python: str, common: Common, output: Output) -> None:
+    def __init__(
+        self, home: HermesHome, python: str | None, common: Common, output: Output
+    ) -> None:
         """Do nothing yet."""
-        self._home = home
+        self.home = home
         self._python = python
         self._common = common
         self._output = output
 
-    def show_commands(self, found: Sequence[PreviousProvider]) -> None:
-        """Show each provider that was found, and the command that takes it over."""
-        for one in found:
-            self._output.show(describe_previous(one))
-            command = f"memorybus hermes install --take-over {HOSTED}{one.plugin}"
-            self._output.show(visible(f"    {command}"))
+    def run(self, kinds: Sequence[str], dialogue: Dialogue | None) -> list[dict[str, Any]]:
+        """Take over the providers that `kinds` name; if there are none, ask a person.
 
-    def ask(self, found: Sequence[PreviousProvider], dialogue: Dialogue) -> None:
+        Raises:
+            ConfigError: Hermes has no such provider.
+            MemoryBusError: a provider does not work; nothing is written for it.
+        """
+        found = previous.read_previous(self.home, user_home())
+        if kinds:
+            return [done for kind in kinds for done in self._take_over(found, kind)]
+        return self._ask(found, dialogue) if dialogue else []
+
+    def _ask(self, found: Sequence[PreviousProvider], dialogue: Dialogue) -> list[dict[str, Any]]:
         """Ask for each provider whether and how to take it over, and set it up."""
         from memorybus.processes.commands import list_kinds
 
         settings = self._common.settings()
         native = {one.kind for one in list_kinds(settings) if not one.missing}
+        done = []
         for one in found:
             if _is_taken(settings, one):
                 continue
@@ -72,9 +81,10 @@ class Takeover:
             )
             answer = dialogue.ask(f"Take it over? ({choices}no)", f"{HOSTED}{one.plugin}")
             if answer not in ("no", "n"):
-                self.take_over(found, answer, dialogue)
+                done += self._take_over(found, answer, dialogue)
+        return done
 
-    def take_over(
+    def _take_over(
         self, found: Sequence[PreviousProvider], kind: str, dialogue: Dialogue | None = None
     ) -> list[dict[str, Any]]:
         """Set up one provider: Hermes's plugin (``hermes:NAME``), or the bus's own provider.
@@ -100,12 +110,21 @@ class Takeover:
         return flow.run([f"{name}={kind}"], native_options(offer, one), secret, lines)
 
     def _hosted_kind(self, plugin: str) -> str:
-        own = self._home.path / "plugins" / plugin
+        own = self.home.path / "plugins" / plugin
         return f"{HOSTED}{own if (own / '__init__.py').is_file() else plugin}"
 
     def _hosted_options(self) -> list[str]:
-        python = [f"hermes_python={self._python}"] if self._python else []
-        return [f"hermes_home={self._home.path}", *python]
+        python = self._python or install.hermes_python(lambda _: None) or install.hermes_python()
+        options = [f"hermes_home={self.home.path}"]
+        return [*options, f"hermes_python={python}"] if python else options
+
+
+def show_commands(found: Sequence[PreviousProvider], output: Output) -> None:
+    """Show each provider that was found, and the command that takes it over."""
+    for provider in found:
+        output.show(describe_previous(provider))
+        command = f"memorybus hermes setup --take-over {HOSTED}{provider.plugin}"
+        output.show(visible(f"    {command}"))
 
 
 def native_kind(one: PreviousProvider) -> str:

@@ -7,12 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, ExecuteOption
-from memorybus.surfaces.cli.providers.provider_life import (
-    run_add,
-    run_pause,
-    run_remove,
-    run_resume,
-)
+from memorybus.surfaces.cli.providers.provider_life import run_pause, run_remove, run_resume
 from memorybus.surfaces.cli.providers.provider_setup import run_setup
 from memorybus.surfaces.cli.providers.provider_trial import run_test
 from memorybus.surfaces.cli.providers.retry_now import run_retry_now
@@ -30,7 +25,6 @@ def register(app: App) -> None:
     provider.command(run_provider_move, name="move")
     provider.command(run_setup, name="setup")
     provider.command(run_test, name="test")
-    provider.command(run_add, name="add")
     provider.command(run_pause, name="pause")
     provider.command(run_resume, name="resume")
     provider.command(run_retry_now, name="retry-now")

@@ -1,88 +1,18 @@
-"""``memorybus provider add|pause|resume|remove``: change which instances run."""
+"""``memorybus provider pause|resume|remove``: change which instances run."""
 
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.key_values import parse_key_values
-from memorybus.surfaces.cli.options import (
-    DEFAULT,
-    Common,
-    ExecuteOption,
-    InstanceOption,
-    to_absolute_time,
-)
+from memorybus.surfaces.cli.options import DEFAULT, Common, ExecuteOption, InstanceOption
 from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.providers.lifecycle import Addition, PauseResult
+    from memorybus.operations.providers.lifecycle import PauseResult
     from memorybus.operations.providers.removal import Removal
-
-
-RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
-
-
-def run_add(
-    name: InstanceOption,
-    /,
-    *,
-    kind: Annotated[
-        str | None, Parameter(help="The kind of provider; by default the same as the name.")
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        Parameter(
-            name="--set", negative="", consume_multiple=False, help="An option as key=value."
-        ),
-    ] = None,
-    since: Annotated[
-        str,
-        Parameter(
-            name="--from",
-            converter=to_absolute_time,
-            help="Where in the history to begin: beginning, now, an ISO time (UTC if it names no "
-            "zone), how long ago (2h, 7d), p07:1234, or an event's id.",
-        ),
-    ] = "beginning",
-    execute: ExecuteOption = False,
-    common: Common = DEFAULT,
-) -> int:
-    """Add a provider instance to memorybus.toml; it catches up with the history, then goes live.
-
-    For example:
-
-    - `memorybus provider add pg --kind my_package.pg:Postgres --set schema=memories`
-    - `memorybus provider add notes --kind holographic --from now --execute`
-    """
-    from memorybus.operations.providers import config_file, lifecycle
-    from memorybus.surfaces.cli.options import operator
-
-    output, settings = common.output(), common.settings()
-    edit = config_file.edit_to_add(settings, name, kind or name, parse_key_values(change or ()))
-    what = lifecycle.plan_addition(settings, edit, name, since, common.overrides())
-    if execute:
-        what = lifecycle.add_provider(settings, edit, what, operator())
-    _show_added(output, what)
-    return 0
-
-
-def _show_added(output: Output, what: "Addition") -> None:
-    from memorybus.operations.moments import moment_of, moment_text
-
-    if output.json:
-        output.result(what)
-        return
-    if not what.executed:
-        output.show(visible(what.diff))
-    begins = {"beginning": "the beginning of the history", "now": "what is published from now on"}
-    verb = "added" if what.executed else "would add"
-    where = begins.get(what.since) or moment_text(str(moment_of(what.since)))
-    kind = f"{what.kind}, {what.delivery}, {what.placement}"
-    output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
-    output.note(RESTART if what.executed else NOTHING_DONE, "yellow")
 
 
 def run_pause(
@@ -170,22 +100,22 @@ def run_remove(
     execute: ExecuteOption = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Remove an instance from memorybus.toml, and its lanes and dead letters from Redis.
+    """Remove an instance's lanes and dead letters from Redis, once the settings do not name it.
 
-    Its state stays where it is, unless --delete-state is given. The history keeps every event.
+    What to delete from memorybus.toml before is shown. Its state stays where it is, unless
+    --delete-state is given. The history keeps every event.
 
     For example:
 
     - `memorybus provider remove holographic`
     - `memorybus provider remove holographic --reason "moved to Postgres" --execute`
     """
-    from memorybus.operations.providers import config_file, removal
+    from memorybus.operations.providers import removal
     from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
-    edit = config_file.edit_to_remove(settings, name)
     locked = (
         removal.open_for_removal(settings, name, operator())
         if execute
@@ -193,9 +123,9 @@ def run_remove(
     )
     again = f"interrupted: the same command removes what is left of {name}"
     with note_on_interrupt(output, again), locked as stores:
-        what = removal.plan_removal(stores, edit, name, delete_state=delete_state)
+        what = removal.plan_removal(stores, name, delete_state=delete_state)
         if execute:
-            what = removal.remove_provider(stores, edit, what, reason or "", operator())
+            what = removal.remove_provider(stores, what, reason or "", operator())
     if output.json:
         output.result(what)
         return 0
@@ -204,8 +134,8 @@ def run_remove(
 
 
 def _show_removed(output: Output, what: "Removal") -> None:
-    if not what.executed and what.diff:
-        output.show(visible(what.diff))
+    if what.block:
+        output.show(visible(f"first {what.block}"))
     verb = "removed" if what.executed else "would remove"
     parked = f", {what.parked} parked events" if what.parked else ""
     along = f" with {what.generation}, which serves it" if what.generation else ""

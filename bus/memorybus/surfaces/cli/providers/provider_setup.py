@@ -9,10 +9,9 @@ from rich.table import Table
 
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
-from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative, to_absolute_time
 from memorybus.surfaces.cli.providers import setup_answers
 from memorybus.surfaces.cli.providers.dialogue import Dialogue, parse_choice
-from memorybus.surfaces.cli.providers.provider_life import RESTART
 from memorybus.surfaces.cli.providers.provider_trial import show_steps
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import add_row, grid
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from memorybus.operations.providers.setup import SetupAnswers, SetupDraft, Target
 
 _LOCAL = "one host"
+_RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
 
 NewInstancesOption = Annotated[
     str, Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given.")
@@ -48,6 +48,15 @@ AskNothingOption = Annotated[
     bool,
     Parameter(negative="", help="Ask nothing: options that --set does not name stay as they are."),
 ]
+BeginningOption = Annotated[
+    str,
+    Parameter(
+        name="--from",
+        converter=to_absolute_time,
+        help="Where in the history new instances begin: beginning, now, an ISO time (UTC if it "
+        "names no zone), how long ago (2h, 7d), p07:1234, or an event's id.",
+    ),
+]
 TrialWaitOption = Annotated[
     float,
     Parameter(help="Seconds in which the test must recall what it wrote.", validator=not_negative),
@@ -65,24 +74,28 @@ def run_setup(
     yes: AskNothingOption = False,
     test: Annotated[bool, Parameter(help="Write only instances that pass their test.")] = True,
     wait: TrialWaitOption = 10.0,
+    since: BeginningOption = "beginning",
     common: Common = DEFAULT,
 ) -> int:
     """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
 
     An instance that does not pass its test is not written. Secrets are not echoed, and go into a
-    file that only you can read; memorybus.toml keeps its comments and its order.
+    file that only you can read; memorybus.toml keeps its comments and its order. A new instance
+    catches up with the history, while the others go on.
 
     For example:
 
     - `memorybus provider setup`
     - `memorybus provider setup honcho hindsight`
     - `memorybus provider setup work=honcho --set base_url=http://localhost:8000 --yes`
+    - `memorybus provider setup notes=holographic --from now --yes`
     - `pass honcho | memorybus provider setup honcho --secret api_key_env --yes`
     """
     output = common.output()
     if not yes and not sys.stdin.isatty():
         raise ConfigError("standard input is no terminal: give --yes, and options with --set")
-    flow = Setup(common, output, None if yes else Dialogue(output.err), test=test, wait=wait)
+    dialogue = None if yes else Dialogue(output.err)
+    flow = Setup(common, output, dialogue, test=test, wait=wait, since=since)
     done = flow.run(instances, change or (), secret or ())
     if output.json:
         output.result(done)
@@ -98,6 +111,7 @@ class Setup:
         dialogue: asks a person; None if nobody is asked.
         test: whether an instance is tried before it is written.
         wait: seconds in which the test must recall what it wrote.
+        since: where in the history new instances begin.
     """
 
     def __init__(
@@ -108,6 +122,7 @@ class Setup:
         *,
         test: bool = True,
         wait: float = 10.0,
+        since: str = "beginning",
     ) -> None:
         """Ask nothing yet."""
         self._common = common
@@ -115,6 +130,7 @@ class Setup:
         self._dialogue = dialogue
         self._test = test
         self._wait = wait
+        self._since = since
 
     def run(
         self,
@@ -149,7 +165,7 @@ class Setup:
                 said = self._ask_options(self._dialogue, target, offer, said)
             done.append(self._set_up(said))
         if any(one["written"] for one in done):
-            self._output.note(RESTART, "yellow")
+            self._output.note(_RESTART, "yellow")
         return done
 
     def _choose(self, settings: "Settings") -> list[str]:
@@ -176,12 +192,12 @@ class Setup:
         from memorybus.operations.providers import setup
         from memorybus.surfaces.cli.options import operator
 
-        settings, given = self._common.settings(), self._common.overrides()
-        what = setup.draft_setup(settings, answers)
+        settings = self._common.settings()
+        what = setup.draft_setup(settings, answers, self._since)
         steps = self._try_out(what)
         written = what.changes and self._is_confirmed(what, steps)
         if written:
-            setup.write_draft(settings, what, operator(), given)
+            setup.write_draft(settings, what, operator())
         self._show_result(what, answers, written=written)
         return {
             "name": answers.target.name,
