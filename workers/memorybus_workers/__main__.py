@@ -23,13 +23,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from memorybus import logs, private
+from memorybus import private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import NEEDS_A_PERSON, LogUnavailable, MemoryBusError
 from memorybus.processes.garbage import collect_seldom, end_without_collecting
 from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
+from memorybus_workers import logs
 from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.exporting import export_spans
 from memorybus_workers.processes.heap import share_one_heap

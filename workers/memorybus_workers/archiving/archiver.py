@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from memorybus import logs
 from memorybus.archive.seals import ArchiverReport, SealReports
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
@@ -27,6 +26,7 @@ from memorybus.testing import CrashPoint, crash_points, no_crash
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.archiving.round import ArchivingRound
 from memorybus_workers.archiving.sealer import SealingContext
@@ -99,7 +99,7 @@ class ArchiverThread:
         self._redis.close()
 
     def _run(self) -> None:
-        logs.bind(provider=ARCHIVE_LANE)
+        bind_contextvars(provider=ARCHIVE_LANE)
         failures = 0
         while not self._stop.is_set():
             try:

@@ -1,13 +1,13 @@
-"""Sets the log fields of a thread: its lane, and the event it works on (see `memorybus.logs`)."""
+"""Sets the log fields of a thread: its lane, and its event (see `memorybus_workers.logs`)."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from memorybus.log.entry import LoggedEvent
-from memorybus.logs import LANE, UNDER_WAY
 
 from memorybus_workers.calls.thread_activity import ThreadActivity
+from memorybus_workers.logs import LANE, UNDER_WAY
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

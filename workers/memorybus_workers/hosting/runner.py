@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
 
-from memorybus import logs
 from memorybus.concurrency.backoff import backoff
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.redis.connect import connect_redis
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
@@ -147,7 +147,7 @@ class Runner:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        logs.bind(provider=self._name)
+        bind_contextvars(provider=self._name)
         self._wait(max(0.0, self._breaker.until - self._clock.monotonic()))
         while not self._stop.is_set():
             try:

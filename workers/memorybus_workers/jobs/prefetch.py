@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 import msgspec
-from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
@@ -24,6 +23,7 @@ from memorybus.text.redact import describe_error
 from memorybus.tracing.spans import Tracing
 from memorybus_providers.base import RecallContext, RecallScope, Recollection, Why
 from redis import Redis
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import LiveInstances, live_instance
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -98,7 +98,7 @@ class Recaller:
                 return
             asked = request.instance
             session = request.want.session
-            logs.bind(session=session.id if session else "")
+            bind_contextvars(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.count_skipped([provider])
@@ -115,7 +115,7 @@ class Recaller:
         if self._is_forgotten(ask):
             return None
         session = ask.want.session
-        logs.bind(session=session.id if session else "")
+        bind_contextvars(session=session.id if session else "")
         health = self._health.read([provider])[provider]
         if health.paused:
             return PromptReply(provider)

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 
 import msgspec
-from memorybus import logs
 from memorybus.clock import SYSTEM
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
@@ -23,6 +22,7 @@ from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint
 from memorybus.text.redact import describe_error
 from redis.exceptions import RedisError
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.prefetch import Recaller
@@ -102,7 +102,7 @@ class PromptAnswerer:
         self._thread.join(_BLOCK_SECONDS + OVERTIME_SECONDS)
 
     def _run(self) -> None:
-        logs.bind(provider=self._provider)
+        bind_contextvars(provider=self._provider)
         failures = 0
         while not self._stop.is_set():
             try:

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
@@ -13,6 +12,7 @@ from memorybus.jobs.tools import ToolRequest
 from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -60,7 +60,7 @@ class ToolRunner:
         request = parse_request(body, ToolRequest)
         if not 0 <= request.partition < self._settings.partitions:
             raise Permanent("no ToolRequest: its partition is none")
-        logs.bind(session=request.session.id)
+        bind_contextvars(session=request.session.id)
         instance = self._instances.find_serving(request.provider)
         self._applied.wait(instance, request.positions)
         answer = partial(self._answer, request, instance)

@@ -10,10 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from types import FrameType
 from typing import Any, cast
 
-from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
@@ -34,6 +34,7 @@ from rq.job import Job
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.allowed import LIST_TTL_SECONDS, AllowList, allowed_job
 from memorybus_workers.jobs.inspect import InspectionRunner
@@ -150,8 +151,9 @@ class JobWorker(SimpleWorker):
         """Run one job; if its provider ignores the time-out, the process ends."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with end_process_after(self._longest + OVERTIME_SECONDS), logs.scoped_fields():
-            super().execute_job(job, queue)
+        with end_process_after(self._longest + OVERTIME_SECONDS):
+            # A context of its own: what a job binds for its log lines ends with the job.
+            copy_context().run(super().execute_job, job, queue)
 
     def handle_job_failure(
         self,
@@ -256,7 +258,7 @@ def run_jobs(settings: Settings, provider: str) -> None:
     Raises:
         LogUnavailable: Redis is away.
     """
-    logs.bind(provider=provider)
+    bind_contextvars(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)

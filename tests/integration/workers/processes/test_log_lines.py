@@ -124,7 +124,7 @@ def test_what_a_recall_failed_of_is_kept_without_credentials(
 def test_what_ends_a_process_is_a_line(spawn: Spawn) -> None:
     """A traceback that nobody caught is masked, and JSON where JSON is asked for."""
     program = (
-        "import threading; from memorybus import logs; logs.set_up('json', secrets={%r})\n"
+        "import threading; from memorybus_workers import logs; logs.set_up('json', secrets={%r})\n"
         "def fail(): raise ValueError('api_key=hunter2 and %s')\n"
         "one = threading.Thread(target=fail); one.start(); one.join(); fail()"
     )

@@ -3,14 +3,16 @@
 import io
 import json
 import logging
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import Any
 
 import pytest
-from memorybus import logs
 from memorybus.config.settings import LogForm, LogLevel
+from memorybus_workers import logs
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 Lines = Callable[[], list[str]]
 
@@ -63,15 +65,14 @@ def test_a_line_has_what_its_thread_bound_and_its_caller_gave() -> None:
     """A field stays until it is bound anew, or until the block that it was bound in ends."""
 
     def say() -> None:
-        logs.bind(provider="mem0", session="before")
-        with logs.scoped_fields():
-            logs.bind(session="s")
+        bind_contextvars(provider="mem0", session="before")
+        with bound_contextvars(session="s"):
             _log.warning("one of %d", 2, extra={"lanes": 7})
         _log.info("two")
 
     one, two = as_json(say)
     assert one.pop("timestamp").endswith("Z")
-    assert list(one) == ["event", "provider", "session", "level", "lanes"]
+    assert list(one) == ["event", "lanes", "level", "provider", "session"]
     assert one == {
         "event": "one of 2",
         "provider": "mem0",
@@ -86,7 +87,7 @@ def test_hostile_text_is_one_line_without_credentials() -> None:
     """No text steers a terminal, forges a line or shows a secret; names are shown as they are."""
 
     def say() -> None:
-        logs.bind(session="hunter2hunter2")
+        bind_contextvars(session="hunter2hunter2")
         _log.error("a\x1b[2Jb\n2026 forged, hunter2hunter2 \udc80")
 
     (line,) = as_json(say)
@@ -105,12 +106,12 @@ def test_text_shows_a_trace_below_its_line() -> None:
             _log.exception("it failed", extra={"provider": "mem0"})
 
     first, *trace = written("text", say).splitlines()
-    assert first.split(maxsplit=1)[1] == f"[error   ] {'it failed':<30} provider=mem0"
+    assert first.split(maxsplit=1)[1] == f"[error    ] {'it failed':<30} provider=mem0"
     assert (trace[0], trace[-1]) == (
         "Traceback (most recent call last):",
         "ValueError: invalid literal for int() with base 10: 'of ***'",
     )
-    assert "[\x1b[31merror   \x1b[0m]" in written("text", say, terminal=True)
+    assert "[\x1b[31m\x1b[1merror    \x1b[0m]" in written("text", say, terminal=True)
 
 
 def test_a_client_of_services_does_not_tell_of_each_request() -> None:
@@ -121,3 +122,28 @@ def test_a_client_of_services_does_not_tell_of_each_request() -> None:
         logging.getLogger("httpx").warning("this is amiss")
 
     assert [line["event"] for line in as_json(say)] == ["this is amiss"]
+
+
+def test_a_line_of_a_library_has_the_bound_fields() -> None:
+    """A record of the standard library, from any logger, has the fields that structlog bound."""
+
+    def say() -> None:
+        bind_contextvars(provider="mem0")
+        logging.getLogger("psycopg.pool").warning("connection %s is lost", 3)
+
+    (line,) = as_json(say)
+    assert (line["event"], line["provider"]) == ("connection 3 is lost", "mem0")
+
+
+def test_structlog_is_loaded_for_the_first_line() -> None:
+    """A process that logs nothing loads neither structlog nor rich."""
+    program = (
+        "import logging, sys; from memorybus_workers import logs; logs.set_up()\n"
+        "heavy = lambda: {'structlog', 'rich', 'asyncio'} & set(sys.modules)\n"
+        "before = heavy(); logging.getLogger().warning('it begins'); print(before, len(heavy()))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert process.stdout == "set() 3\n"
+    assert "it begins" in process.stderr
