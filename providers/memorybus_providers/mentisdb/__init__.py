@@ -7,7 +7,7 @@ Its REST API (0.9) is called directly, since the package ``pymentisdb`` 0.9.0 co
 - ``service``: requests with the bus's errors, deadlines and pauses. ``store``: an account's chains.
 - ``chains``: the names of chains. ``thoughts``: events as thoughts. ``ledger``: which thoughts are
   still valid.
-- ``finding``: the requests of a recall. ``keeping``: export, and marking as forgotten.
+- ``finding``: the requests of a recall. ``export``: what a chain holds.
 """
 
 from memorybus_providers.mentisdb.provider import MentisDbProvider

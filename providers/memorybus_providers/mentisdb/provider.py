@@ -20,11 +20,10 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
-    Residue,
     StoredMemory,
 )
 from memorybus_providers.errors import ProviderError
-from memorybus_providers.mentisdb import finding, keeping, options, thoughts, tools
+from memorybus_providers.mentisdb import export, finding, options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
 from memorybus_providers.remote import credentials
 from memorybus_providers.remote.names import name_of
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from memorybus_providers.mentisdb.service import MentisService
     from memorybus_providers.mentisdb.store import MentisStore
 
-_ERASE_SECONDS = 3_600.0
-"""Seconds that an erasure or an export may take."""
+_EXPORT_SECONDS = 3_600.0
+"""Seconds that an export may take."""
 
 _ALL_OWNERS = RecallScope(None, None, None)
 
@@ -61,6 +60,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
     capabilities = service_capabilities(
         tools.TOOLS,
         frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
+        forgets=False,  # its REST API deletes nothing
     )
     package = "urllib3"
     options_type = options.MentisOptions
@@ -186,19 +186,13 @@ class MentisDbProvider(RemoteProvider[_Open]):
         self._append(drafts, ctx)
         return {"appended": len(drafts)}
 
-    # -- erasure and export -----------------------------------------------------------------------
-
-    def forget(self, scope: RecallScope) -> Residue:
-        """Mark all memories of a scope as forgotten, since MentisDB's API cannot delete chains."""
-        with self._within(_ERASE_SECONDS) as store:
-            left = {chain: keeping.forget_chain(store, chain) for chain in store.list_chains(scope)}
-        return Residue(0, keeping.residue_notes(self._options.base_url, left))
+    # -- export -----------------------------------------------------------------------------------
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the thoughts of a scope's chains, including retracted ones."""
-        with self._within(_ERASE_SECONDS) as store:
+        with self._within(_EXPORT_SECONDS) as store:
             for chain in store.list_chains(scope):
-                yield from keeping.export_chain(store, chain)
+                yield from export.export_chain(store, chain)
 
 
 def _is_whole(stored: Sequence[Thought]) -> bool:

@@ -24,9 +24,6 @@ GONE: Final = "mb:gone"
 BRANCH: Final = "mb:branch"
 """The tag of marks whose content is the name of a branch's chain."""
 
-FORGOTTEN: Final = "mb:forgotten"
-"""The tag of marks that make all earlier thoughts of their chain forgotten."""
-
 MAX_THOUGHT_CHARS = 400_000
 """The most characters of a thought: the server accepts bodies of 2 MB."""
 

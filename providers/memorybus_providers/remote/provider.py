@@ -35,7 +35,11 @@ C = TypeVar("C", bound=Client)
 
 
 def service_capabilities(
-    tools: ToolSet[Any], handles: frozenset[type[Event]], *, retracts: bool = True
+    tools: ToolSet[Any],
+    handles: frozenset[type[Event]],
+    *,
+    retracts: bool = True,
+    forgets: bool = True,
 ) -> Capabilities:
     """Return the capabilities that all providers of services have.
 
@@ -43,6 +47,7 @@ def service_capabilities(
         tools: the provider's tools.
         handles: the events of its write hooks.
         retracts: whether it defines `retract`; if not, its hook for session switches retracts.
+        forgets: whether the service can erase what it has of somebody.
     """
     return Capabilities(
         recall=True,
@@ -50,7 +55,7 @@ def service_capabilities(
         reading_tools=tools.reading,
         concurrent=True,
         retracts=retracts,
-        forgets=True,
+        forgets=forgets,
         exports=True,
         handles=handles,
     )

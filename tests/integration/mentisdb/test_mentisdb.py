@@ -354,22 +354,13 @@ def test_the_two_tools(world: World) -> None:
     )
 
 
-def test_what_is_forgotten_is_said_to_remain(world: World) -> None:
-    """No recall and no export shows it; the residue names each chain that a person must delete."""
-    chain = branched(world)
+def test_an_export_shows_what_only_the_dashboard_erases(world: World) -> None:
+    """MentisDB's REST API deletes nothing, so `forget` is not offered; an export lists it all."""
+    branched(world)
     world.tell(TURN, BOB)
-    hers = RecallScope(None, "ada", None)
-    assert len(list(world.provider.export(hers))) == 2
-    residue = world.provider.forget(hers)
-    assert residue.erased == 0
-    told = zip((OWN, chain), residue.remains, strict=True)
-    assert all(f"chain {name} still holds 1 thoughts" in one for name, one in told)
-    assert world.recall("quince") == []
-    assert list(world.provider.export(hers)) == []
-    assert world.recall("bees", BOB) == [SAID]
-    world.tell(TurnCompleted(user="quince later"), session=later("two"))
-    assert world.recall("quince") == ["user: quince later"]
-    assert len(world.provider.forget(hers).remains) == 2
+    assert world.provider.capabilities.forgets is False
+    hers = list(world.provider.export(RecallScope(None, "ada", None)))
+    assert [memory.user for memory in hers] == ["ada", "ada"]
 
 
 @pytest.mark.parametrize(
