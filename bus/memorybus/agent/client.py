@@ -233,7 +233,7 @@ class MemoryBus:
                 session=session,
                 at=self.clock.now_ms() if at is None else at,
                 v=event.version if isinstance(event, Event) else 0,  # the writer refuses others
-                trace=trace or span.trace,
+                trace=trace or (span.trace if span else ""),
                 event=event,
             )
             return self._publisher.publish(envelope, durable=durable)
@@ -318,9 +318,10 @@ class MemoryBus:
                 budget=self.settings.recall_budget if budget is None else whole("budget", budget),
                 timeout=timeout,
                 as_of=None if as_of is None else whole("as_of", as_of),
-                trace=span.trace,
+                trace=span.trace if span else "",
             )
-            span.set_counts(memories=len(answer.results), missing=len(answer.missing))
+            if span:
+                span.set_counts(memories=len(answer.results), missing=len(answer.missing))
             return answer
 
     def tools(self) -> OfferedTools:

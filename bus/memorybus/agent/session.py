@@ -494,7 +494,9 @@ class Session:
         with self._bus.tracing.recall() as span:
             asked, window = "" if opens or blank else query, window_text(known)
             found = self._read_lines(asked, wait, window, asks=not blank)
-            span.set_counts(lines=sum(len(lines) for _, lines in found), providers=len(found))
+            if span:
+                lines = sum(len(lines) for _, lines in found)
+                span.set_counts(lines=lines, providers=len(found))
             return found
 
     def _read_lines(

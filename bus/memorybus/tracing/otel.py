@@ -32,7 +32,6 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from memorybus.clock import Clock
-from memorybus.tracing.span import NO_SPAN, Span
 
 _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 
@@ -54,15 +53,15 @@ _COUNT = "messaging.batch.message_count"
 _PROVIDER = "memorybus.provider"
 
 
-def make_spans(destination: str, clock: Clock) -> OtelSpans | None:
+def make_spans(destination: str, clock: Clock) -> Spans | None:
     """Return the maker of spans; None while this process has no provider of tracers."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
-    return OtelSpans(destination, provider.get_tracer("memorybus"), clock)
+    return Spans(destination, provider.get_tracer("memorybus"), clock)
 
 
-class OtelSpan(Span):
+class Span:
     """A span that is the current one of its block."""
 
     __slots__ = ("_before", "_span")
@@ -93,7 +92,7 @@ class OtelSpan(Span):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End it."""
+        """End it; only the class of an error is recorded, since its text may quote a person."""
         if self._before is not None:
             context.detach(self._before)
         if error is not None:
@@ -101,7 +100,7 @@ class OtelSpan(Span):
         self._span.end()
 
 
-class OtelSpans:
+class Spans:
     """Makes spans with one tracer. Safe to call from any thread.
 
     Args:
@@ -131,21 +130,23 @@ class OtelSpans:
         attributes["memorybus.event.type"] = kind
         return self._start_span("publish", SpanKind.PRODUCER, attributes, context.get_current())
 
-    def append(self, count: int, traces: Iterable[str]) -> Span:
+    def append(self, count: int, traces: Iterable[str]) -> Span | None:
         """See `Tracing.append`: a child of the first publisher that is sampled, linked to all."""
         sampled = _sampled(traces)
         if sampled is None:
-            return NO_SPAN
+            return None
         attributes = self._messaging_attributes("append", "send")
         attributes[_COUNT] = count
         first = _parent_context(sampled[0]) if sampled else Context()
         return self._start_span("append", SpanKind.CLIENT, attributes, first, sampled[1:])
 
-    def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
+    def apply(
+        self, provider: str, partition: int, count: int, traces: Iterable[str]
+    ) -> Span | None:
         """See `Tracing.apply`: a trace of its own, linked to the publishers that are sampled."""
         sampled = _sampled(traces)
         if sampled is None or not self._applies.take():
-            return NO_SPAN
+            return None
         attributes = self._messaging_attributes("apply", "process")
         attributes["messaging.consumer.group.name"] = provider
         attributes["messaging.destination.partition.id"] = str(partition)
@@ -178,7 +179,7 @@ class OtelSpans:
         attributes: dict[str, AttributeValue],
         parent: Context,
         links: Iterable[str] = (),
-    ) -> OtelSpan:
+    ) -> Span:
         found = map(_parse_traceparent, islice(links, _MOST_LINKS))
         span = self._tracer.start_span(
             f"{operation} {self._destination}",
@@ -187,7 +188,7 @@ class OtelSpans:
             attributes,
             [Link(one) for one in found if one],
         )
-        return OtelSpan(span)
+        return Span(span)
 
 
 class _PerSecond:

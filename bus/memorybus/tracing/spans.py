@@ -1,24 +1,29 @@
 """The seam between the bus and OpenTelemetry: all code of the bus opens its spans here.
 
-Without a configured provider of tracers, and so in every process without OpenTelemetry, a span is
-one object that does nothing and never reads what it is given.
+Without a configured provider of tracers, and so in every process without OpenTelemetry, the block
+of a span gets None, and nothing reads what the span would be given.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.forking import import_guard
-from memorybus.tracing.span import NO_SPAN, Span
 
 if TYPE_CHECKING:
-    from memorybus.tracing.otel import OtelSpans
+    from memorybus.tracing.otel import Span, Spans
 
 _API = "opentelemetry.trace"
 """Whoever configured a provider of tracers has imported this module; others need not load it."""
+
+MaybeSpan: TypeAlias = "AbstractContextManager[Span | None]"
+"""A span around a block of code; its block gets None if nothing records it."""
+
+NO_SPAN: Final[MaybeSpan] = nullcontext()
 
 _LOOK_EVERY: Final = 0.1
 """Seconds between two searches for a provider: each one takes microseconds."""
@@ -40,11 +45,11 @@ class Tracing:
         """Look for no provider yet."""
         self._destination = destination
         self._clock = clock
-        self._make: Callable[[str, Clock], OtelSpans | None] | None = None
-        self._found: OtelSpans | None = None
+        self._make: Callable[[str, Clock], Spans | None] | None = None
+        self._found: Spans | None = None
         self._look_at = float("-inf")
 
-    def _spans(self) -> OtelSpans | None:
+    def _spans(self) -> Spans | None:
         if self._found is None and _API in sys.modules:
             now = self._clock.monotonic()
             if now >= self._look_at:
@@ -53,7 +58,7 @@ class Tracing:
                 self._found = make(self._destination, self._clock)
         return self._found
 
-    def _load(self) -> Callable[[str, Clock], OtelSpans | None]:
+    def _load(self) -> Callable[[str, Clock], Spans | None]:
         """Load what makes spans, once: the process may go on without a provider of tracers."""
         with import_guard():  # a fork in the middle of an import leaves the child half a module
             from memorybus.tracing.otel import make_spans
@@ -65,7 +70,7 @@ class Tracing:
         spans = self._spans()
         return spans.current() if spans else ""
 
-    def publish(self, event_id: str, kind: str) -> Span:
+    def publish(self, event_id: str, kind: str) -> MaybeSpan:
         """Return a span in which an event is published.
 
         Args:
@@ -73,9 +78,9 @@ class Tracing:
             kind: the name of its type.
         """
         spans = self._spans()
-        return spans.publish(event_id, kind) if spans else NO_SPAN
+        return (spans and spans.publish(event_id, kind)) or NO_SPAN
 
-    def append(self, count: int, traces: Iterable[str]) -> Span:
+    def append(self, count: int, traces: Iterable[str]) -> MaybeSpan:
         """Return a span in which events are sent to the log.
 
         Args:
@@ -83,9 +88,9 @@ class Tracing:
             traces: what their envelopes say of their publishers' spans; read only if it matters.
         """
         spans = self._spans()
-        return spans.append(count, traces) if spans else NO_SPAN
+        return (spans and spans.append(count, traces)) or NO_SPAN
 
-    def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> Span:
+    def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> MaybeSpan:
         """Return a span in which events of a partition are applied.
 
         Args:
@@ -95,17 +100,17 @@ class Tracing:
             traces: as for `append`.
         """
         spans = self._spans()
-        return spans.apply(provider, partition, count, traces) if spans else NO_SPAN
+        return (spans and spans.apply(provider, partition, count, traces)) or NO_SPAN
 
-    def recall(self) -> Span:
+    def recall(self) -> MaybeSpan:
         """Return a span in which an agent asks what is remembered."""
         spans = self._spans()
-        return spans.recall() if spans else NO_SPAN
+        return (spans and spans.recall()) or NO_SPAN
 
-    def answer(self, provider: str, trace: str) -> Span:
+    def answer(self, provider: str, trace: str) -> MaybeSpan:
         """Return a span in which a provider answers; `trace` is the asker's traceparent."""
         spans = self._spans()
-        return spans.answer(provider, trace) if spans else NO_SPAN
+        return (spans and spans.answer(provider, trace)) or NO_SPAN
 
     def failed(self, error: BaseException) -> None:
         """Say that something failed in the span that this thread works in, which goes on."""

@@ -7,8 +7,7 @@ import pytest
 from helpers.tracing.spans import Kept, is_linked, kept, traceparent
 from memorybus.testing import FakeClock
 from memorybus.tracing.otel import MOST_APPLIES
-from memorybus.tracing.span import NO_SPAN
-from memorybus.tracing.spans import Tracing
+from memorybus.tracing.spans import NO_SPAN, Tracing
 from memorybus_workers.processes.sampling import by_links
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
@@ -37,7 +36,7 @@ def test_without_a_provider_there_are_no_spans() -> None:
     assert tracing.publish("0" * 32, "TurnCompleted") is NO_SPAN
     assert tracing.append(1, traces) is tracing.apply("p", 0, 1, traces) is NO_SPAN
     assert tracing.recall() is tracing.answer("p", SAMPLED) is NO_SPAN
-    assert tracing.current() == NO_SPAN.trace == ""
+    assert tracing.current() == ""
 
 
 def test_opentelemetry_is_not_loaded_for_spans_that_nobody_wants() -> None:

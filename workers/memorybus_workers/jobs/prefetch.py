@@ -170,7 +170,8 @@ class Recaller:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))
             if health.failing:
                 self._health.note_success(provider)
-            span.set_counts(lines=len(answer.lines))
+            if span:
+                span.set_counts(lines=len(answer.lines))
             return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:

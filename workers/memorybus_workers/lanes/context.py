@@ -11,8 +11,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.tracing.span import NO_SPAN, Span
-from memorybus.tracing.spans import Tracing
+from memorybus.tracing.spans import NO_SPAN, MaybeSpan, Tracing
 
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
@@ -85,7 +84,7 @@ class InstanceContext(msgspec.Struct, frozen=True):
         if self.role.answering:
             self.worker.work.count(self.role.provider, what)
 
-    def apply_span(self, events: Sequence[LoggedEvent]) -> Span:
+    def apply_span(self, events: Sequence[LoggedEvent]) -> MaybeSpan:
         """Return the span in which events of one lane are applied; those of a copy have none."""
         if not (self.role.answering and events):
             return NO_SPAN
