@@ -1,6 +1,6 @@
 """A night: a backend refuses, somebody is woken, sees why, mends it and retries; nothing is lost.
 
-Worker, Redis, Prometheus, the page, `top` and all commands are real; docs/operations.md tells this
+Worker, Redis, Prometheus, the page, `top` and all commands are real; docs/operations.md shows this
 story.
 """
 
