@@ -132,6 +132,7 @@ HERMES_ALSO_SEES = {
     "install.status": (
         "memorybus.health.finding",
         "memorybus.health.monitor",
+        "memorybus.health.status",
         "memorybus.text.display",
     ),
     "reconcile.history_index": ("memorybus.history.history", "memorybus.history.scratch_index"),

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
-from memorybus.health.bus_state import CACHE_SECONDS
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
+from memorybus.health.verdict import CACHE_SECONDS
 from memorybus.surfaces.web import serving
 from stage import Stage, wait_for
 

@@ -20,8 +20,8 @@ from history.past import TEXTS, parts, seal
 from history.search import AT_ONCE, SESSION_EVENTS
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.records import DeadLetter
-from memorybus.health.bus_state import CACHE_SECONDS
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
+from memorybus.health.verdict import CACHE_SECONDS
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal
 from memorybus.operations.events.search import EventSearch, SearchRequest

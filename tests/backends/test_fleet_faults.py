@@ -28,7 +28,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.health.providers import ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus_providers.base import MemoryProvider, RecallScope
 from memorybus_workers.hosting.instances import make_instance
 

@@ -19,36 +19,33 @@ from redis.exceptions import RedisError
 from memorybus.archive.seals import ArchivedPart, SealReports
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.health import alarms
-from memorybus.health.alarms import ServerState
-from memorybus.health.archive_status import ArchiveStatus, build_archive_status, oldest_unsealed
+from memorybus.health import findings
 from memorybus.health.finding import Finding
-from memorybus.health.memory import Disk, Memory, available_bytes, read_memory
+from memorybus.health.findings import ServerState
+from memorybus.health.status import (
+    ArchiveStatus,
+    Continuity,
+    Disk,
+    LogFigures,
+    Memory,
+    available_bytes,
+    build_archive_status,
+    oldest_unsealed,
+    read_memory,
+    reply_number,
+)
 from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
-from memorybus.log.entry import Place
+from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import LogInspector, PartitionState
-from memorybus.log.losses import Loss, Losses
+from memorybus.log.losses import Losses
 from memorybus.redis.cluster import Shard, group_by_shard
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.registry.homes import Homes
+from memorybus.text.display import iso
 
 _MEMINFO = Path("/proc/meminfo")
-
-
-class Continuity(msgspec.Struct, frozen=True):
-    """Whether the log is whole.
-
-    Attributes:
-        log: the id that it got when it was created; null if its record is gone.
-        gaps: the ranges of numbers that it lacks.
-        losses: the losses that workers saw and that the log itself no longer shows.
-    """
-
-    log: str | None
-    gaps: list[Gap]
-    losses: list[Loss]
 
 
 class LogHealth(msgspec.Struct, frozen=True):
@@ -114,11 +111,11 @@ class Examiner:
         disk = self._disk(infos[0])
         found = chain(
             self._log_alarms(continuity),
-            *(alarms.server_alarms(state_of(info)) for info in infos),
-            alarms.memory_alarms(memory, archive.obstacle),
-            alarms.disk_alarms(disk),
-            alarms.archive_alarms(archive, self._overdue_seconds(now)),
-            alarms.set_back_alarms(self._views(), self._keys),
+            *(findings.server_alarms(state_of(info)) for info in infos),
+            findings.memory_alarms(memory, archive.obstacle),
+            findings.disk_alarms(disk),
+            findings.archive_alarms(archive, self._overdue_seconds(now)),
+            findings.set_back_alarms(self._views(), self._keys),
         )
         return LogHealth(
             list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
@@ -140,9 +137,9 @@ class Examiner:
         return f"{held.host} in {held.path}" if held else None
 
     def _log_alarms(self, continuity: Continuity) -> Iterator[Finding]:
-        yield from alarms.gap_alarms(continuity.gaps)
-        yield from alarms.loss_alarms(continuity.losses, self._keys)
-        yield from alarms.numbering_alarms(self._views(), self._numbers, self._keys)
+        yield from findings.gap_alarms(continuity.gaps)
+        yield from findings.loss_alarms(continuity.losses, self._keys)
+        yield from findings.numbering_alarms(self._views(), self._numbers, self._keys)
 
     def _gaps(self) -> list[Gap]:
         return [
@@ -203,4 +200,27 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
         aof_rewrite=str(info.get("aof_last_bgrewrite_status", "ok")),
         snapshot=str(info.get("rdb_last_bgsave_status", "ok")),
         replica=info.get("role") == "slave",
+    )
+
+
+def read_figures(redis: Redis, keys: Keys, states: Mapping[int, PartitionState]) -> LogFigures:
+    """Return the figures of the partitions that were just read.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with redis.pipeline(transaction=False) as pipe:
+        for partition in states:
+            pipe.hmget(keys.state(partition), "duplicates", "conflicts")
+        replies = pipe.execute(raise_on_error=False)
+    pairs = [reply if isinstance(reply, list) else (None, None) for reply in replies]
+    views = [state.view for state in states.values()]
+    firsts = [entry_ms(view.first.entry) for view in views if view.first]
+    return LogFigures(
+        published=sum(view.n for view in views),
+        entries=sum(view.length for view in views),
+        bytes=sum(state.size for state in states.values()),
+        oldest_at=iso(min(firsts, default=None)),
+        duplicates=sum(reply_number(pair[0]) for pair in pairs),
+        conflicts=sum(reply_number(pair[1]) for pair in pairs),
     )

@@ -3,30 +3,40 @@
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from typing import cast
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
+from rq.job import Job
 
 from memorybus.archive.seals import ArchivedPart
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.health import alarms
-from memorybus.health.archive_status import ArchiveStatus
-from memorybus.health.finding import Finding
-from memorybus.health.log_figures import LogFigures, read_figures
-from memorybus.health.log_health import Continuity, Examiner
-from memorybus.health.memory import Disk, Memory
-from memorybus.health.providers import (
+from memorybus.health.findings import halted_lane_alarms
+from memorybus.health.log_health import Examiner, read_figures
+from memorybus.health.status import (
+    HostSpool,
+    JobsStatus,
     LaneFigures,
+    LanesByInstance,
     ProviderStatus,
+    RedisStatus,
+    SpoolStatus,
+    Status,
+    StatusWithLanes,
+    WorkerStatus,
     lane_figures,
     reply_number,
     waiting_since,
 )
-from memorybus.health.recalls import JobsStatus, read_jobs
 from memorybus.log.stream import EventLog, Head
 from memorybus.log.unsent import count_unsent
+from memorybus.recall import counts
+from memorybus.recall.counts import PromptCounts
+from memorybus.recall.demand import queue_name
+from memorybus.recall.health import RecallHealth, RecentRecalls
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
@@ -35,103 +45,6 @@ from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import read_work
 from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
-
-
-class RedisStatus(msgspec.Struct, frozen=True):
-    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory".
-
-    The version is that of the product, "Redis" or "Valkey".
-    """
-
-    url: str
-    version: str
-    durability: str
-    product: str = "Redis"
-
-
-class SpoolStatus(msgspec.Struct, frozen=True):
-    """The events in this host's spools that Redis has not taken; times are ISO 8601, UTC."""
-
-    events: int
-    bytes: int
-    oldest_at: str | None
-
-
-class WorkerStatus(msgspec.Struct, frozen=True):
-    """A live worker; `version` is its release, "" if an older worker does not report it."""
-
-    id: str
-    host: str
-    pid: int
-    lanes: int
-    heartbeat_at: str
-    version: str = ""
-
-
-class HostSpool(msgspec.Struct, frozen=True):
-    """The events in the spools of one host that Redis has not taken, as a worker there reports."""
-
-    host: str
-    spool: SpoolStatus
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What `memorybus status --json` prints: figures, and the alarms of the log.
-
-    `memorybus.health.services.findings_of` returns them with all other findings.
-
-    Attributes:
-        redis: the log's server.
-        spool: the events in this host's spools.
-        partitions: how many partitions the log has.
-        providers: the providers, each with the figures of the instance that serves it.
-        workers: the workers that are alive.
-        gone: the workers that fell silent within the last 15 minutes, without leaving, and that no
-            other worker replaced.
-        jobs: the recall jobs of each provider.
-        alarms: what is wrong with the log, its Redis, its archive and its lanes.
-        continuity: whether the log is whole.
-        memory: how full the memory of Redis is.
-        disk: how full the embedded server's disk is; null for any other server.
-        archive: the status of the archive.
-        copies: the instances that serve no agent.
-        log: the figures of the log.
-        spools: the spools of all hosts with workers, and of this host.
-        canary_at: when a canary last came through (ISO 8601, UTC); null for never.
-        settings_file: the settings file that the command read; "" for none.
-        published_rate: how many events a second agents published between two readings; null
-            after a single one.
-    """
-
-    redis: RedisStatus
-    spool: SpoolStatus
-    partitions: int
-    providers: list[ProviderStatus]
-    workers: list[WorkerStatus]
-    jobs: list[JobsStatus]
-    alarms: list[Finding]
-    continuity: Continuity
-    memory: Memory
-    disk: Disk | None
-    archive: ArchiveStatus = ArchiveStatus()
-    copies: list[ProviderStatus] = []
-    log: LogFigures = LogFigures()
-    spools: list[HostSpool] = []
-    canary_at: str | None = None
-    settings_file: str = ""
-    published_rate: float | None = None
-    gone: list[WorkerStatus] = []
-
-
-LanesByInstance = dict[str, list[LaneFigures]]
-"""The lanes of each instance, in the order of partitions."""
-
-
-class StatusWithLanes(msgspec.Struct, frozen=True):
-    """One reading: the status, and the lanes that it sums up, by instance and partition."""
-
-    status: Status
-    lanes: LanesByInstance
 
 
 def read_status(settings: Settings) -> Status:
@@ -199,7 +112,7 @@ class Monitor:
         examiner = Examiner(self._redis, self._settings)
         health = examiner.examine()
         self._parts = health.parts
-        halted = alarms.halted_lane_alarms({live: lanes[live] for live in serving.values()})
+        halted = halted_lane_alarms({live: lanes[live] for live in serving.values()})
         read_spool = self.read_spool()
         status = Status(
             redis=RedisStatus(
@@ -430,3 +343,81 @@ def spool_status(settings: Settings) -> SpoolStatus:
 
 def _spool_status(stats: SpoolStats) -> SpoolStatus:
     return SpoolStatus(stats.events, stats.size, iso(stats.oldest_at))
+
+
+def read_jobs(
+    redis: Redis, jobs: Redis, settings: Settings, providers: Sequence[str]
+) -> list[JobsStatus]:
+    """Read the figures of all queues.
+
+    RQ's keys are read directly, because counting through its registries would change them.
+
+    Args:
+        redis: the log's Redis.
+        jobs: the jobs' Redis.
+        settings: see `Settings`.
+        providers: the providers whose queues to read.
+
+    Raises:
+        redis.RedisError: one of the two servers is away.
+    """
+    keys = Keys(settings.namespace)
+    health = RecallHealth(redis, keys).read(providers)
+    prompts = counts.read(redis, keys, providers)
+    with jobs.pipeline(transaction=False) as pipe:
+        for queue in (queue_name(settings.namespace, name) for name in providers):
+            pipe.lrange(f"rq:queue:{queue}", 0, -1)
+            pipe.zcard(f"rq:wip:{queue}")
+        replies = iter(pipe.execute())
+    return [
+        _jobs_status(
+            settings.namespace,
+            name,
+            _enqueued_times(jobs, next(replies)),
+            next(replies),
+            health[name],
+            prompts[name],
+        )
+        for name in providers
+    ]
+
+
+def _enqueued_times(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
+    """Return when each waiting job was enqueued (milliseconds); expired jobs are left out."""
+    with jobs.pipeline(transaction=False) as pipe:
+        for job_id in ids:
+            pipe.hget(Job.key_for(job_id.decode()), "enqueued_at")
+        found = cast("list[bytes | None]", pipe.execute())
+    return [_ms(at) for at in found if at is not None]
+
+
+def _ms(at: bytes) -> int:
+    """Return a time that RQ wrote, in milliseconds; 0 if another program's job holds no time."""
+    try:
+        return round(datetime.fromisoformat(at.decode()).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _jobs_status(
+    namespace: str,
+    provider: str,
+    asked_at: list[int],
+    started: int,
+    health: RecentRecalls,
+    prompts: PromptCounts,
+) -> JobsStatus:
+    return JobsStatus(
+        provider=provider,
+        queue=queue_name(namespace, provider),
+        queued=len(asked_at),
+        started=int(started),
+        failed=health.failed,
+        oldest_at=iso(min(asked_at, default=None)),
+        failing=health.failing,
+        skipped=health.skipped,
+        paused=health.paused,
+        failed_at=iso(health.failed_at),
+        error=health.error,
+        prompts=prompts,
+    )

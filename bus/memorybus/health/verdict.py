@@ -1,14 +1,24 @@
-"""The verdict on a bus in one line, with the exit code of a monitoring plugin; pure."""
+"""The verdict on a bus, and the state that all views share: read at most once a second."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Literal
 
 import msgspec
 
-from memorybus.errors import LogUnavailable
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Finding
-from memorybus.health.monitor import SpoolStatus, Status
-from memorybus.health.services import findings_of, redis_away_finding
+from memorybus.health.findings import findings_of, redis_away_finding
+from memorybus.health.monitor import read_with_lanes, spool_status
+from memorybus.health.status import (
+    LaneFigures,
+    SpoolStatus,
+    Status,
+    StatusWithLanes,
+)
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -95,3 +105,85 @@ def _build_verdict(state: State, summary: str, figures: str, found: list[Finding
     text = text.replace("|", "/")[:_MAX_LINE_CHARS]
     line = f"MEMORYBUS {state} - {text}{f' | {figures}' if figures else ''}"
     return Verdict(state, _CODES[state], line, found)
+
+
+CACHE_SECONDS = 1.0
+"""Seconds for which one reading answers all callers."""
+
+
+class BusState(msgspec.Struct, frozen=True):
+    """The state of the bus at one moment.
+
+    Attributes:
+        at_ms: when it was read (wall time, milliseconds since the Unix epoch).
+        status: the figures; None if Redis could not be read.
+        verdict: what is wrong, and how badly.
+        lanes: the lanes of each instance, by partition.
+    """
+
+    at_ms: int
+    status: Status | None
+    verdict: Verdict
+    lanes: dict[str, list[LaneFigures]] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is wrong, the worst first."""
+        return self.verdict.findings
+
+    def without_quotations(self) -> "BusState":
+        """Return the state without what others wrote: errors of backends, reasons of operators."""
+        return msgspec.structs.replace(self, verdict=self.verdict.without_quotations())
+
+
+class BusStateCache:
+    """Reads the status for all callers, who may be on any thread.
+
+    Args:
+        settings: the settings of the log.
+        clock: time.
+        read: reads the status.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        read: Callable[[Settings], StatusWithLanes] = read_with_lanes,
+    ) -> None:
+        """Read nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._read = read
+        self._lock = threading.Lock()
+        self._known: BusState | None = None
+        self._until = float("-inf")
+
+    def read(self) -> BusState:
+        """Return a state at most a second old; if Redis is away, its verdict says so."""
+        with self._lock:
+            if self._known is None or self._clock.monotonic() >= self._until:
+                self._known = self._read_anew()
+                self._until = self._clock.monotonic() + CACHE_SECONDS
+            return self._known
+
+    def forget(self) -> None:
+        """Have the next call read again, because something was changed."""
+        with self._lock:
+            self._known = None
+
+    def _read_anew(self) -> BusState:
+        now_ms = self._clock.now_ms()
+        try:
+            reading = self._read(self._settings)
+        except LogUnavailable as error:
+            return BusState(now_ms, None, unreachable_verdict(error, self._spool()))
+        except MemoryBusError as error:
+            return BusState(now_ms, None, unknown_verdict(error))
+        found = judge_status(reading.status, self._settings.providers, now_ms)
+        return BusState(now_ms, reading.status, found, reading.lanes)
+
+    def _spool(self) -> SpoolStatus:
+        with suppress(MemoryBusError):
+            return spool_status(self._settings)
+        return SpoolStatus(0, 0, None)

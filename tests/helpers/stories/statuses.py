@@ -5,11 +5,16 @@ from typing import Any
 
 import msgspec
 from memorybus.health.finding import Finding
-from memorybus.health.log_health import Continuity
-from memorybus.health.memory import Memory
-from memorybus.health.metrics.families import status_metrics
-from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
-from memorybus.health.recalls import JobsStatus
+from memorybus.health.metrics import status_metrics
+from memorybus.health.status import (
+    Continuity,
+    JobsStatus,
+    Memory,
+    ProviderStatus,
+    RedisStatus,
+    SpoolStatus,
+    Status,
+)
 
 FOREIGN_ENTRIES = Finding("foreign_entries", "warning", "p01", "4 entries", "find who")
 

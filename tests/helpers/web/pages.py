@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.web import serving

@@ -16,7 +16,7 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX
 from memorybus.config.settings import FIELDS, LogForm, load
-from memorybus.health.metrics.server import parse_address
+from memorybus.health.metrics_server import parse_address
 from memorybus.health.monitor import read_status
 
 ROOT = Path(__file__).parents[3]

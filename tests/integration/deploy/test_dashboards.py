@@ -18,7 +18,7 @@ from helpers.stories.statuses import metrics_told
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.health.metrics.server import Address, serve_metrics
+from memorybus.health.metrics_server import Address, serve_metrics
 from memorybus.health.monitor import read_status
 from memorybus.operations.doctor import passage
 from memorybus.operations.providers.lifecycle import pause_instance

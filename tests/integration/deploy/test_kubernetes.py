@@ -14,7 +14,7 @@ from helpers.services.kubernetes_schemas import complaints
 from helpers.stories.statuses import metrics_told
 from memorybus.config.parsing import PREFIX
 from memorybus.config.settings import load
-from memorybus.health.metrics.probes import LIVE, READY
+from memorybus.health.metrics_server import LIVE, READY
 from memorybus_providers.registry import load as provider_class
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
 

@@ -8,8 +8,8 @@ from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.finding import Finding
+from memorybus.health.findings import findings_of
 from memorybus.health.monitor import read_status
-from memorybus.health.services import findings_of
 from memorybus.registry.roster import ALIVE_SECONDS, WorkerInfo, unreplaced
 
 PATIENCE = 2 * ALIVE_SECONDS

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from helpers.stories.statuses import JOBS, provider, status
-from memorybus.health.metrics.families import status_metrics
+from memorybus.health.metrics import status_metrics
 
 PAGE = Path(__file__).parents[3] / "docs/operations.md"
 

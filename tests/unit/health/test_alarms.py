@@ -5,12 +5,19 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 from memorybus.archive.seals import ArchiverReport, ArchiverReports
-from memorybus.health import alarms
+from memorybus.health import findings as alarms
 from memorybus.health import log_health as health
-from memorybus.health.alarms import ServerState
-from memorybus.health.archive_status import ArchiveStatus, build_archive_status, describe_archive
 from memorybus.health.finding import Finding
-from memorybus.health.memory import Disk, Memory, available_bytes, read_memory
+from memorybus.health.findings import ServerState
+from memorybus.health.status import (
+    ArchiveStatus,
+    Disk,
+    Memory,
+    available_bytes,
+    build_archive_status,
+    describe_archive,
+    read_memory,
+)
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.losses import Loss

@@ -6,17 +6,21 @@ import msgspec
 import pytest
 from helpers.stories.statuses import provider, status
 from memorybus.archive.objects.store import missing_extra_error
-from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding, Severity
-from memorybus.health.monitor import ProviderStatus, SpoolStatus, WorkerStatus
-from memorybus.health.recalls import JobsStatus
-from memorybus.health.services import (
+from memorybus.health.findings import (
     find_gone_workers,
     find_no_worker,
     find_paused,
     find_recall_trouble,
     find_untrimmed,
     findings_of,
+)
+from memorybus.health.status import (
+    ArchiveStatus,
+    JobsStatus,
+    ProviderStatus,
+    SpoolStatus,
+    WorkerStatus,
 )
 from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.queue import MAX_WAITING_JOBS

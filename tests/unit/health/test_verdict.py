@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 from helpers.stories.statuses import provider, status
 from memorybus.errors import LogUnavailable
-from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
-from memorybus.health.monitor import (
+from memorybus.health.findings import findings_of
+from memorybus.health.monitor import host_spools, rate_of
+from memorybus.health.status import (
+    ArchiveStatus,
     HostSpool,
     ProviderStatus,
     SpoolStatus,
     Status,
     WorkerStatus,
-    host_spools,
-    rate_of,
 )
-from memorybus.health.services import findings_of
 from memorybus.health.verdict import judge_status, unknown_verdict, unreachable_verdict
 from memorybus.registry.roster import WorkerInfo
 from memorybus.spool.note import SpoolStats

@@ -218,7 +218,7 @@ def _serving_metrics(settings: Settings, metrics: str, pulse: Pulse) -> Iterator
     if not metrics:
         yield ""
         return
-    from memorybus.health.metrics.server import parse_address, serve_metrics
+    from memorybus.health.metrics_server import parse_address, serve_metrics
 
     with serve_metrics(settings, parse_address(metrics), pulse) as where:
         yield str(where)

@@ -14,7 +14,7 @@ from memorybus.clock import Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.health import alarms
+from memorybus.health import findings
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap, PartitionView, find_lost_tail
@@ -136,7 +136,7 @@ class LogWatch:
     def _unwritten_alarms(self, health: LogHealth) -> list[Finding]:
         known = {loss.name for loss in health.continuity.losses}
         return list(
-            alarms.loss_alarms(
+            findings.loss_alarms(
                 [loss for loss in self._unwritten if loss.name not in known], self._keys
             )
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
-from memorybus.health.services import START_REMEDY
+from memorybus.health.findings import START_REMEDY
 from memorybus.ids import NewId, new_id
 from memorybus.operations.doctor import canary, host, passage
 from memorybus.operations.doctor.log import check_redis

@@ -6,11 +6,11 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.embedded.binary import OLDEST_VERSION, format_version, parse_version
 from memorybus.errors import LogError, LogUnavailable, MemoryBusError
-from memorybus.health import services
-from memorybus.health.alarms import ServerState, server_alarms
-from memorybus.health.archive_status import describe_archive
+from memorybus.health import findings
 from memorybus.health.finding import Check, Code
+from memorybus.health.findings import ServerState, server_alarms
 from memorybus.health.log_health import LogHealth, read_health
+from memorybus.health.status import describe_archive
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
@@ -124,6 +124,6 @@ def build_checks(health: LogHealth) -> Iterator[Check]:
     }
     if health.disk is not None:
         well["disk"] = str(health.disk)
-    wrong = [*health.alarms, *services.find_untrimmed(health.archive, health.alarms)]
+    wrong = [*health.alarms, *findings.find_untrimmed(health.archive, health.alarms)]
     for name, found in well.items():
         yield Check.from_findings(name, [one for one in wrong if one.code in _TOPICS[name]], found)

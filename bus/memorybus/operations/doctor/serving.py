@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
-from memorybus.health import services
+from memorybus.health import findings
 from memorybus.health.finding import Check
-from memorybus.health.monitor import Status, read_status
-from memorybus.health.providers import ProviderStatus
-from memorybus.health.services import START_REMEDY
+from memorybus.health.findings import START_REMEDY
+from memorybus.health.monitor import read_status
+from memorybus.health.status import ProviderStatus, Status
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import (
     command_to_finish_swap,
@@ -57,11 +57,11 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield check_worker(status, clock.now_ms())
     yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
     yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
-    yield Check.from_findings("dead letters", services.find_dead_letters(status), "none")
+    yield Check.from_findings("dead letters", findings.find_dead_letters(status), "none")
     yield Check.from_findings(
-        "backends", services.find_failing(status), "no provider says that its calls fail"
+        "backends", findings.find_failing(status), "no provider says that its calls fail"
     )
-    yield Check.from_findings("paused", services.find_paused(status), "no provider is paused")
+    yield Check.from_findings("paused", findings.find_paused(status), "no provider is paused")
     yield run_guarded("copies", START_REMEDY, lambda: check_copies(settings))
     yield run_guarded("rebuilds", START_REMEDY, lambda: check_rebuilds(settings))
     if status.workers:
@@ -70,7 +70,7 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         waiting = sum(one.queued for one in status.jobs)
         well = f"{waiting} wait" if waiting else "none wait"
         yield Check.from_findings(
-            "recalls", services.find_recall_trouble(status.jobs, clock.now_ms()), well
+            "recalls", findings.find_recall_trouble(status.jobs, clock.now_ms()), well
         )
         yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
 
@@ -78,8 +78,8 @@ def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
 def check_worker(status: Status, now_ms: int) -> Check:
     """Check that a worker is alive, and that none disappeared."""
     found = [
-        *services.find_no_worker(status, now_ms),
-        *services.find_gone_workers(status, now_ms),
+        *findings.find_no_worker(status, now_ms),
+        *findings.find_gone_workers(status, now_ms),
     ]
     return Check.from_findings("worker", found, f"{len(status.workers)} alive")
 
@@ -88,7 +88,7 @@ def check_providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served in all its lanes."""
     owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
     well = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
-    return Check.from_findings("providers", services.find_unserved(status, configured), well)
+    return Check.from_findings("providers", findings.find_unserved(status, configured), well)
 
 
 def check_notes(found: Sequence[ListedProvider]) -> Check:

@@ -7,7 +7,7 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
-from memorybus.health.providers import ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, find_local_home, is_same_home

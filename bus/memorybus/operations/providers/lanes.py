@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.health.providers import LaneFigures
+from memorybus.health.status import LaneFigures
 from memorybus.operations.stores import Stores
 from memorybus.redis.keys import lane_name
 from memorybus.registry.pauses import InstancePause, lasting_pause

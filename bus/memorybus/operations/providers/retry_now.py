@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.dead_letters.requests import LetterRequest
 from memorybus.health.monitor import read_status
-from memorybus.health.providers import ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus.ids import NewId, new_id
 from memorybus.operations.dead_letters import selection
 from memorybus.operations.providers.lifecycle import resolve_instance

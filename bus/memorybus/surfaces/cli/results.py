@@ -14,7 +14,7 @@ import msgspec
 from memorybus.config.origins import EffectiveSetting
 from memorybus.events import Position
 from memorybus.health.finding import Check
-from memorybus.health.monitor import Status
+from memorybus.health.status import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
 from memorybus.log.removal import Removed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus.errors import ConfigError
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
 from memorybus.processes import signals
 from memorybus.surfaces.cli.options import DEFAULT, RUN, Common
 from memorybus.surfaces.views.output import Output

@@ -15,7 +15,7 @@ from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, settings_file
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.health.monitor import Status
+    from memorybus.health.status import Status
     from memorybus.health.verdict import Verdict
 
 WATCH_EVERY = 1.0

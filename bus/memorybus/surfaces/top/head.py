@@ -4,7 +4,7 @@ from typing import Final
 
 from rich.text import Text
 
-from memorybus.health.bus_state import BusState
+from memorybus.health.verdict import BusState
 from memorybus.surfaces.views.dead_letters import count_text
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import cell

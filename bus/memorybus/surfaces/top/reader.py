@@ -12,7 +12,7 @@ from memorybus.concurrency.wakeup import StopSignal
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MemoryBusError
-from memorybus.health.bus_state import BusState, BusStateCache
+from memorybus.health.verdict import BusState, BusStateCache
 from memorybus.log.entry import LoggedEvent
 from memorybus.operations import journal
 

@@ -6,8 +6,8 @@ import msgspec
 from rich.text import Text
 
 from memorybus.dead_letters.queue import LocatedLetter
-from memorybus.health.bus_state import BusState
-from memorybus.health.providers import LaneFigures, ProviderStatus
+from memorybus.health.status import LaneFigures, ProviderStatus
+from memorybus.health.verdict import BusState
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
 from memorybus.surfaces.views import dead_letters

@@ -7,11 +7,14 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.health.archive_status import describe_archive
 from memorybus.health.finding import Finding
-from memorybus.health.monitor import Status, WorkerStatus
-from memorybus.health.providers import ProviderStatus
-from memorybus.health.recalls import JobsStatus
+from memorybus.health.status import (
+    JobsStatus,
+    ProviderStatus,
+    Status,
+    WorkerStatus,
+    describe_archive,
+)
 from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.figures import duration
 from memorybus.surfaces.views.render import (

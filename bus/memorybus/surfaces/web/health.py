@@ -102,7 +102,7 @@ def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[R
     try:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-        from memorybus.health.metrics.collector import registry
+        from memorybus.health.metrics import registry
     except ImportError:
 
         async def missing(_: PageRequest) -> Response:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybus.config.settings import Settings
-from memorybus.health.bus_state import BusState
+from memorybus.health.verdict import BusState
 from memorybus.surfaces.web.access import Operator
 from memorybus.surfaces.web.site import Site
 

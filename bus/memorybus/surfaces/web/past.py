@@ -5,7 +5,7 @@ from collections import deque
 
 import msgspec
 
-from memorybus.health.bus_state import BusState
+from memorybus.health.verdict import BusState
 
 MOMENT_SECONDS = 5.0
 """Seconds between two recorded moments."""

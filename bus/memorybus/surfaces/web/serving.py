@@ -10,8 +10,8 @@ import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.health.bus_state import BusStateCache
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
+from memorybus.health.verdict import BusStateCache
 from memorybus.ids import new_secret
 from memorybus.surfaces.web import answers
 from memorybus.surfaces.web.access import Access, OwnToken, hash_token, own_token

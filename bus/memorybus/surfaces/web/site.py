@@ -7,7 +7,7 @@ from jinja2 import Environment
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.health.bus_state import BusStateCache
+from memorybus.health.verdict import BusStateCache
 from memorybus.surfaces.web.access import Access
 from memorybus.surfaces.web.errands import Errands
 from memorybus.surfaces.web.past import Past

@@ -11,8 +11,8 @@ from helpers.stories.replaying import begun, cli
 from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
+from memorybus.health.findings import find_paused as pause_findings
 from memorybus.health.monitor import read_status
-from memorybus.health.services import find_paused as pause_findings
 from memorybus.operations.copies.generations import is_dropped
 from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live

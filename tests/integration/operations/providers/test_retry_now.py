@@ -22,7 +22,7 @@ from helpers.stories.scenario import (
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.health.providers import ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.calls import retry
 from memorybus_workers.lanes import halts

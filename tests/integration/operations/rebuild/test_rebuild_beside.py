@@ -28,8 +28,8 @@ from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
+from memorybus.health.findings import find_paused
 from memorybus.health.monitor import read_status
-from memorybus.health.services import find_paused
 from memorybus.operations.doctor.serving import check_providers, check_rebuilds
 from memorybus.operations.rebuild.rebuild import open_rebuilder
 from memorybus.operations.stores import Stores

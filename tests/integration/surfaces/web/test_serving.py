@@ -13,7 +13,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.health.finding import Finding
-from memorybus.health.metrics.server import Address
+from memorybus.health.metrics_server import Address
 from memorybus.health.verdict import Verdict
 from memorybus.surfaces.web import serving
 
@@ -71,7 +71,7 @@ def test_an_error_of_ours_quotes_nothing(
     def fail(_: object) -> None:
         raise KeyError("redis://ann:secret@host says <b>hello</b>")
 
-    monkeypatch.setattr("memorybus.health.bus_state.BusStateCache.read", fail)
+    monkeypatch.setattr("memorybus.health.verdict.BusStateCache.read", fail)
     said = io.StringIO()
     with served(settings) as visitor:
         log = logging.StreamHandler(said)

@@ -5,11 +5,18 @@ import pytest
 from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.health.archive_status import build_archive_status
-from memorybus.health.log_health import Continuity, LogHealth
-from memorybus.health.memory import Memory
-from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
-from memorybus.health.services import START_REMEDY
+from memorybus.health.findings import START_REMEDY
+from memorybus.health.log_health import LogHealth
+from memorybus.health.status import (
+    Continuity,
+    Memory,
+    ProviderStatus,
+    RedisStatus,
+    SpoolStatus,
+    Status,
+    WorkerStatus,
+    build_archive_status,
+)
 from memorybus.ids import new_id
 from memorybus.operations.doctor import canary, doctor, host, serving
 from memorybus.operations.doctor.log import (

@@ -5,9 +5,9 @@ import io
 import pytest
 from helpers.stories import statuses
 from memorybus.health.finding import Check, Finding
-from memorybus.health.log_figures import LogFigures
-from memorybus.health.monitor import Status, with_published_rate
-from memorybus.health.services import findings_of
+from memorybus.health.findings import findings_of
+from memorybus.health.monitor import with_published_rate
+from memorybus.health.status import LogFigures, Status
 from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.status import status_tables
 from msgspec import convert

@@ -10,7 +10,8 @@ import msgspec
 from memorybus import Settings, masked
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
-from memorybus.health.monitor import SpoolStatus, open_monitor, spool_status
+from memorybus.health.monitor import open_monitor, spool_status
+from memorybus.health.status import SpoolStatus
 from memorybus.surfaces.hermes import problems
 from memorybus.surfaces.hermes.config import active_provider, isolates_plugins
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from memorybus.dead_letters.queue import LaneId, LocatedLetter
 from memorybus.errors import LogUnavailable
-from memorybus.health.bus_state import BusState
+from memorybus.health.verdict import BusState
 from memorybus.operations.dead_letters.acts import open_dead_letters
 from memorybus.operations.dead_letters.selection import count_by_key
 from memorybus.surfaces.views import dead_letters as views

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memorybus.errors import ConfigError
-from memorybus.health.providers import ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus.operations.providers import lifecycle
 from memorybus.operations.providers.lanes import view_lanes
 from memorybus.operations.stores import Stores

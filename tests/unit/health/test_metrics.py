@@ -6,10 +6,9 @@ from helpers.stories.statuses import provider, status
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.health.finding import Finding
-from memorybus.health.metrics.collector import BusCollector
-from memorybus.health.metrics.families import status_metrics
-from memorybus.health.metrics.server import parse_address
-from memorybus.health.monitor import Status
+from memorybus.health.metrics import BusCollector, status_metrics
+from memorybus.health.metrics_server import parse_address
+from memorybus.health.status import Status
 from memorybus.registry.work import Histogram, WorkDone
 from memorybus.testing import FakeClock
 

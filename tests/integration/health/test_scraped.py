@@ -15,7 +15,7 @@ from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Position
-from memorybus.health.metrics.collector import BusCollector
+from memorybus.health.metrics import BusCollector
 from memorybus.log.entry import OMITTED_ENVELOPES, LoggedEvent
 from memorybus.redis.keys import Keys
 from memorybus.registry.work import WorkCounter, read_work

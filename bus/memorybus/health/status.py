@@ -1,0 +1,477 @@
+"""The status of the bus: the figures that `memorybus status --json` prints, and their parts."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from memorybus.archive.seals import ArchiverReports
+from memorybus.health.finding import Finding
+from memorybus.log.continuity import Gap
+from memorybus.log.entry import entry_ms
+from memorybus.log.inspection import PartitionState
+from memorybus.log.losses import Loss
+from memorybus.recall.counts import PromptCounts
+from memorybus.registry.lanes import LANE_FIELDS, LaneState, read_lane
+from memorybus.registry.work import WorkDone
+from memorybus.text.display import format_size, iso
+
+WARN_SHARE, FULL_SHARE = 0.8, 0.95
+"""The shares of a limit from which it is nearly used up, and used up."""
+
+LimitFrom = Literal["maxmemory", "available", "machine", "unknown"]
+FillLevel = Literal["ok", "warning", "critical"]
+
+_LIMITED_BY: Mapping[LimitFrom, str] = {
+    "maxmemory": "maxmemory",
+    "available": "what this machine has left for it",
+    "machine": "all memory of its machine, whatever else runs there",
+}
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The memory of Redis, as `status --json` prints it.
+
+    Attributes:
+        used: bytes that it uses.
+        limit: bytes that it may use; null if nobody knows.
+        limit_from: where the limit comes from. "maxmemory": its setting; "available": what it uses
+            and what this machine, where it runs, has left; "machine": all memory of its machine.
+    """
+
+    used: int
+    limit: int | None
+    limit_from: LimitFrom
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that is used; 0.0 without a limit."""
+        return self.used / self.limit if self.limit else 0.0
+
+    def __str__(self) -> str:
+        """Describe it for people."""
+        if self.limit is None:
+            return f"{format_size(self.used)} used, the limit is unknown"
+        used, limit = format_size(self.used), format_size(self.limit)
+        return f"{used} of {limit} used, {self.share:.0%} ({_LIMITED_BY[self.limit_from]})"
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The embedded server's disk: its free bytes, and those of the append-only file."""
+
+    free: int
+    aof: int
+
+    @property
+    def share(self) -> float:
+        """The share that is used while the file is rewritten, which takes its size once more."""
+        return 2 * self.aof / ((self.aof + self.free) or 1)
+
+    def __str__(self) -> str:
+        """Describe it for people."""
+        return f"{format_size(self.free)} free, the append-only file has {format_size(self.aof)}"
+
+
+def fill_level(share: float) -> FillLevel:
+    """Return how severe it is that this share of a limit is used."""
+    return "critical" if share >= FULL_SHARE else "warning" if share >= WARN_SHARE else "ok"
+
+
+def read_memory(info: Mapping[str, Any], left: int | None) -> Memory:
+    """Return the memory from INFO; `left` is what this machine has free, if Redis runs on it."""
+    used = int(info["used_memory"])
+    if limit := int(info.get("maxmemory", 0)):
+        return Memory(used, limit, "maxmemory")
+    if left is not None:
+        return Memory(used, used + left, "available")
+    if total := int(info.get("total_system_memory", 0)):
+        return Memory(used, total, "machine")
+    return Memory(used, None, "unknown")
+
+
+def available_bytes(meminfo: str) -> int | None:
+    """Return the bytes that programs can still get, from Linux's ``/proc/meminfo``."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+_NO_ARCHIVER = "no worker archives"
+
+
+class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of the archive, as `status --json` prints it; times are ISO 8601, UTC.
+
+    Attributes:
+        working: whether some worker archives.
+        error: what keeps all workers from archiving; where one archives, what others found damaged;
+            "" if nothing is wrong.
+        damaged: whether the archive's files were changed, so that a person has to act.
+        hindered: whether an error keeps all workers from archiving.
+        place: where it lies; null if no worker has reported that.
+        home: the host and directory of an archive that lies in a data_dir; null otherwise.
+        sealed: how many events of the log are sealed.
+        unsealed: how many are not sealed yet.
+        oldest_unsealed_at: when the oldest of these entered the log; null for none.
+        segments: how many files it has.
+        bytes: the size of these files.
+    """
+
+    working: bool = False
+    error: str = _NO_ARCHIVER
+    damaged: bool = False
+    hindered: bool = False
+    place: str | None = None
+    home: str | None = None
+    sealed: int = 0
+    unsealed: int = 0
+    oldest_unsealed_at: str | None = None
+    segments: int = 0
+    bytes: int = 0
+
+    @property
+    def obstacle(self) -> str:
+        """What keeps the log from being trimmed; "" if nothing."""
+        return "" if self.working else self.error
+
+
+def build_archive_status(
+    states: Mapping[int, PartitionState], reports: ArchiverReports, home: str | None
+) -> ArchiveStatus:
+    """Return the status of the archive.
+
+    Args:
+        states: the partitions.
+        reports: what archivers report.
+        home: the host and directory where it lies; None if it lies in a store that every worker
+            reaches, or if no host has claimed it yet.
+    """
+    views = [state.view for state in states.values()]
+    return ArchiveStatus(
+        working=reports.working,
+        error=_error(reports, home),
+        damaged=any(one.damaged for one in reports.workers.values()),
+        hindered=bool(reports.error) and not reports.working,
+        place=reports.place or None,
+        home=home,
+        sealed=sum(view.sealed for view in views),
+        unsealed=sum(max(0, view.n - view.sealed) for view in views),
+        oldest_unsealed_at=iso(oldest_unsealed(states)),
+        segments=sum(part.segments for part in reports.parts.values()),
+        bytes=sum(part.bytes for part in reports.parts.values()),
+    )
+
+
+def _error(reports: ArchiverReports, home: str | None) -> str:
+    if reports.working or reports.error:
+        return reports.error
+    where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""
+    return f"{_NO_ARCHIVER}{where}"
+
+
+def oldest_unsealed(states: Mapping[int, PartitionState]) -> int | None:
+    """Return when the oldest unsealed event entered the log; None if all events are sealed.
+
+    The time is Redis's wall time, milliseconds since the Unix epoch.
+    """
+    places = [state.view.unsealed for state in states.values()]
+    return min((entry_ms(place.entry) for place in places if place), default=None)
+
+
+def describe_archive(status: ArchiveStatus) -> str:
+    """Return the status of the archive in words."""
+    place = status.place or "no place yet"
+    if not status.working:
+        return f"nothing is trimmed: {status.error}"
+    waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
+    since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
+    stored = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
+    damage = f"; {status.error}" if status.error else ""
+    return f"{status.sealed:,} events sealed, {waiting}{since}; {stored}{damage}"
+
+
+class ProviderStatus(msgspec.Struct, frozen=True):
+    """A provider's lanes, summed up; times are ISO 8601, UTC.
+
+    Attributes:
+        name: the provider, or the copy.
+        applied: how many events were applied; parked and discarded events do not count.
+        backlog: how many events wait.
+        oldest_unapplied_at: when the oldest waiting event entered the log; null for none.
+        parked_keys: how many order keys wait for an operator; of each, one event was refused.
+        dead_letters: how many events these keys have: refused, and waiting behind what was refused.
+        lanes: how many lanes it has.
+        lanes_owned: how many of these a live worker owns.
+        failing_since: since when these calls fail; null if they do not.
+        failing: the error of its calls while none succeeds; its lanes then wait, and nothing is
+            parked. "" otherwise.
+        reports: what the provider reports about itself, such as how much is missing; "" for
+            nothing.
+        paused: why an operator or a command paused its lanes; "" if they are not paused.
+        live: the copy that serves agents in its place, whose figures these are; "" for none.
+        copy_of: for an instance that serves nobody, the provider that it copies; "" otherwise.
+        kept: whether its lanes are paused because it is kept for `memorybus rebuild --rollback`.
+        discarded: how many events an operator discarded.
+        rate: how many events a second its workers applied over the last seconds; null if no worker
+            reports it.
+        seconds_left: how long its backlog takes at that rate; null if that is unknown.
+        busiest: its lane with the largest backlog; "" if there is no backlog.
+        busiest_backlog: how many events wait in that lane.
+        work: what workers counted of their work for the provider; zeros for a copy.
+        refused: how many events it refused for good.
+        waiting_behind: how many events wait behind refused ones of their keys.
+    """
+
+    name: str
+    applied: int
+    backlog: int
+    oldest_unapplied_at: str | None
+    parked_keys: int
+    dead_letters: int
+    lanes: int
+    lanes_owned: int
+    failing: str = ""
+    reports: str = ""
+    paused: str = ""
+    live: str = ""
+    copy_of: str = ""
+    kept: bool = False
+    discarded: int = 0
+    rate: float | None = None
+    seconds_left: float | None = None
+    busiest: str = ""
+    busiest_backlog: int = 0
+    work: WorkDone = WorkDone()
+    failing_since: str | None = None
+    refused: int = 0
+    waiting_behind: int = 0
+
+
+class LaneFigures(LaneState, frozen=True, kw_only=True):
+    """A lane with what else `status` counts: its parked keys, and the head of its partition.
+
+    Attributes:
+        parked_keys: how many order keys wait for an operator.
+        dead: how many events these keys have.
+        head: the last number of the partition.
+    """
+
+    parked_keys: int
+    dead: int
+    head: int
+
+    @property
+    def backlog(self) -> int:
+        """How many events wait."""
+        return max(0, self.head - self.n - self.done_above)
+
+    @property
+    def refused(self) -> int:
+        """How many events were refused for good: the first of each parked key."""
+        return min(self.parked_keys, self.dead)
+
+    @property
+    def waiting_behind(self) -> int:
+        """How many events wait behind refused ones of their keys."""
+        return self.dead - self.refused
+
+
+def lane_figures(head: int, fields: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
+    """Return a lane from the replies that `Monitor.read_lanes` gets."""
+    known = fields if isinstance(fields, list) else [None] * len(LANE_FIELDS)
+    return LaneFigures(
+        **msgspec.structs.asdict(read_lane(known, reply_number(owned))),
+        parked_keys=reply_number(parked_keys),
+        dead=reply_number(dead),
+        head=head,
+    )
+
+
+def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | None:
+    """Return when a lane's oldest unapplied event entered the log (milliseconds), None if unknown.
+
+    If that event was trimmed, it is in the archive. Then the result is the later of two lower
+    bounds: the time of the lane's last event, and that of the first archived one.
+
+    Args:
+        lane: a lane that is behind.
+        reply: Redis's reply to XRANGE from the lane's checkpoint on.
+        archived_since: when the first archived event of the partition entered the log,
+            milliseconds; 0 for none.
+    """
+    if not isinstance(reply, list) or not reply:
+        return None
+    entry, fields = reply[0]
+    n = fields.get(b"n", b"")
+    if archived_since and n.isdigit() and int(n) > lane.n + 1:
+        return max(archived_since, entry_ms(lane.entry))
+    return int(entry.split(b"-")[0])
+
+
+def reply_number(reply: Any) -> int:
+    """Return a reply as a number; 0 for none, and for the error that a foreign key causes."""
+    return 0 if reply is None or isinstance(reply, Exception) else int(reply)
+
+
+class JobsStatus(msgspec.Struct, frozen=True):
+    """A provider's recall jobs; times are ISO 8601, UTC.
+
+    Attributes:
+        provider: the provider.
+        queue: the name of its RQ queue.
+        queued: how many jobs wait and may still begin.
+        started: how many jobs run.
+        failed: how many recalls failed since the last day without a failure.
+        oldest_at: when the oldest waiting job was enqueued, or None.
+        failing: how many recalls failed in a row; 0 after a success.
+        skipped: how many recalls were not made because of a pause or the queue's bound.
+        paused: whether the provider is not asked now because several recalls failed in a row.
+        failed_at: when the last recall failed, or None.
+        error: the last failure in one bounded line, credentials masked, or ""; hostile text.
+        prompts: how prompts were answered since the last day without a prompt.
+    """
+
+    provider: str
+    queue: str
+    queued: int
+    started: int
+    failed: int
+    oldest_at: str | None
+    failing: int
+    skipped: int
+    paused: bool
+    failed_at: str | None
+    error: str
+    prompts: PromptCounts = PromptCounts()
+
+
+class LogFigures(msgspec.Struct, frozen=True):
+    """The log of all partitions; times are ISO 8601, UTC.
+
+    Attributes:
+        published: how many events ever entered the log.
+        entries: how many of these Redis holds.
+        bytes: the memory that these take.
+        oldest_at: when the oldest of these entered the log, which is trimmed before it; null for
+            none.
+        duplicates: how many events came again and were skipped (G2).
+        conflicts: how many events came again with another payload; the first one counts.
+    """
+
+    published: int = 0
+    entries: int = 0
+    bytes: int = 0
+    oldest_at: str | None = None
+    duplicates: int = 0
+    conflicts: int = 0
+
+
+class Continuity(msgspec.Struct, frozen=True):
+    """Whether the log is whole.
+
+    Attributes:
+        log: the id that it got when it was created; null if its record is gone.
+        gaps: the ranges of numbers that it lacks.
+        losses: the losses that workers saw and that the log itself no longer shows.
+    """
+
+    log: str | None
+    gaps: list[Gap]
+    losses: list[Loss]
+
+
+class RedisStatus(msgspec.Struct, frozen=True):
+    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory".
+
+    The version is that of the product, "Redis" or "Valkey".
+    """
+
+    url: str
+    version: str
+    durability: str
+    product: str = "Redis"
+
+
+class SpoolStatus(msgspec.Struct, frozen=True):
+    """The events in this host's spools that Redis has not taken; times are ISO 8601, UTC."""
+
+    events: int
+    bytes: int
+    oldest_at: str | None
+
+
+class WorkerStatus(msgspec.Struct, frozen=True):
+    """A live worker; `version` is its release, "" if an older worker does not report it."""
+
+    id: str
+    host: str
+    pid: int
+    lanes: int
+    heartbeat_at: str
+    version: str = ""
+
+
+class HostSpool(msgspec.Struct, frozen=True):
+    """The events in the spools of one host that Redis has not taken, as a worker there reports."""
+
+    host: str
+    spool: SpoolStatus
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What `memorybus status --json` prints: figures, and the alarms of the log.
+
+    `memorybus.health.findings.findings_of` returns them with all other findings.
+
+    Attributes:
+        redis: the log's server.
+        spool: the events in this host's spools.
+        partitions: how many partitions the log has.
+        providers: the providers, each with the figures of the instance that serves it.
+        workers: the workers that are alive.
+        gone: the workers that fell silent within the last 15 minutes, without leaving, and that no
+            other worker replaced.
+        jobs: the recall jobs of each provider.
+        alarms: what is wrong with the log, its Redis, its archive and its lanes.
+        continuity: whether the log is whole.
+        memory: how full the memory of Redis is.
+        disk: how full the embedded server's disk is; null for any other server.
+        archive: the status of the archive.
+        copies: the instances that serve no agent.
+        log: the figures of the log.
+        spools: the spools of all hosts with workers, and of this host.
+        canary_at: when a canary last came through (ISO 8601, UTC); null for never.
+        settings_file: the settings file that the command read; "" for none.
+        published_rate: how many events a second agents published between two readings; null
+            after a single one.
+    """
+
+    redis: RedisStatus
+    spool: SpoolStatus
+    partitions: int
+    providers: list[ProviderStatus]
+    workers: list[WorkerStatus]
+    jobs: list[JobsStatus]
+    alarms: list[Finding]
+    continuity: Continuity
+    memory: Memory
+    disk: Disk | None
+    archive: ArchiveStatus = ArchiveStatus()
+    copies: list[ProviderStatus] = []
+    log: LogFigures = LogFigures()
+    spools: list[HostSpool] = []
+    canary_at: str | None = None
+    settings_file: str = ""
+    published_rate: float | None = None
+    gone: list[WorkerStatus] = []
+
+
+LanesByInstance = dict[str, list[LaneFigures]]
+"""The lanes of each instance, in the order of partitions."""
+
+
+class StatusWithLanes(msgspec.Struct, frozen=True):
+    """One reading: the status, and the lanes that it sums up, by instance and partition."""
+
+    status: Status
+    lanes: LanesByInstance
