@@ -24,7 +24,13 @@ import pytest
 from memorybus_providers import base
 
 ROOT = Path(__file__).parent.parent
-ROOTS = ("bus/memorybus", "providers/memorybus_providers", "workers/memorybus_workers")
+ROOTS = (
+    "bus/memorybus",
+    "bus/memorybus_console",
+    "bus/memorybus_hermes",
+    "providers/memorybus_providers",
+    "workers/memorybus_workers",
+)
 
 HOMES = {
     # Side effects, and the only folders or modules that may import what causes them.
@@ -36,9 +42,9 @@ HOMES = {
     "uuid_utils": ("memorybus.ids",),
     "subprocess": (
         "memorybus.embedded.*",
-        "memorybus.operations.*",
         "memorybus.processes.*",
-        "memorybus.surfaces.*",
+        "memorybus_console.*",
+        "memorybus_hermes.*",
         "memorybus_providers.adapters.hermes.launch",
         "memorybus_workers.processes.*",
     ),
@@ -46,8 +52,8 @@ HOMES = {
         "memorybus.spool.*",
         "memorybus.agent.session_store",
         "memorybus.history.scratch_index",  # a temporary file, gone with the run
-        "memorybus.operations.ingest.known_ids",  # translates its errors
-        "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
+        "memorybus_console.operations.ingest.known_ids",  # translates its errors
+        "memorybus_hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),
     "redis": (
@@ -100,7 +106,7 @@ READ_A_KEY = (
 TELLS_MEM0 = "memorybus_providers.mem0.library"
 """Mem0 reads its variables when it is imported, and is told no other way to keep to itself."""
 
-FINDS_HERMES = "memorybus.surfaces.hermes.home"
+FINDS_HERMES = "memorybus_hermes.home"
 """HERMES_HOME is Hermes's variable, no setting of ours."""
 
 ENVIRONMENT = ("environ", "environb", "getenv", "getenvb", "putenv", "unsetenv")
@@ -142,7 +148,6 @@ HERMES_ALSO_SEES = {
         "memorybus.history.history",
     ),
     "reconcile.survey": ("memorybus.history.forgotten",),
-    "reconcile.view": ("memorybus.text.display",),
     "transcripts.turns": ("memorybus.text.bounding",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
@@ -376,7 +381,7 @@ def test_the_map_is_read_as_it_is_drawn(lines: list[str], folders: list[str]) ->
 def test_the_sources_are_found() -> None:
     """The other tests of this file look at something."""
     found = {module.name.split(".")[0] for module in sources()}
-    assert found == {"memorybus", "memorybus_providers", "memorybus_workers"}
+    assert found == {Path(root).name for root in ROOTS}
     assert ROOT / "bench" / "run.py" in benchmarks()
 
 
@@ -407,7 +412,7 @@ def aliases(module: Module) -> dict[str, str]:
 
 def unmarked_options(module: Module) -> list[str]:
     """Return the aliases of commands' parameters that do not say that they are one."""
-    if not module.name.startswith("memorybus.surfaces.cli."):
+    if not module.name.startswith("memorybus_console.cli."):
         return []
     annotated = [name for name, value in aliases(module).items() if value.startswith("Annotated[")]
     return [name for name in annotated if not name.endswith("Option")]
@@ -555,9 +560,11 @@ def folders(modules: Iterable[Module], root: str) -> set[str]:
 
 
 def test_a_test_is_found_under_the_path_of_what_it_tests() -> None:
-    """Unit and integration tests have the code's folders, the workers' below ``workers``."""
-    bus, providers, workers = (folders(sources(), root) for root in ROOTS)
-    mirrored = bus | providers | {"workers"} | {f"workers/{folder}" for folder in workers}
+    """Unit and integration tests have the code's folders, workers' and Hermes's below theirs."""
+    bus, console, hermes, providers, workers = (folders(sources(), root) for root in ROOTS)
+    below = [("hermes", hermes), ("workers", workers)]
+    mirrored = bus | console | providers
+    mirrored |= {Path(name, folder).as_posix() for name, found in below for folder in found}
     tests = [folders(written_tests(), f"tests/{kind}") for kind in ("unit", "integration")]
     assert set().union(*tests) - mirrored == set(MIRROR_NOTHING)
 
@@ -652,13 +659,12 @@ def of_the_bus(tree: ast.AST) -> set[str]:
 
 def test_hermes_is_an_integration_as_any_other() -> None:
     """It imports the bus by public names, and by the few more that the table has; none is idle."""
-    root = "memorybus.surfaces.hermes."
+    root = "memorybus_hermes."
     seen = {}
     for module in sources():
         if module.name.startswith(root):
             more = of_the_bus(module.tree).difference(PUBLIC_MODULES)
-            own = sorted(name for name in more if not name.startswith("memorybus.surfaces."))
-            seen |= {module.name.removeprefix(root): tuple(own)} if own else {}
+            seen |= {module.name.removeprefix(root): tuple(sorted(more))} if more else {}
     assert seen == HERMES_ALSO_SEES
 
 

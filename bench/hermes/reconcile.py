@@ -27,7 +27,7 @@ from stage import Stage
 MESSAGES = 100_000
 _PROGRAM = """
 import resource, sys
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 code = main()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
 sys.exit(code)

@@ -9,9 +9,9 @@ from gauge import Figures, LeftOut, Size
 from log.memory import LOCOMO
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import conversations
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
+from memorybus_console.operations.ingest import conversations
 from stage import Agent, Stage
 from texts import turns
 

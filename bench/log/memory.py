@@ -13,9 +13,9 @@ from apply.drain import NOOP
 from gauge import Figures, Size
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import conversations
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
+from memorybus_console.operations.ingest import conversations
 from stage import ROOT, Agent, Stage
 from texts import turns
 

@@ -16,7 +16,7 @@ from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
 from memorybus.health.metrics_server import Address
 from memorybus.health.verdict import CACHE_SECONDS
-from memorybus.surfaces.web import serving
+from memorybus_console.web import serving
 from stage import Stage, wait_for
 
 _PROVIDERS = 5

@@ -23,8 +23,8 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.health.metrics_server import Address
 from memorybus.health.verdict import CACHE_SECONDS
 from memorybus.log.stream import EventLog
-from memorybus.operations import journal
-from memorybus.operations.events.search import EventSearch, SearchRequest
+from memorybus_console.operations import journal
+from memorybus_console.operations.events.search import EventSearch, SearchRequest
 from stage import Stage
 
 from operate.page import served

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorybus.agent.aio import AsyncMemoryBus, AsyncSession
     from memorybus.agent.client import MemoryBus, offered_tools
+    from memorybus.agent.paced import PacedPublisher
     from memorybus.agent.session import Session
     from memorybus.agent.session_events import TurnDetails, memory_write, session_details
     from memorybus.agent.session_store import HostSessions
     from memorybus.concurrency.forking import sqlite_guard
     from memorybus.config.settings import Settings, load
     from memorybus.events import Scope, SessionRef
-    from memorybus.operations.ingest.paced import PacedPublisher
     from memorybus.recall.model import RecalledItem
     from memorybus.recall.operator_recall import RecallAnswer
     from memorybus.receipt import Level, Receipt
@@ -67,13 +67,13 @@ __all__ = [
 _HOMES = MappingProxyType({
     "agent.aio": ("AsyncMemoryBus", "AsyncSession"),
     "agent.client": ("MemoryBus", "offered_tools"),
+    "agent.paced": ("PacedPublisher",),
     "agent.session": ("Session",),
     "agent.session_events": ("TurnDetails", "memory_write", "session_details"),
     "agent.session_store": ("HostSessions",),
     "concurrency.forking": ("sqlite_guard",),
     "config.settings": ("Settings", "load"),
     "events": ("Scope", "SessionRef"),
-    "operations.ingest.paced": ("PacedPublisher",),
     "recall.operator_recall": ("RecallAnswer",),
     "recall.model": ("RecalledItem",),
     "receipt": ("Level", "Receipt"),

@@ -2,7 +2,7 @@
 
 import sys
 
-from memorybus.surfaces.cli import main
+from memorybus_console.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

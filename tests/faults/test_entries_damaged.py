@@ -11,11 +11,11 @@ from memorybus.archive.format.parquet import RawEntry, segment_row
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED_PREFIX, LoggedEvent
-from memorybus.surfaces.cli.events.events import event_json
-from memorybus.surfaces.views.events import event_line
-from memorybus.surfaces.views.safe import json_text
 from memorybus.wire.codec import Decoder
 from memorybus.wire.header import HeaderReader
+from memorybus_console.cli.events.events import event_json
+from memorybus_console.views.events import event_line
+from memorybus_console.views.safe import json_text
 
 STEP = 20 if QUICK else 1
 """Of each entry, every bit is turned, or one of so many."""

@@ -27,7 +27,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import Scope, SessionStarted, TurnCompleted
 from memorybus.health.monitor import read_status
-from memorybus.surfaces.hermes.plugin import memory_managers
+from memorybus_hermes.plugin import memory_managers
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.adapters.hermes.plugins import PLUGINS
 from memorybus_providers.base import HookContext, RecallContext, RecallScope

@@ -12,7 +12,7 @@ from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched, TurnCompleted
-from memorybus.surfaces.hermes.plugin.manager import MemoryManager
+from memorybus_hermes.plugin.manager import MemoryManager
 
 pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
-from memorybus.surfaces.hermes.reconcile import places
-from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
-from memorybus.surfaces.hermes.reconcile.survey import without_copies
-from memorybus.surfaces.hermes.transcripts.state_db import (
+from memorybus_hermes.reconcile import places
+from memorybus_hermes.reconcile.history_index import HistoryIndex
+from memorybus_hermes.reconcile.survey import without_copies
+from memorybus_hermes.transcripts.state_db import (
     WRITTEN_FOR,
     SessionUsage,
     StateDb,
     read_usage,
 )
-from memorybus.surfaces.hermes.transcripts.stored_turns import read_turns
+from memorybus_hermes.transcripts.stored_turns import read_turns
 
 pytestmark = [
     pytest.mark.hermes,

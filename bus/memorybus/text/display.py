@@ -20,6 +20,12 @@ def visible(text: str) -> str:
     return "".join(_show_escaped(char) if is_dangerous(char) else char for char in text)
 
 
+def one_line(text: str, width: int = 0) -> str:
+    """Return a text escaped and on one line, cut to `width` characters if that is not 0."""
+    flat = visible(" ".join(text.split()))
+    return flat if not width or len(flat) <= width else flat[: width - 1] + "…"
+
+
 def iso(ms: int | None) -> str | None:
     """Return a time in milliseconds as ISO 8601 in UTC, for people and ``--json``.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from memorybus.redis.keys import lane_name
-from memorybus.surfaces.cli import main
+from memorybus_console.cli import main
 from memorybus_workers.archiving.archiver import run_once
 
 from helpers.archive.sealed_log import SealedLog

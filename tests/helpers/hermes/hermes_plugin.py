@@ -16,8 +16,8 @@ from memorybus.recall.model import WarmResult
 from memorybus.recall.pending import Ask
 from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.receipt import Receipt
-from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.shared import HermesProcess, SharedBus
+from memorybus_hermes.plugin.provider import HermesMemory
+from memorybus_hermes.plugin.shared import HermesProcess, SharedBus
 
 NOWHERE = "redis://127.0.0.1:1/0"
 """A Redis that is not there."""

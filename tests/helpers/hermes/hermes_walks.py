@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from memorybus.events import SessionSwitched, TurnCompleted
-from memorybus.surfaces.hermes.transcripts.scaffolding import spoken_text
 from memorybus.testing import FakeClock
+from memorybus_hermes.transcripts.scaffolding import spoken_text
 
 from helpers.hermes.hermes_plugin import Host, hermes_host
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.surfaces.hermes.plugin import MemoryManager
+from memorybus_hermes.plugin import MemoryManager
 
 _PROGRAM = Path(__file__).parent / "hermes_talks.py"
 

@@ -240,7 +240,7 @@ class Puppet:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam
         from memorybus import MemoryBus
-        from memorybus.surfaces.hermes.plugin import memory_managers
+        from memorybus_hermes.plugin import memory_managers
 
         bus = MemoryBus.connect()
         seam.MemoryManager = memory_managers(bus)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 
 
 class Ran(NamedTuple):

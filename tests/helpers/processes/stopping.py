@@ -9,9 +9,9 @@ import os
 import signal
 import sys
 
-from memorybus.operations.rebuild import rebuild
-from memorybus.surfaces.cli import main
 from memorybus.testing import CrashPoint
+from memorybus_console.cli import main
+from memorybus_console.operations.rebuild import rebuild
 
 
 def stopping_at(point: str) -> CrashPoint:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import load
-from memorybus.surfaces.cli import main as cli
+from memorybus_console.cli import main as cli
 from memorybus_workers.archiving.archiver import run_once
 
 from helpers.processes.waiting import wait_until

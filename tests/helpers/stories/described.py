@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonschema
-from memorybus.surfaces.cli.results import RESULTS, schema_of
+from memorybus_console.cli.results import RESULTS, schema_of
 
 
 def closed(schema: Any) -> Any:

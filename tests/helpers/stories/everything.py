@@ -13,7 +13,7 @@ from unittest import mock
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 from memorybus_workers.archiving.archiver import run_once
 
 from helpers.archive.sealed_log import QUICK

@@ -11,16 +11,16 @@ import msgspec
 import redis
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import plan_drop
-from memorybus.operations.rebuild.rebuild import Rebuilder
-from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live, live_name
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, FakeClock, no_crash
+from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild.drop import plan_drop
+from memorybus_console.operations.rebuild.rebuild import Rebuilder
+from memorybus_console.operations.stores import Stores
 
 from helpers.processes.commands import run_command
 from helpers.processes.processes import Child, Spawn

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 from memorybus.config.settings import Settings
-from memorybus.operations.copies import filling
-from memorybus.operations.copies import replay as replaying
-from memorybus.operations.stores import Stores
 from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query
+from memorybus_console.operations.copies import filling
+from memorybus_console.operations.copies import replay as replaying
+from memorybus_console.operations.stores import Stores
 from memorybus_workers.inquiries.describe import describe
 
 from helpers.processes.processes import Child, Spawn
@@ -77,7 +77,7 @@ def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> 
 
 def cli(spawn: Spawn, settings: Settings, *words: str) -> Child:
     """Start the command line as a process that finds these settings and the test helpers."""
-    return spawn("-m", "memorybus.surfaces.cli", *words, env=environ(settings))
+    return spawn("-m", "memorybus_console.cli", *words, env=environ(settings))
 
 
 def lines(child: Child) -> list[Mapping[str, Any]]:

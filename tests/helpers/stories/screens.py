@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from memorybus.config.settings import Settings
-from memorybus.surfaces.top.app import TopApp
+from memorybus_console.top.app import TopApp
 from textual.pilot import Pilot
 
 _POLL_SECONDS = 0.02

@@ -14,7 +14,7 @@ from memorybus.events import OperatorActed
 from memorybus.health.metrics_server import Address
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from memorybus.surfaces.web import serving
+from memorybus_console.web import serving
 
 from helpers.processes.waiting import wait_until
 

@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.demo.play import PLAY, play_steps
-from memorybus.operations.preview.asker import Asker
-from memorybus.operations.preview.preview import preview_prompt
-from memorybus.operations.providers import lifecycle
-from memorybus.operations.stores import Stores
+from memorybus_console.operations.demo.play import PLAY, play_steps
+from memorybus_console.operations.preview.asker import Asker
+from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.providers import lifecycle
+from memorybus_console.operations.stores import Stores
 
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer

@@ -14,7 +14,7 @@ from helpers.stories.scenario import environ
 
 COMMANDS = (
     *((("memorybus", "status"), module) for module in ("memorybus.errors", "rich.console")),
-    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus.surfaces.views.output")),
+    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus_console.views.output")),
     *((("memorybus_workers", "worker"), module) for module in ("argparse", "redis.exceptions")),
 )
 """Commands, and a module of whose import each tells when it has only begun to load."""

@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings, to_environ
 from memorybus.events import Scope
-from memorybus.surfaces.cli.app import OK, main
+from memorybus_console.cli.app import OK, main
 
 pytestmark = [pytest.mark.xdist_group("own_scope"), pytest.mark.timeout(180)]
 

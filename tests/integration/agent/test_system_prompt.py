@@ -23,8 +23,8 @@ from memorybus.config.settings import Settings
 from memorybus.recall.model import WarmAsk, prompt_slot
 from memorybus.recall.purge import purge
 from memorybus.redis.keys import Keys
-from memorybus.surfaces.hermes.plugin.provider import SYSTEM_PROMPT
 from memorybus.text.fence import CLOSE, OPEN
+from memorybus_hermes.plugin.provider import SYSTEM_PROMPT
 
 pytestmark = pytest.mark.xdist_group("prompts")
 

@@ -10,7 +10,7 @@ from helpers.making import MakeSettings
 from memorybus.archive.damage import DamageHandler
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
-from memorybus.surfaces.cli import main
+from memorybus_console.cli import main
 from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION

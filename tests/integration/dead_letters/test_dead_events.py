@@ -27,8 +27,8 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
 from memorybus.registry.homes import Home, Homes
-from memorybus.surfaces.cli.app import OK, main
-from memorybus.surfaces.cli.failures import FAILED
+from memorybus_console.cli.app import OK, main
+from memorybus_console.cli.failures import FAILED
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.lanes.parking import Failure, ParkedKeys
 

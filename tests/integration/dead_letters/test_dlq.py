@@ -35,8 +35,8 @@ from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.surfaces.cli.app import OK, main
-from memorybus.surfaces.cli.failures import FAILED, USAGE
+from memorybus_console.cli.app import OK, main
+from memorybus_console.cli.failures import FAILED, USAGE
 
 pytestmark = pytest.mark.timeout(120)
 

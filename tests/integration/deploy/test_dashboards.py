@@ -20,11 +20,11 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.metrics_server import Address, serve_metrics
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor import passage
-from memorybus.operations.providers.lifecycle import pause_instance
-from memorybus.operations.stores import Stores
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.connect import connect_jobs
+from memorybus_console.operations.doctor import passage
+from memorybus_console.operations.providers.lifecycle import pause_instance
+from memorybus_console.operations.stores import Stores
 from memorybus_workers.processes.pulse import Pulse
 
 pytestmark = pytest.mark.servers

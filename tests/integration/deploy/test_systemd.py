@@ -16,7 +16,7 @@ from helpers.services.systemd import analysed
 from helpers.stories.scenario import environ, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import load
-from memorybus.operations import service
+from memorybus_console.operations import service
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
 
 pytestmark = pytest.mark.servers

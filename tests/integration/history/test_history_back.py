@@ -17,8 +17,8 @@ from memorybus.events import TurnStarted
 from memorybus.history import backward, forward
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
-from memorybus.operations import journal
 from memorybus.query.query import Query
+from memorybus_console.operations import journal
 
 
 @example_settings(

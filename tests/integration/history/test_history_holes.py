@@ -13,10 +13,10 @@ from memorybus.history.log_reader import EventPage
 from memorybus.ids import derived_id
 from memorybus.log.entry import Place
 from memorybus.log.stream import EventLog
-from memorybus.operations.archive.repair import repair_numbering
 from memorybus.query.query import Query
 from memorybus.redis import scripts
 from memorybus.redis.scripts import OutgoingEvent
+from memorybus_console.operations.archive.repair import repair_numbering
 from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION

@@ -15,8 +15,8 @@ from memorybus.history import backward
 from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
-from memorybus.operations import journal
 from memorybus.query.query import Query
+from memorybus_console.operations import journal
 
 
 def in_pieces(history: History, query: Query, size: int) -> list[LoggedEvent]:

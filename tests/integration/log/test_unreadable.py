@@ -35,7 +35,7 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 from memorybus_workers.archiving.archiver import run_once
 
 BOTH: Any = {

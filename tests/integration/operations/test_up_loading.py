@@ -9,7 +9,7 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis
-from memorybus.operations.local_server import is_listening
+from memorybus_console.operations.local_server import is_listening
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, RedisError

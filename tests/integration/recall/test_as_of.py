@@ -8,7 +8,7 @@ from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 
 JANUARY, MARCH = 1_767_225_600_000, 1_772_323_200_000
 QUESTION = "Where do I live?"

@@ -9,8 +9,8 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.operations.memories import amending
-from memorybus.operations.memories.amending import MemoryAction
+from memorybus_console.operations.memories import amending
+from memorybus_console.operations.memories.amending import MemoryAction
 
 RULE = "Never push to main."
 

@@ -17,11 +17,11 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.operations.stores import Stores
 from memorybus.recall import counts, prompt_asks
 from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
 from memorybus.registry.pauses import InstancePause
+from memorybus_console.operations.stores import Stores
 
 HOLO = "holographic"
 FACTS = {

@@ -10,9 +10,9 @@ from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.stores import Stores
 from memorybus.recall.model import warm_results
 from memorybus.redis.keys import Keys
+from memorybus_console.operations.stores import Stores
 
 KIND = "helpers.providers.recalls:Answering"
 

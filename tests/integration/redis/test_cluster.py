@@ -33,12 +33,12 @@ from memorybus.config.settings import Settings
 from memorybus.errors import UnsafeRedis
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import START, EventLog
-from memorybus.operations.doctor.doctor import examine
-from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import live_name
 from memorybus.registry.rebuild_lock import RebuildRuns
+from memorybus_console.operations.doctor.doctor import examine
+from memorybus_console.operations.stores import Stores
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]  # half a minute on a busy machine
 

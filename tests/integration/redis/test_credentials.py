@@ -21,11 +21,11 @@ from memorybus.errors import AccessDenied
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from memorybus.surfaces.cli import main
+from memorybus_console.cli import main
 
 RIGHT, WRONG = "sesame", "s3cret-but-wrong"
 
-CLI = ("-m", "memorybus.surfaces.cli")
+CLI = ("-m", "memorybus_console.cli")
 
 Url = Callable[[str], str]
 

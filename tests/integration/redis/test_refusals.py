@@ -19,7 +19,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
-from memorybus.surfaces.cli import main
+from memorybus_console.cli import main
 from memorybus_workers.hosting.runner import LOG_RETRY_SECONDS
 
 NOWHERE = "redis://:sesame@127.0.0.1:{}/0"

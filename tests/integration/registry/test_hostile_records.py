@@ -18,10 +18,10 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, MissingProvider
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
-from memorybus.operations.doctor.serving import check_copies
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
+from memorybus_console.operations.doctor.serving import check_copies
+from memorybus_console.operations.stores import Stores
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.hosting.instances import make_copy
 from memorybus_workers.jobs.live import LiveInstances

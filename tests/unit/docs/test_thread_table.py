@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/architecture.md"
-CODE = ("bus/memorybus", "workers/memorybus_workers", "providers/memorybus_providers")
+CODE = ("bus", "workers/memorybus_workers", "providers/memorybus_providers")
 NAMED = re.compile(r'\b(?:name|thread_name_prefix|THREAD) ?= ?"(memorybus-[a-z-]+)"')
 
 

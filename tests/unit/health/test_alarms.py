@@ -21,8 +21,8 @@ from memorybus.health.status import (
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.losses import Loss
-from memorybus.operations.doctor.log import build_checks
 from memorybus.redis.keys import Keys
+from memorybus_console.operations.doctor.log import build_checks
 
 KEYS = Keys("ns")
 AT = "2026-01-01T00:00:00.000Z"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from memorybus.clock import SYSTEM
-from memorybus.operations.evaluation import (
+from memorybus.recall.operator_recall import RecallAnswer
+from memorybus_console.operations.evaluation import (
     Evaluation,
     ExpectedAnswer,
     UnreadableQuestions,
@@ -12,7 +13,6 @@ from memorybus.operations.evaluation import (
     read_questions,
     summarize_answers,
 )
-from memorybus.recall.operator_recall import RecallAnswer
 
 ANSWERS = {
     "Who sails?": "<memory-context>Bo sails on {lt}Tuesdays{gt}. Ana rows.</memory-context>",

@@ -15,8 +15,8 @@ from memorybus.events import (
 from memorybus.history.forward import merge_in_order, merge_newest_first
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START, Head
-from memorybus.operations import journal
 from memorybus.query.query import Query
+from memorybus_console.operations import journal
 
 
 class ListedLog:

@@ -7,7 +7,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.health.finding import Finding
 from memorybus.health.verdict import Verdict
-from memorybus.operations.notification import Notifier, VerdictChange, describe_verdict
+from memorybus_console.operations.notification import Notifier, VerdictChange, describe_verdict
 
 WELL = Verdict("OK", 0, "MEMORYBUS OK - 1 worker")
 

@@ -1,7 +1,7 @@
 """The pure and the local parts of `up`."""
 
 import pytest
-from memorybus.operations import up
+from memorybus_console.operations import up
 
 
 def test_there_is_one_up_per_data_directory(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.operations import service
+from memorybus_console.operations import service
 
 
 @pytest.fixture(autouse=True)

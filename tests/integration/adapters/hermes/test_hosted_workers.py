@@ -15,8 +15,8 @@ from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor.serving import check_notes
-from memorybus.operations.providers.inventory import list_instances
+from memorybus_console.operations.doctor.serving import check_notes
+from memorybus_console.operations.providers.inventory import list_instances
 
 MakeHosted = Callable[..., Settings]
 

@@ -16,10 +16,10 @@ from memorybus.archive.format.parquet import build_segment as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
 from memorybus.log.entry import Place
-from memorybus.operations.archive.import_events import import_archive
-from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder
+from memorybus_console.operations.archive.import_events import import_archive
+from memorybus_console.operations.ingest.new_events import ImportResult
 from pyarrow import Table, array, int64, parquet
 
 OF = LogPartition("t", LOG, 0)

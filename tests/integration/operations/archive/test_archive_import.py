@@ -12,11 +12,11 @@ from helpers.making import MakeSettings
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.operations.archive.export import export_archive
-from memorybus.operations.archive.import_events import import_archive
-from memorybus.operations.ingest.known_ids import KnownIds
-from memorybus.operations.ingest.new_events import ImportResult
 from memorybus.query.query import EVERYTHING, Query
+from memorybus_console.operations.archive.export import export_archive
+from memorybus_console.operations.archive.import_events import import_archive
+from memorybus_console.operations.ingest.known_ids import KnownIds
+from memorybus_console.operations.ingest.new_events import ImportResult
 from memorybus_workers.archiving.archiver import run_once
 
 

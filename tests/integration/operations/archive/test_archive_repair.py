@@ -19,8 +19,8 @@ from memorybus.log.continuity import Gap
 from memorybus.redis import scripts
 from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import AcquiredLane, Checkpoint
-from memorybus.surfaces.cli import main
 from memorybus.testing import FakeClock
+from memorybus_console.cli import main
 from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION

@@ -15,12 +15,12 @@ from helpers.stories.scenario import home, key_of, recorded, thread_worker, wait
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.replay import ReplayRequest, begin_replay, plan_replay
-from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes
 from memorybus.testing import FakeClock
+from memorybus_console.operations.copies.replay import ReplayRequest, begin_replay, plan_replay
+from memorybus_console.operations.stores import Stores
 
 SLOW = "!takes=0.005 "
 """Before each turn's text: a replay takes seconds, and is met in the midst of them."""

@@ -11,7 +11,7 @@ from helpers.stories.scenario import home, recorded, spread_sessions, thread_wor
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
 
 RATE = 80.0
 LONG_TURNS, SHORT_TURNS = 140, 30

@@ -10,9 +10,9 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.history.history import History
-from memorybus.operations.doctor import passage
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
+from memorybus_console.operations.doctor import passage
 
 
 def sent(settings: Settings) -> list[str]:

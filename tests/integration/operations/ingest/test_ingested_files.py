@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.ingest import log_growth
-from memorybus.operations.ingest.files import ingest_files
-from memorybus.operations.ingest.stages import StageStep
+from memorybus_console.operations.ingest import log_growth
+from memorybus_console.operations.ingest.files import ingest_files
+from memorybus_console.operations.ingest.stages import StageStep
 from redis import Redis
 
 

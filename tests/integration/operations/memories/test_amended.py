@@ -18,14 +18,14 @@ from memorybus.errors import MissingEvent
 from memorybus.events import Envelope, MemoryWritten, OperatorActed, SessionSwitched, ToolCalled
 from memorybus.history.history import History
 from memorybus.ids import text_digest
-from memorybus.operations.memories import amending, browsing
-from memorybus.operations.memories.amending import CannotAmend
-from memorybus.operations.memories.browsing import KeptMemory
-from memorybus.operations.preview.asker import Asker
-from memorybus.operations.preview.preview import preview_prompt
 from memorybus.recall.model import RecallRequest
 from memorybus.redis.keys import Keys
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
+from memorybus_console.operations.memories import amending, browsing
+from memorybus_console.operations.memories.amending import CannotAmend
+from memorybus_console.operations.memories.browsing import KeptMemory
+from memorybus_console.operations.preview.asker import Asker
+from memorybus_console.operations.preview.preview import preview_prompt
 
 pytestmark = pytest.mark.timeout(300)
 

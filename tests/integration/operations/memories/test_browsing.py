@@ -12,9 +12,9 @@ from helpers.stories.scenario import PATIENT, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
-from memorybus.operations.memories import browsing
 from memorybus.recall.model import RecallRequest
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
+from memorybus_console.operations.memories import browsing
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -12,11 +12,11 @@ from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.preview.asker import Asker
-from memorybus.operations.preview.preview import PromptPreview, preview_prompt
 from memorybus.recall.counts import read
 from memorybus.redis.keys import Keys
-from memorybus.surfaces.cli.app import main
+from memorybus_console.cli.app import main
+from memorybus_console.operations.preview.asker import Asker
+from memorybus_console.operations.preview.preview import PromptPreview, preview_prompt
 
 HOLO = "holographic"
 FACT, QUESTION = "The parrot is called Admiral.", "What is the parrot called?"

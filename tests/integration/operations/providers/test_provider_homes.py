@@ -15,13 +15,13 @@ from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, environ, home, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.providers import move as moving
-from memorybus.operations.providers.inventory import check_homes, list_instances
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.homes import local_home as place
 from memorybus.registry.instances import Instance, Live
+from memorybus_console.operations.providers import move as moving
+from memorybus_console.operations.providers.inventory import check_homes, list_instances
+from memorybus_console.operations.stores import Stores
 
 STAYS = "this worker does not serve it"
 

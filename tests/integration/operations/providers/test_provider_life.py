@@ -18,10 +18,10 @@ from helpers.stories.replaying import begun
 from helpers.stories.scenario import TESTS, home, log_length, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, load, to_environ
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live, live_name
+from memorybus_console.operations.stores import Stores
 from memorybus_workers.archiving.archiver import run_once
 
 FILE = """# how we remember

@@ -13,10 +13,10 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.findings import find_paused as pause_findings
 from memorybus.health.monitor import read_status
-from memorybus.operations.copies.generations import is_dropped
-from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
+from memorybus_console.operations.copies.generations import is_dropped
+from memorybus_console.operations.stores import Stores
 
 QUOTA = ("provider", "pause", "--execute", NAME, "--reason", "quota")
 

@@ -7,18 +7,18 @@ from helpers.making import MakeSettings
 from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
-from memorybus.operations.providers import removal
-from memorybus.operations.providers.lifecycle import pause_instance, resume_instance
-from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.stores import Stores
 from memorybus.processes import signals
 from memorybus.processes.reports import InstanceDescription
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.roster import WorkerInfo
-from memorybus.surfaces.cli import main
-from memorybus.surfaces.views.rebuild import describe_drop
 from memorybus.testing import FakeClock
+from memorybus_console.cli import main
+from memorybus_console.operations.providers import removal
+from memorybus_console.operations.providers.lifecycle import pause_instance, resume_instance
+from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.stores import Stores
+from memorybus_console.views.rebuild import describe_drop
 
 GONE = InstancePause(f"dropped: {NEXT} serves {NAME}", state="dropped")
 

@@ -17,14 +17,14 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
-from memorybus.operations.rebuild.plan import RebuildPlan, RebuildRequest, plan_rebuild
-from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.recall.model import RecallRequest
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
+from memorybus_console.operations.rebuild.plan import RebuildPlan, RebuildRequest, plan_rebuild
+from memorybus_console.operations.stores import Stores
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites

@@ -30,16 +30,16 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.health.findings import find_paused
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor.serving import check_providers, check_rebuilds
-from memorybus.operations.rebuild.rebuild import open_rebuilder
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import InstancePause, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.registry.roster import WorkerInfo
-from memorybus.surfaces.views.status import status_tables
+from memorybus_console.operations.doctor.serving import check_providers, check_rebuilds
+from memorybus_console.operations.rebuild.rebuild import open_rebuilder
+from memorybus_console.operations.stores import Stores
+from memorybus_console.views.status import status_tables
 from rich.console import Console, Group
 
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})

@@ -24,13 +24,6 @@ from helpers.stories.rebuilding import (
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.copies import mark_dropped
-from memorybus.operations.copies.freshness import find_free_name
-from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import plan_drop
-from memorybus.operations.rebuild.pause import LanesStalled
-from memorybus.operations.rebuild.plan import RebuildRequest
-from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
@@ -38,9 +31,16 @@ from memorybus.redis.scripts import Checkpoint
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
-from memorybus.surfaces.cli import main
-from memorybus.surfaces.cli.history.rebuild import _locked_rebuilder
-from memorybus.surfaces.views.output import Output
+from memorybus_console.cli import main
+from memorybus_console.cli.history.rebuild import _locked_rebuilder
+from memorybus_console.operations.copies.copies import mark_dropped
+from memorybus_console.operations.copies.freshness import find_free_name
+from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild.drop import plan_drop
+from memorybus_console.operations.rebuild.pause import LanesStalled
+from memorybus_console.operations.rebuild.plan import RebuildRequest
+from memorybus_console.operations.stores import Stores
+from memorybus_console.views.output import Output
 from memorybus_workers.hosting import drop as dropping
 
 KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")

@@ -34,15 +34,15 @@ from helpers.stories.rebuilding import (
 from helpers.stories.scenario import NAME, environ, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.operations.copies.copies import mark_dropped
-from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.drop import plan_drop
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import InstancePause, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.testing import FakeClock
+from memorybus_console.operations.copies.copies import mark_dropped
+from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild.drop import plan_drop
+from memorybus_console.operations.stores import Stores
 
 
 @pytest.fixture(name="settings")

@@ -13,11 +13,11 @@ from helpers.stories.rebuilding import damage, fill, ran, settled
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.freshness import find_free_name
-from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
 from memorybus.registry.rebuild_lock import RebuildLock
+from memorybus_console.operations.copies.freshness import find_free_name
+from memorybus_console.operations.stores import Stores
 
 CHECKED = f"{NAME}.verify@1"
 

@@ -10,9 +10,9 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer, unreachable_client
 from memorybus.log.losses import Loss
-from memorybus.operations.doctor.log import check_log
 from memorybus.testing import FakeClock
 from memorybus.text.display import iso
+from memorybus_console.operations.doctor.log import check_log
 from memorybus_workers.watch.watch import POLL_SECONDS, REMINDER_SECONDS, LogWatch
 
 P = Log.PARTITION

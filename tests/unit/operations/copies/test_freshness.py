@@ -3,9 +3,13 @@
 import pytest
 from helpers.providers.recording import Blind
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.freshness import describe_remedy, describe_shared_state, owner_of
 from memorybus.processes.reports import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView
+from memorybus_console.operations.copies.freshness import (
+    describe_remedy,
+    describe_shared_state,
+    owner_of,
+)
 from memorybus_workers.inquiries.describe import describe
 
 LOCAL = InstanceDescription("kind", "keyed", "local", True, {}, (), ())

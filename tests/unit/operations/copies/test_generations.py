@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import DigestPage
-from memorybus.operations.copies.counting import join_exclusions
-from memorybus.operations.copies.generations import (
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.ranges import WHOLE, NumberRange, Plan
+from memorybus.registry.instances import (
+    CopyRequest,
+    Instance,
+    InstancesView,
+    Live,
+    is_live_instance,
+)
+from memorybus.registry.pauses import InstancePause
+from memorybus_console.operations.copies.counting import join_exclusions
+from memorybus_console.operations.copies.generations import (
     check_same_request,
     command_to_finish_swap,
     generations,
@@ -26,7 +36,7 @@ from memorybus.operations.copies.generations import (
     unfinished_copy,
     unfinished_swap,
 )
-from memorybus.operations.rebuild.comparison import (
+from memorybus_console.operations.rebuild.comparison import (
     KEYS_PER_REQUEST,
     MAX_NAMED,
     Comparison,
@@ -35,16 +45,6 @@ from memorybus.operations.rebuild.comparison import (
     differing_keys,
     summarize,
 )
-from memorybus.query.query import EVERYTHING, Query
-from memorybus.query.ranges import WHOLE, NumberRange, Plan
-from memorybus.registry.instances import (
-    CopyRequest,
-    Instance,
-    InstancesView,
-    Live,
-    is_live_instance,
-)
-from memorybus.registry.pauses import InstancePause
 
 LIVE = Live("p@2", "p@1")
 

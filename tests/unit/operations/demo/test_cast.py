@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.demo import cast
-from memorybus.operations.demo.cast import PACKAGED, Cast, choose_cast
 from memorybus.processes.reports import InstanceDescription
+from memorybus_console.operations.demo import cast
+from memorybus_console.operations.demo.cast import PACKAGED, Cast, choose_cast
 
 
 def kind_of(delivery: str, *, by_home: bool = False, **place: str) -> InstanceDescription:

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from memorybus.operations.demo.play import PLAY, play_steps
-from memorybus.surfaces.views.demo import describe_step
+from memorybus_console.operations.demo.play import PLAY, play_steps
+from memorybus_console.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
 WRITES = [step for step in STEPS if step.event == "memory"]

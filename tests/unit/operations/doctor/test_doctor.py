@@ -18,16 +18,16 @@ from memorybus.health.status import (
     build_archive_status,
 )
 from memorybus.ids import new_id
-from memorybus.operations.doctor import canary, doctor, host, serving
-from memorybus.operations.doctor.log import (
+from memorybus.redis.facts import Server
+from memorybus.spool.files import SpoolFiles
+from memorybus.testing import FakeClock
+from memorybus_console.operations.doctor import canary, doctor, host, serving
+from memorybus_console.operations.doctor.log import (
     build_checks,
     check_durability,
     check_eviction,
     check_version,
 )
-from memorybus.redis.facts import Server
-from memorybus.spool.files import SpoolFiles
-from memorybus.testing import FakeClock
 
 QUIET = Memory(0, None, "unknown")
 ALIVE = [WorkerStatus("w", "h", 1, 32, "2026-01-01T00:00:00.000Z")]

@@ -1,9 +1,9 @@
 """What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
 
 import pytest
-from memorybus.operations.doctor.serving import check_left_behind
 from memorybus.registry.instances import Instance, InstancesView, Live
 from memorybus.registry.pauses import InstancePause, command_pause
+from memorybus_console.operations.doctor.serving import check_left_behind
 
 NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
 CHECKED = Instance(name="p.verify@1", provider="p", purpose="verify")

@@ -6,9 +6,9 @@ import os
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import EventTooLarge, InvalidEvent
-from memorybus.operations.ingest import conversations
-from memorybus.operations.ingest.asked_history import AskedHistory
-from memorybus.operations.ingest.conversations import FilePublisher
+from memorybus_console.operations.ingest import conversations
+from memorybus_console.operations.ingest.asked_history import AskedHistory
+from memorybus_console.operations.ingest.conversations import FilePublisher
 
 
 class RecordingSession:

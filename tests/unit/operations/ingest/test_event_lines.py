@@ -23,8 +23,8 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.operations.ingest.event_lines import EventLines, events_of, holds_events
-from memorybus.operations.ingest.transcripts import TranscriptError
+from memorybus_console.operations.ingest.event_lines import EventLines, events_of, holds_events
+from memorybus_console.operations.ingest.transcripts import TranscriptError
 
 LINES = EventLines()
 

@@ -1,9 +1,9 @@
 """What people read of what was refused."""
 
 import pytest
-from memorybus.operations.ingest.foreign.model import ForeignError
-from memorybus.operations.ingest.refused import RefusedInput, UnreadableInput
-from memorybus.operations.ingest.transcripts import TranscriptError
+from memorybus_console.operations.ingest.foreign.model import ForeignError
+from memorybus_console.operations.ingest.refused import RefusedInput, UnreadableInput
+from memorybus_console.operations.ingest.transcripts import TranscriptError
 
 
 def _unreadable(error: UnreadableInput) -> RefusedInput:

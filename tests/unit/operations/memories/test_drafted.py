@@ -11,9 +11,13 @@ from memorybus.events import (
     ToolCalled,
     TurnCompleted,
 )
-from memorybus.operations.memories.amending import CannotAmend, draft_events, has_correction_tool
-from memorybus.operations.memories.browsing import KeptMemory
 from memorybus.registry.tools import DeclaredTools
+from memorybus_console.operations.memories.amending import (
+    CannotAmend,
+    draft_events,
+    has_correction_tool,
+)
+from memorybus_console.operations.memories.browsing import KeptMemory
 
 ANA = Scope(agent="a", user="ana", workspace="w", platform="cli")
 OWN = Scope(agent="own", user="own")

@@ -1,10 +1,10 @@
 """How a provider's part in a prompt is told."""
 
 import pytest
-from memorybus.operations.preview.patient_asker import TimedReply
-from memorybus.operations.preview.provider_answer import ProviderAnswer, describe_answer
 from memorybus.recall.health import RecentRecalls
 from memorybus.recall.model import WarmResult
+from memorybus_console.operations.preview.patient_asker import TimedReply
+from memorybus_console.operations.preview.provider_answer import ProviderAnswer, describe_answer
 
 HEALTHY = RecentRecalls()
 TWO = WarmResult(lines=("a", "b"))

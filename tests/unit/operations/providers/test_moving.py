@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.operations.providers.inventory import ListedProvider, check_homes
-from memorybus.operations.providers.move import (
+from memorybus.registry.homes import Home
+from memorybus_console.operations.providers.inventory import ListedProvider, check_homes
+from memorybus_console.operations.providers.move import (
     Move,
     describe_consequence,
     describe_move,
     describe_obstacle,
 )
-from memorybus.registry.homes import Home
 
 OTHER_HOME = Home("a" * 32, "kitchen", "/var/mb", "7")
 HERE = Home("b" * 32, "garden", "/srv/mb", "8")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from memorybus.config.settings import FILE_NAME, Settings, load
 from memorybus.errors import ConfigError
-from memorybus.operations.providers import config_file, setup
-from memorybus.operations.providers.setup import SetupAnswers, Target, parse_targets
+from memorybus_console.operations.providers import config_file, setup
+from memorybus_console.operations.providers.setup import SetupAnswers, Target, parse_targets
 
 KEY = "correct-horse-battery"
 

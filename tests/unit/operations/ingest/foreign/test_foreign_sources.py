@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, Scope, SessionStarted, TurnCompleted
-from memorybus.operations.ingest.foreign.enveloping import (
+from memorybus_console.operations.ingest.foreign.enveloping import (
     EnvelopedExport,
     ImportOwner,
     build_envelopes,
 )
-from memorybus.operations.ingest.foreign.model import ForeignError
-from memorybus.operations.ingest.foreign.reading import Export
-from memorybus.operations.ingest.foreign.sources import PARSERS
+from memorybus_console.operations.ingest.foreign.model import ForeignError
+from memorybus_console.operations.ingest.foreign.reading import Export
+from memorybus_console.operations.ingest.foreign.sources import PARSERS
 
 OURS = ImportOwner(Scope(agent="pilot", user="me", workspace="boat"))
 NOON = 1_780_315_200_000  # 2026-06-01T12:00:00Z

@@ -7,8 +7,8 @@ from datetime import timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.operations.ingest.shapes import decoding
-from memorybus.operations.ingest.transcripts import (
+from memorybus_console.operations.ingest.shapes import decoding
+from memorybus_console.operations.ingest.transcripts import (
     ReadingOptions,
     Transcript,
     TranscriptError,

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.operations.ingest.transcripts import (
+from memorybus.text.display import iso
+from memorybus.text.times import parse_spoken_time
+from memorybus_console.operations.ingest.transcripts import (
     Transcript,
     TranscriptError,
     parse_transcript,
     read_transcript,
 )
-from memorybus.text.display import iso
-from memorybus.text.times import parse_spoken_time
 
 
 def said(speaker: str, text: str, **more: object) -> dict[str, object]:

@@ -1,4 +1,0 @@
-"""The work of each command as a service that needs no terminal.
-
-A service takes typed arguments, returns typed results and prints nothing. The surfaces call it.
-"""

@@ -1,4 +1,0 @@
-"""The commands that show, retry, edit and discard dead letters.
-
-What they do is in `memorybus.operations.dead_letters`.
-"""

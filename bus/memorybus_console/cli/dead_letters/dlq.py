@@ -1,0 +1,230 @@
+"""``memorybus dlq``: show the events that a provider refused; retry, edit or discard them."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+from memorybus.errors import InvalidEvent
+
+from memorybus_console.cli.options import CARE, DEFAULT, Common, ExecuteOption, positive
+from memorybus_console.views.events import event_json
+from memorybus_console.views.safe import visible
+
+WAIT_SECONDS = 60.0
+MAX_SHOWN = 50
+
+
+_NEXT_STEPS = (
+    "memorybus dlq show EVENT says why; retry, edit and discard change nothing without --execute"
+)
+
+
+def check_text(_: Any, text: str | None) -> None:
+    """Validate that a text, if one is given, is not blank."""
+    if text is not None and not text.strip():
+        raise ValueError("It must not be empty.")
+
+
+LetterProviderOption = Annotated[
+    str | None, Parameter(help="Only dead letters of this provider instance.")
+]
+LetterOption = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
+LetterKeyOption = Annotated[
+    str | None, Parameter(help="All that wait with this order key, as `dlq ls` prints it.")
+]
+ErrorGroupOption = Annotated[
+    str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")
+]
+AllLettersOption = Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")]
+LetterReasonOption = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
+LaneWaitOption = Annotated[
+    float, Parameter(help="Seconds to wait for the lanes' owners.", validator=positive)
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=CARE)
+    dlq.command(run_dlq_ls, name="ls")
+    dlq.command(run_dlq_show, name="show")
+    dlq.command(run_dlq_retry, name="retry")
+    dlq.command(run_dlq_edit, name="edit")
+    dlq.command(run_dlq_discard, name="discard")
+    app.command(dlq)
+
+
+def run_dlq_ls(
+    *,
+    provider: LetterProviderOption = None,
+    group: Annotated[
+        Literal["error", "key", "provider"], Parameter(help="One line for each of these.")
+    ] = "key",
+    limit: Annotated[
+        int, Parameter(help="At most this many lines.", validator=positive)
+    ] = MAX_SHOWN,
+    common: Common = DEFAULT,
+) -> int:
+    """List the events that providers refused for good, and how many wait behind them.
+
+    For example:
+
+    - `memorybus dlq ls --group error`
+    - `memorybus dlq ls --provider mem0 --json`
+    """
+    from memorybus_console.operations.dead_letters.acts import letters_of, open_dead_letters
+    from memorybus_console.views import dead_letters
+
+    output = common.output()
+    with closing(open_dead_letters(common.settings())) as desk:
+        found = dead_letters.group_rows(group, letters_of(desk, provider))
+    if output.json:
+        output.result(found[:limit])
+    elif found:
+        output.show(dead_letters.table(group, found[:limit]))
+        output.note(_NEXT_STEPS)
+    else:
+        output.show(visible(f"no dead letters of {provider}" if provider else "no dead letters"))
+    if len(found) > limit:
+        output.note(f"{len(found) - limit} more lines are not shown: --limit {len(found)}")
+    return 0
+
+
+def run_dlq_show(
+    event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
+    /,
+    *,
+    provider: LetterProviderOption = None,
+    common: Common = DEFAULT,
+) -> int:
+    """Show one dead letter: why it was refused, the traceback, and the event itself.
+
+    For example:
+
+    - `memorybus dlq show 0198f2c4`
+    - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
+    """
+    from memorybus_console.operations.dead_letters import selection
+    from memorybus_console.operations.dead_letters.acts import letters_of, open_dead_letters
+    from memorybus_console.views import dead_letters
+
+    output = common.output()
+    with closing(open_dead_letters(common.settings())) as desk:
+        letters = letters_of(desk, provider)
+        dead = selection.select_letters(
+            letters, selection.LetterSelection(event=event, provider=provider)
+        )[0]
+        published = desk.event(dead)
+    shown = dead_letters.letter_json(
+        dead, published, published.event and event_json(published.event)
+    )
+    if output.json:
+        output.result(shown)
+    else:
+        of_key = [one for one in letters if one.lane_and_key == dead.lane_and_key]
+        first = of_key[0].stored.letter.event_id
+        output.show(dead_letters.letter_text(shown, len(of_key), first))
+    return 0
+
+
+def run_dlq_retry(
+    event: LetterOption = None,
+    /,
+    *,
+    key: LetterKeyOption = None,
+    error: ErrorGroupOption = None,
+    everything: AllLettersOption = False,
+    provider: LetterProviderOption = None,
+    reason: Annotated[str | None, Parameter(help="Why.", validator=check_text)] = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT_SECONDS,
+    common: Common = DEFAULT,
+) -> int:
+    """Apply dead letters again, one key at a time and in order, until one is refused again.
+
+    An event's id selects all that wait with its key. The workers that own the lanes carry it out.
+    Exit code 1 if an event is refused again, or if not all is done in time.
+
+    For example:
+
+    - `memorybus dlq retry --error 3f9a21c0 --execute`
+    - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
+    """
+    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
+    from memorybus_console.operations.dead_letters.selection import LetterSelection
+
+    wanted = LetterSelection(event, key, error, everything, provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
+
+
+def run_dlq_discard(
+    event: LetterOption = None,
+    /,
+    *,
+    reason: LetterReasonOption,
+    key: LetterKeyOption = None,
+    error: ErrorGroupOption = None,
+    everything: AllLettersOption = False,
+    provider: LetterProviderOption = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT_SECONDS,
+    common: Common = DEFAULT,
+) -> int:
+    """Give up events for a provider; the events that wait behind them are applied.
+
+    The events stay in the log, which records who discarded them and why.
+
+    For example:
+
+    - `memorybus dlq discard 0198f2c4 --reason "test data"`
+    - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
+    """
+    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
+    from memorybus_console.operations.dead_letters.selection import LetterSelection
+
+    wanted = LetterSelection(event, key, error, everything, provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run("discard", wanted, reason)
+
+
+def run_dlq_edit(
+    event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
+    /,
+    *,
+    file: Annotated[Path, Parameter(help="JSON fields of the event to apply instead; - is stdin.")],
+    reason: LetterReasonOption,
+    provider: LetterProviderOption = None,
+    execute: ExecuteOption = False,
+    wait: LaneWaitOption = WAIT_SECONDS,
+    common: Common = DEFAULT,
+) -> int:
+    """Replace an event for the provider that refused it, and retry its key.
+
+    The log keeps the event as it was published, and records the edit.
+
+    For example:
+
+    - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
+    """
+    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
+    from memorybus_console.operations.dead_letters.selection import LetterSelection
+
+    wanted = LetterSelection(event=event, provider=provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run(
+        "edit", wanted, reason, _fields(file)
+    )
+
+
+def _fields(file: Path) -> dict[str, Any]:
+    """Read the fields of an edited event.
+
+    Raises:
+        InvalidEvent: not a JSON object.
+        OSError: the file cannot be read.
+    """
+    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InvalidEvent(f"{file}: not a JSON object: {error}") from error

@@ -1,0 +1,254 @@
+"""``memorybus events``: list, follow and search the log, and show one event."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from memorybus.events import EVENT_TYPES, UnknownEvent
+from memorybus.text.times import parse_timestamp
+
+from memorybus_console.cli.options import (
+    DEFAULT,
+    LOOK,
+    Common,
+    check_time,
+    not_negative,
+    positive,
+    to_absolute_time,
+)
+from memorybus_console.views.events import event_json, event_line, event_text, fields_json
+
+if TYPE_CHECKING:
+    from memorybus.log.entry import LoggedEvent
+    from memorybus.log.stream import EventLog
+
+    from memorybus_console.operations import journal
+
+_ID = re.compile(r"[0-9a-fA-F]{32}")
+TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
+
+
+def check_event_type(_: Any, given: str | None) -> None:
+    """Validate the name of an event type, in any case, if one is given."""
+    names = {name.lower(): name for name in TYPE_NAMES}
+    if given is None or given.lower() in names:
+        return
+    near = get_close_matches(given.lower(), names, n=2)
+    if near:
+        raise ValueError(f"Did you mean {' or '.join(names[name] for name in near)}?")
+    raise ValueError(f"Event types: {', '.join(TYPE_NAMES)}.")
+
+
+def check_event_id(_: Any, given: str) -> None:
+    """Validate the id of an event: 32 hexadecimal digits."""
+    if not _ID.fullmatch(given):
+        raise ValueError("An event's id is 32 hexadecimal digits, as `events ls --json` shows it.")
+
+
+EventSessionOption = Annotated[
+    str | None,
+    Parameter(help="Only this session id, or all with this lineage root; of every user."),
+]
+EventTypeOption = Annotated[
+    str | None,
+    Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=check_event_type),
+]
+EventsSinceOption = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened since then: ISO 8601, or 2h, 7d.",
+        validator=check_time,
+        converter=to_absolute_time,
+    ),
+]
+EventsUntilOption = Annotated[
+    str | None,
+    Parameter(
+        help="Only what happened before: ISO 8601, or 2h, 7d.",
+        validator=check_time,
+        converter=to_absolute_time,
+    ),
+]
+AllEventsOption = Annotated[
+    bool, Parameter(name="--all", negative="", help="Show what `doctor` published, too.")
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    events = App(name="events", help="The log: what was published, in order.", group=LOOK)
+    events.command(run_events_ls, name="ls")
+    events.command(run_events_tail, name="tail")
+    events.command(run_events_get, name="get")
+    events.command(run_events_search, name="search")
+    app.command(events)
+
+
+def run_events_ls(
+    *,
+    session: EventSessionOption = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
+    limit: Annotated[
+        int, Parameter(help="At most this many, the newest.", validator=positive)
+    ] = 50,
+    show_all: AllEventsOption = False,
+    common: Common = DEFAULT,
+) -> int:
+    """List the newest events, newest last; exit code 1 if a part of the past cannot be read.
+
+    For example:
+
+    - `memorybus events ls --type MemoryWritten --limit 10`
+    - `memorybus events ls --session chat-17 --json`
+    """
+    from memorybus_console.operations import journal
+
+    output, settings = common.output(), common.settings()
+    wanted = journal.EventSelection(session, type, canaries=show_all)
+    unread: list[str] = []
+    history = journal.open_history(settings)
+    found = journal.newest_events(history, wanted, limit, unread=unread)
+    output.note_unread(unread)
+    if output.json:
+        output.result([event_json(event) for event in found])
+    else:
+        for event in found:
+            output.show(event_line(event.envelope))
+        if not found and not unread:
+            output.note("no such events" if session or type else "no events yet")
+    return 1 if unread else 0
+
+
+def run_events_tail(
+    *,
+    session: EventSessionOption = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
+    limit: Annotated[
+        int, Parameter(help="Begin with this many, the newest; 0 for none.", validator=not_negative)
+    ] = 10,
+    show_all: AllEventsOption = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Show the newest events and follow the log until Ctrl-C; --json prints one line each.
+
+    For example:
+
+    - `memorybus events tail --type TurnCompleted`
+    - `memorybus events tail --limit 0 --json | jq .event`
+    """
+    from memorybus_console.operations import journal
+
+    output, settings = common.output(), common.settings()
+    wanted = journal.EventSelection(session, type, canaries=show_all)
+    history = journal.open_history(settings)
+    heads = history.log.heads()
+    unread: list[str] = []
+    found = journal.newest_events(history, wanted, limit, heads, unread)
+    output.note_unread(unread)
+    for event in _with_following(
+        found, history.log, journal.ReadPositions.behind_heads(heads), wanted
+    ):
+        if output.json:
+            output.json_line(event_json(event))
+        else:
+            output.show(event_line(event.envelope))
+    return 0
+
+
+def run_events_get(
+    event: Annotated[str, Parameter(help="Its id.", validator=check_event_id)],
+    /,
+    *,
+    common: Common = DEFAULT,
+) -> int:
+    """Show one event whole, and what became of it at each provider.
+
+    It shows the event's time, session, user, content and storage place; then, for each provider,
+    whether it has applied the event, how many events are before it, or why it is parked.
+
+    For example:
+
+    - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
+    - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
+    """
+    from memorybus_console.operations import journal
+    from memorybus_console.operations.dead_letters.acts import open_dead_letters
+    from memorybus_console.operations.events.story import story_of
+    from memorybus_console.operations.stores import Stores
+    from memorybus_console.views.found import describe_location, fates_text
+
+    output, settings = common.output(), common.settings()
+    with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
+        found = journal.event_by_id(stores.history, event.lower(), [])
+        story = story_of(stores, desk, found)
+    if output.json:
+        more = {"lies": story.where, "outcomes": story.fates}
+        output.result(event_json(found) | msgspec.to_builtins(more))
+    else:
+        said = fields_json(found.envelope.event)
+        output.show(
+            event_text(found.envelope, found.position, describe_location(story.where), said)
+        )
+        output.show(fates_text(story.fates))
+    return 0
+
+
+def run_events_search(
+    *words: str,
+    session: Annotated[
+        str | None, Parameter(help="Only sessions of this id, of every user.")
+    ] = None,
+    user: Annotated[str | None, Parameter(help="Only this person's.")] = None,
+    type: EventTypeOption = None,  # noqa: A002  the option's name
+    since: EventsSinceOption = None,
+    until: EventsUntilOption = None,
+    limit: Annotated[int, Parameter(help="At most this many on a page.", validator=positive)] = 20,
+    before: Annotated[
+        str | None,
+        Parameter(help="Go on where an earlier search stopped, with the text that it printed."),
+    ] = None,
+    show_all: AllEventsOption = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Search events, the newest first: an event is found if its text has all the words.
+
+    Several words in quotes are a phrase. The search reads backwards until a page is full. The
+    newest events, a session, or the last hours cost the same however long the history is; words
+    that no event has make it read the whole history. Ctrl-C stops it, shows what it found, and how
+    to continue. Exit code 1 if a part of the past cannot be read.
+
+    For example:
+
+    - `memorybus events search bicycle --user ann --since 7d`
+    - `memorybus events search "sea glass" --type TurnCompleted --json | jq .events`
+    - `memorybus events search --session chat-17`
+    """
+    from memorybus_console.cli.events.events_search import SearchCommand
+    from memorybus_console.operations.events.search import SearchRequest, parse_mark
+
+    wanted = SearchRequest(
+        words=words,
+        session=session,
+        user=user,
+        type=type,
+        since=None if since is None else parse_timestamp(since),
+        until=None if until is None else parse_timestamp(until),
+        canaries=show_all,
+    )
+    return SearchCommand(common, wanted, parse_mark(before)).run(limit)
+
+
+def _with_following(
+    found: "Iterable[LoggedEvent]",
+    log: "EventLog",
+    places: "journal.ReadPositions",
+    wanted: "journal.EventSelection",
+) -> "Iterator[LoggedEvent]":
+    from memorybus_console.operations import journal
+
+    yield from found
+    yield from (event for event in journal.follow_log(log, places) if wanted.wants(event))

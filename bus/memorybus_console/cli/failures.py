@@ -1,0 +1,94 @@
+"""How a command reports that it failed: text on stderr; with ``--json`` also an object on stdout.
+
+The object reads ``{"error": kind, "message": what and why, "next": what to do}``, on one line;
+``next`` is missing where the message itself says what to do.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError
+from memorybus.errors import (
+    AccessDenied,
+    ConfigError,
+    LogUnavailable,
+    MissingProvider,
+    NoServerBinary,
+    SpoolFull,
+)
+from memorybus.text.redact import masked
+from rich.text import Text
+
+from memorybus_console.views.output import QuietPipeConsole
+from memorybus_console.views.safe import json_text, visible
+
+FAILED, USAGE, PIPE_CLOSED = 1, 2, 141
+
+_USER_ERRORS = (AccessDenied, ConfigError, CycloptsError, MissingProvider)
+"""Errors in what the user wrote: exit code 2."""
+
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
+    (CycloptsError, "see the same command with --help"),
+    (SpoolFull, "see what waits with `memorybus status`, and let it drain with `memorybus up`"),
+    (NoServerBinary, "or set MEMORYBUS_URL to a Redis that runs elsewhere"),
+)
+"""What to do, by kind of error; the first entry that fits counts. "" if the message says it.
+
+An error of Redis brings its own remedy."""
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Return whether a command line asks for JSON, even if it cannot be parsed."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+def report_failure(error: Exception, *, as_json: bool) -> int:
+    """Print an error on stderr, with `as_json` also as JSON on stdout; return the exit code."""
+    if isinstance(error, OSError) and error.filename is None:
+        _silence_stdout()
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    if as_json:
+        _print_json(error)
+    if not isinstance(error, CycloptsError):  # the parser has reported it already
+        print_error(error)
+    return USAGE if isinstance(error, _USER_ERRORS) else FAILED
+
+
+def print_error(error: Exception) -> None:
+    """Print an error as one message, followed by what to do next if that is known."""
+    text = Text.assemble(("error: ", "bold red"), visible(_message(error)))
+    if advice := _advice(error):
+        text.append(f"\n{advice}", style="dim")
+    QuietPipeConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
+
+
+def _print_json(error: Exception) -> None:
+    advice = _advice(error)
+    report = {"error": type(error).__name__, "message": _message(error)}
+    try:
+        sys.stdout.write(
+            json_text(report | ({"next": advice} if advice else {}), indent=None) + "\n"
+        )
+        sys.stdout.flush()
+    except OSError:
+        _silence_stdout()
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, LogUnavailable):
+        return error.remedy
+    return next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return masked(f"{error.filename or 'standard output'}: {error.strerror or error}")
+    return masked(error.problem if isinstance(error, LogUnavailable) else str(error))
+
+
+def _silence_stdout() -> None:
+    """Point stdout to nowhere, so that the interpreter's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,276 @@
+"""``memorybus recall``: ask as a person, preview a prompt's block, evaluate a file of questions."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import MissingProvider
+from memorybus.text.times import parse_timestamp
+from rich.text import Text
+
+from memorybus_console.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    Common,
+    check_names,
+    check_time,
+    positive,
+    split_names,
+    to_absolute_time,
+)
+from memorybus_console.cli.scope_options import (
+    NO_SCOPE_OPTIONS,
+    WIDER_OPTIONS,
+    ScopeFilter,
+    ScopeOptions,
+    scope_of,
+    scope_of_session,
+)
+from memorybus_console.views.output import Output
+from memorybus_console.views.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.recall.operator_recall import RecallAnswer
+
+
+AMPLE_BUDGET = 2_000
+"""A budget in characters that is large enough for any provider to show something."""
+
+
+def check_question(_: Any, question: str | None) -> None:
+    """Validate that a question, if there is one, is not blank: that would recall everything."""
+    if question is not None and not question.strip():
+        raise ValueError("Ask something: the question is empty.")
+
+
+AskingSessionOption = Annotated[
+    str | None, Parameter(help="Ask as this session: for its agent, user and workspace.")
+]
+AskedProvidersOption = Annotated[
+    str | None,
+    Parameter(help="Only this provider; separate several by commas.", validator=check_names),
+]
+BlockBudgetOption = Annotated[
+    int | None,
+    Parameter(
+        help="At most this many characters in the block (`text`); results are listed whole.",
+        validator=positive,
+    ),
+]
+ExplainOption = Annotated[
+    bool, Parameter(help="Show why each memory was found, and the event it came from.", negative="")
+]
+AsPromptOption = Annotated[
+    bool,
+    Parameter(
+        name="--prompt",
+        negative="",
+        help="Show the block that a prompt would be given now, and how each provider "
+        "answered: ready, in time, or too late.",
+    ),
+]
+QuestionsFileOption = Annotated[
+    Path | None,
+    Parameter(
+        help="Ask the questions of this file instead, and report how much of what it expects was "
+        'recalled. JSON lines: {"question": "…", "expected": ["…"], "user": "…"}.'
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    Parameter(
+        name="--as-of",
+        help="What was known at this time: ISO 8601, UTC if it names no zone, a date means its "
+        "first moment; or how long ago: 2h, 7d. Later statements and corrections are ignored.",
+        converter=to_absolute_time,
+        validator=check_time,
+    ),
+]
+AnswerTimeoutOption = Annotated[
+    float, Parameter(help="Seconds to wait for the answer.", validator=positive)
+]
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(run_recall, name="recall", group=MEMORIES)
+
+
+def run_recall(
+    question: Annotated[str | None, Parameter(validator=check_question)] = None,
+    *,
+    options: ScopeOptions = NO_SCOPE_OPTIONS,
+    session: AskingSessionOption = None,
+    provider: AskedProvidersOption = None,
+    budget: BlockBudgetOption = None,
+    timeout: AnswerTimeoutOption = 10.0,
+    as_of: AsOfOption = None,
+    explain: ExplainOption = False,
+    prompt: AsPromptOption = False,
+    evaluate: QuestionsFileOption = None,
+    common: Common = DEFAULT,
+) -> int:
+    """Ask what is remembered for one agent, person and workspace, by default those of the settings.
+
+    --all-users, --all-agents and --all-workspaces widen the question. --explain shows for each
+    memory why it was found, and which event it came from. With --evaluate give no QUESTION: those
+    of the file are asked, and the answers are compared with what the file expects.
+
+    For example:
+
+    - `memorybus recall "When does the inspector come?" --user ana`
+    - `memorybus recall "When does the inspector come?" --all-users`
+    - `memorybus recall grease --provider holographic --budget 500 --json`
+    - `memorybus recall "Which grease does the pump need?" --explain`
+    - `memorybus recall "Where does Ana live?" --as-of 2026-03-01`
+    - `memorybus recall "Where does Ana live?" --user ana --prompt`
+    - `memorybus recall --evaluate questions.jsonl --user ana`
+    """
+    output, settings = common.output(), common.settings()
+    if (question is None) is (evaluate is None):
+        output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
+        return 2
+    own = scope_of(settings) if session is None else scope_of_session(session, options, settings)
+    given = settings.recall_budget if budget is None else budget
+    if prompt:
+        if question is None or provider or as_of:
+            output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
+            return 2
+        return _show_prompt(
+            output, settings, question, options.filter_for(own), session, given, timeout
+        )
+    known_by = None if as_of is None else parse_timestamp(as_of)
+    named = split_names(provider) or None
+    ask = _Question(question or "", options.filter_for(own), session, named, timeout, known_by)
+    if evaluate is not None:
+        return _evaluate(output, settings, evaluate, ask, given)
+    found = _recall(settings, ask, given)
+    for name, reason in found.missing.items():
+        output.note(f"{name} did not answer: {reason}", "yellow")
+    _show_answer(output, found, explain=explain)
+    if not found.text and not found.missing:
+        output.note(_explain_nothing(settings, ask, found, given))
+    return 1 if found.missing and not found.results else 0
+
+
+def _show_prompt(
+    output: Output,
+    settings: Settings,
+    question: str,
+    asked: ScopeFilter,
+    session: str | None,
+    budget: int,
+    timeout: float,
+) -> int:
+    """Show what a prompt would be given; return 1 if no provider could be asked."""
+    from memorybus_console.operations.preview.asker import Asker
+    from memorybus_console.operations.preview.preview import preview_prompt
+    from memorybus_console.views.prompt import prompt_json, prompt_table
+
+    who = Asker(asked.agent, asked.user, asked.workspace, session or "")
+    found = preview_prompt(settings, question, who, budget=budget, timeout=timeout)
+    if output.json:
+        output.result(prompt_json(found))
+    else:
+        output.show(prompt_table(found))
+        output.show(Text(f"\n{visible(found.block)}") if found.block else "")
+        if not found.block:
+            output.note("the prompt asks nothing" if found.trivial else "it would be given nothing")
+    return 0 if found.trivial or any(one.ms is not None for one in found.answers) else 1
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """A question with its scope; the budget is given when it is asked."""
+
+    question: str
+    scope: ScopeFilter
+    session: str | None
+    providers: tuple[str, ...] | None
+    timeout: float
+    as_of: int | None = None
+
+
+def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
+    """Ask the workers. Nothing is published, so that no spool has to be opened."""
+    from memorybus.recall.operator_recall import recall_now
+
+    try:
+        return recall_now(
+            settings,
+            SYSTEM,
+            ask.question,
+            **msgspec.structs.asdict(ask.scope),
+            session=ask.session,
+            providers=ask.providers,
+            budget=budget,
+            timeout=ask.timeout,
+            as_of=ask.as_of,
+        )
+    except MissingProvider as error:
+        raise MissingProvider(
+            f"{error}{_suggest_providers(ask.providers or (), settings)}"
+        ) from error
+
+
+def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, budget: int) -> int:
+    """Ask the questions of a file and show how much of what it expects was recalled."""
+    from memorybus_console.operations import evaluation
+    from memorybus_console.views.evaluation import evaluation_text, missed_table
+
+    questions = evaluation.read_questions(path)
+
+    def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
+        given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
+        named = {name: value for name, value in given.items() if value is not None}
+        scope = msgspec.structs.replace(ask.scope, **named)
+        asked = msgspec.structs.replace(ask, question=one.question, scope=scope)
+        return _recall(settings, asked, budget)
+
+    with output.progress("questions") as bar:
+        judged = evaluation.judge_answers(questions, answer, SYSTEM)
+        answers = list(bar.track(judged, total=len(questions), description="asking"))
+    found = evaluation.summarize_answers(answers)
+    if output.json:
+        output.result(msgspec.structs.asdict(found) | {"answers": answers})
+    else:
+        output.show(evaluation_text(found))
+        missed = [one for one in answers if one.missing or one.silent]
+        if missed:
+            output.show(missed_table(missed))
+    return 1 if any(one.silent for one in answers) else 0
+
+
+def _suggest_providers(wanted: Sequence[str], settings: Settings) -> str:
+    unknown = (name for name in wanted if name not in settings.providers)
+    near = [n for name in unknown for n in get_close_matches(name, settings.providers, n=1)]
+    return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
+
+
+def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
+    """Return why there is no text: nothing is remembered, or the budget is too small for it."""
+    if not found.results and budget < AMPLE_BUDGET:
+        found = _recall(settings, ask, AMPLE_BUDGET)
+    if not found.results:
+        return f"nothing is remembered about that for {ask.scope}; ask wider with {WIDER_OPTIONS}"
+    return (
+        f"something is remembered about that, but a budget of {budget} characters is too small "
+        f"for a block; give a larger --budget"
+    )
+
+
+def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:
+    from memorybus_console.views.recall import memory_details, recalled_json, recalled_table
+
+    if output.json:
+        results = [recalled_json(one) for one in found.results]
+        output.result({"text": found.text, "results": results})
+    elif explain:
+        for number, one in enumerate(found.results, start=1):
+            output.show(memory_details(number, one))
+    elif found.results:
+        output.show(recalled_table(found.results, SYSTEM.now_ms()))

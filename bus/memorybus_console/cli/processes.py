@@ -1,0 +1,215 @@
+"""The commands that run processes: demo, up, worker."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from memorybus.processes import commands, signals
+
+from memorybus_console.cli.options import (
+    DEFAULT_WORKER,
+    RUN,
+    WorkerOptions,
+    check_names,
+    not_negative,
+    positive,
+    split_names,
+)
+from memorybus_console.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus_console.operations import up
+
+ServedProvidersOption = Annotated[
+    str | None,
+    Parameter(
+        help="Provider instances, comma-separated; by default those of the settings.",
+        validator=check_names,
+    ),
+]
+RecallJobsOption = Annotated[
+    int | None,
+    Parameter(
+        help="Processes for each provider that answer recalls; 0 for none.",
+        validator=not_negative,
+    ),
+]
+ProcessesOption = Annotated[
+    int, Parameter(help="Worker processes that share the lanes.", validator=positive)
+]
+MetricsOption = Annotated[
+    str | None,
+    Parameter(help="Serve metrics for Prometheus at HOST:PORT; PORT alone means 127.0.0.1."),
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    app.command(run_demo, name="demo", group=RUN)
+    app.command(run_up, name="up", group=RUN)
+    app.command(run_worker, name="worker", group=RUN)
+
+
+def run_demo(
+    *,
+    providers: Annotated[
+        str | None,
+        Parameter(
+            help="Instances of your settings, or kinds, comma-separated; by default builtin and "
+            "holographic.",
+            validator=check_names,
+        ),
+    ] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """See the whole system work, on a Redis of its own, in a few seconds.
+
+    An agent plays a conversation over two sessions; a worker feeds the providers; a third session
+    asks a question and gets its memories from the warm cache. Nothing is left behind: the demo
+    erases from memory services what it wrote there for its own invented person, and names what
+    could not be erased.
+
+    For example:
+
+    - `memorybus demo`
+    - `memorybus demo --providers builtin,holographic,postgres`
+    - `memorybus demo --json | jq .applied`
+
+    Parameters
+    ----------
+    json
+        Print one JSON object: published, applied, caught_up, recalled, silent, left, seconds.
+    """
+    from memorybus.config.settings import load
+
+    from memorybus_console.operations.demo.audience import Audience
+    from memorybus_console.operations.demo.cast import PACKAGED, choose_cast
+    from memorybus_console.operations.demo.demo import run_demo as play_demo
+    from memorybus_console.views.demo import DemoView
+
+    output = Output(json=json)
+    cast = choose_cast(load(), split_names(providers)) if providers else PACKAGED
+    if json:
+        result = play_demo(Audience(), cast)
+        fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
+        output.result({name: getattr(result, name) for name in fields})
+        return 0
+    with DemoView(output) as view:
+        result = play_demo(view, cast)
+    view.conclude(result)
+    return 0
+
+
+def run_up(
+    *,
+    providers: ServedProvidersOption = None,
+    processes: ProcessesOption = 1,
+    jobs: RecallJobsOption = None,
+    metrics: MetricsOption = None,
+    common: WorkerOptions = DEFAULT_WORKER,
+) -> int:
+    """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
+
+    If a url is configured, no Redis is started. A worker that dies is started again; a worker that
+    cannot run with these settings ends the command. The first Ctrl-C or SIGTERM ends it in order,
+    with exit code 0; a second one ends it at once, with 130 (Ctrl-C) or 143 (SIGTERM).
+
+    For example:
+
+    - `memorybus up`
+    - `memorybus up --processes 4 --metrics 9464`
+    - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
+    """
+    from memorybus_console.operations import up
+
+    output = common.output()
+    settings = common.settings()
+    served = split_names(providers) or settings.providers
+    command = commands.worker_command(
+        served, jobs, processes=processes, with_parent=True, metrics=metrics or ""
+    )
+    try:
+        up.run(settings, command, lambda news: _show_news(output, news))
+    except KeyboardInterrupt as end:
+        return _report_stop(output, end)
+    except SystemExit as end:
+        if end.code != signals.TERMINATED:
+            raise
+        return _report_stop(output, end)
+    return 0
+
+
+def _report_stop(output: Output, end: BaseException) -> int:
+    code = signals.hurried_exit_code(end)
+    if not output.json:
+        output.note("stopped at once" if code else "stopped")
+    return code
+
+
+def run_worker(
+    *,
+    providers: ServedProvidersOption = None,
+    processes: ProcessesOption = 1,
+    jobs: RecallJobsOption = None,
+    metrics: MetricsOption = None,
+    common: WorkerOptions = DEFAULT_WORKER,
+) -> int:
+    """Run a worker against a Redis that runs already; wait for Redis if it does not answer.
+
+    Any number of workers, on any number of hosts, share the lanes of shared providers; the lanes of
+    a local provider stay with the data directory that holds its state. With --processes a
+    supervisor runs several workers, and restarts those that die. When all are ready, one JSON line
+    is printed, with or without --json.
+
+    On SIGTERM or Ctrl-C the worker finishes its batch, gives up its lanes, and ends with exit code
+    0. On a second signal, or after --grace seconds, it ends at once with exit code 1, and other
+    workers take the lanes over when the leases have expired.
+
+    For example:
+
+    - `memorybus worker --providers holographic --jobs 2`
+    - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
+    """
+    command = commands.worker_command(
+        split_names(providers),
+        jobs,
+        processes=processes,
+        json=common.json,
+        metrics=metrics or "",
+    )
+    commands.become(command, common.settings())
+
+
+def _show_news(output: Output, news: "up.ProcessNews") -> None:
+    from memorybus_console.operations import up
+
+    if isinstance(news, up.Ready):
+        _show_ready(output, news)
+    elif isinstance(news, up.WorkerDied):
+        why = f": {news.reason}" if news.reason else ""
+        output.note(
+            f"the worker ended (exit code {news.exit_code}){why}; another starts in "
+            f"{news.delay:g} s",
+            "yellow",
+        )
+    else:
+        output.note(f"the Redis server had gone and was started again (pid {news.pid})", "yellow")
+
+
+def _show_ready(output: Output, ready: "up.Ready") -> None:
+    if output.json:
+        output.json_line(ready)
+        return
+    origin = "embedded" if ready.embedded else "configured: no server of ours was started"
+    who = "worker" if len(ready.workers) == 1 else "workers"
+    listed = ", ".join(ready.workers)
+    output.show(f"memorybus is up. Redis: {ready.redis} ({origin}), {who} {listed}")
+    if ready.adopted:
+        output.show(
+            f"The server ran already (pid {ready.server_pid}) and will continue when this stops."
+        )
+    if ready.metrics:
+        output.show(f"Metrics: http://{ready.metrics}/metrics")
+    output.show("Now, in another terminal:")
+    for line in ("ingest FILE…", "recall QUESTION", "status --watch", "events tail"):
+        output.show(f"  memorybus {line}")
+    output.show("Ctrl-C stops it.")

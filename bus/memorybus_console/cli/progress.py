@@ -1,0 +1,120 @@
+"""What several commands share: checked stores, progress bars, a note on Ctrl-C."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from rich.console import RenderableType
+
+from memorybus_console.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus_console.operations.ingest.stages import StageStep
+    from memorybus_console.operations.stores import Stores
+
+
+NOTHING_CHANGED = "interrupted: nothing was changed"
+
+LINE_INTERVAL = 5.0
+"""Seconds between lines of progress where there is no terminal."""
+
+
+@contextmanager
+def checked_stores(settings: Settings) -> "Iterator[Stores]":
+    """Open the stores of the log that the settings name, and check them.
+
+    Raises:
+        WrongPartitionCount: the log was created with another number of partitions.
+        LogUnavailable: Redis is away.
+    """
+    from memorybus_console.operations.stores import Stores
+
+    with Stores(settings) as stores:
+        stores.check_partitions()
+        yield stores
+
+
+@contextmanager
+def show_bar(
+    output: Output, what: str, unit: str, interrupted: str
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar, and yield a function that updates it.
+
+    The function takes the step, how much is done, and the total (0 if it is unknown).
+
+    Args:
+        output: where the bar is shown.
+        what: the first step.
+        unit: what is counted.
+        interrupted: the note on Ctrl-C and SIGTERM.
+    """
+    with note_on_interrupt(output, interrupted), output.progress(unit) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(step: str, done: int, total: int) -> None:
+            bar.update(task, description=step, completed=done, total=total or None)
+
+        yield tell
+
+
+@contextmanager
+def show_stage(
+    output: Output, what: str, unit: str, total: int | None = None
+) -> "Iterator[StageStep]":
+    """Show the progress bar of one stage, and yield a function that advances it.
+
+    Args:
+        output: where the bar is shown.
+        what: what is done.
+        unit: what is counted.
+        total: how many there are; None if that is unknown.
+    """
+    with output.progress(unit) as bar:
+        task = bar.add_task(what, total=total)
+
+        def step(count: int = 1, /) -> None:
+            bar.advance(task, count)
+
+        yield step
+
+
+@contextmanager
+def note_on_interrupt(output: Output, text: str) -> Iterator[None]:
+    """Print a note when Ctrl-C or SIGTERM ends the block."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        output.note(text, "yellow")
+        raise
+
+
+def show_list(
+    output: Output, found: Sequence[Any], table: Callable[[], RenderableType], none: str
+) -> int:
+    """Show what a command lists, or the text `none` if it is empty; return the exit code."""
+    if output.json:
+        output.result(found)
+    elif found:
+        output.show(table())
+    else:
+        output.note(none)
+    return 0
+
+
+class LineSchedule:
+    """Decides when to print a line: at once, every `LINE_INTERVAL` seconds, and at the end."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Make the first line due at once."""
+        self._clock = clock
+        self._next = clock.monotonic()
+
+    def is_due(self, *, last: bool) -> bool:
+        """Say whether to print a line now; the last one is always due."""
+        now = self._clock.monotonic()
+        if now < self._next and not last:
+            return False
+        self._next = now + LINE_INTERVAL
+        return True

@@ -1,0 +1,266 @@
+"""``memorybus provider setup``: ask or read flags, test the instance, then write the files."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+from cyclopts import Parameter
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
+from rich.table import Table
+
+from memorybus_console.cli.options import DEFAULT, Common, not_negative, to_absolute_time
+from memorybus_console.cli.providers import setup_answers
+from memorybus_console.cli.providers.dialogue import Dialogue, parse_choice
+from memorybus_console.cli.providers.provider_trial import show_steps
+from memorybus_console.views.output import Output
+from memorybus_console.views.render import add_row, grid
+from memorybus_console.views.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.config.settings import Settings
+
+    from memorybus_console.operations.providers.setup import SetupAnswers, SetupDraft, Target
+
+_LOCAL = "one host"
+_RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
+
+NewInstancesOption = Annotated[
+    str, Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given.")
+]
+ChangesOption = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        negative="",
+        consume_multiple=False,
+        help="An option as key=value; with several instances name.key=value.",
+    ),
+]
+SecretsOption = Annotated[
+    list[str] | None,
+    Parameter(
+        negative="",
+        consume_multiple=False,
+        help="A secret option, whose value is read from a line of standard input.",
+    ),
+]
+AskNothingOption = Annotated[
+    bool,
+    Parameter(negative="", help="Ask nothing: options that --set does not name stay as they are."),
+]
+BeginningOption = Annotated[
+    str,
+    Parameter(
+        name="--from",
+        converter=to_absolute_time,
+        help="Where in the history new instances begin: beginning, now, an ISO time (UTC if it "
+        "names no zone), how long ago (2h, 7d), p07:1234, or an event's id.",
+    ),
+]
+TrialWaitOption = Annotated[
+    float,
+    Parameter(help="Seconds in which the test must recall what it wrote.", validator=not_negative),
+]
+
+
+class NotSetUp(MemoryBusError):
+    """An instance does not work with the answers given; nothing was written for it."""
+
+
+def run_setup(
+    *instances: NewInstancesOption,
+    change: ChangesOption = None,
+    secret: SecretsOption = None,
+    yes: AskNothingOption = False,
+    test: Annotated[bool, Parameter(help="Write only instances that pass their test.")] = True,
+    wait: TrialWaitOption = 10.0,
+    since: BeginningOption = "beginning",
+    common: Common = DEFAULT,
+) -> int:
+    """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
+
+    An instance that does not pass its test is not written. Secrets are not echoed, and go into a
+    file that only you can read; memorybus.toml keeps its comments and its order. A new instance
+    catches up with the history, while the others go on.
+
+    For example:
+
+    - `memorybus provider setup`
+    - `memorybus provider setup honcho hindsight`
+    - `memorybus provider setup work=honcho --set base_url=http://localhost:8000 --yes`
+    - `memorybus provider setup notes=holographic --from now --yes`
+    - `pass honcho | memorybus provider setup honcho --secret api_key_env --yes`
+    """
+    output = common.output()
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("standard input is no terminal: give --yes, and options with --set")
+    dialogue = None if yes else Dialogue(output.err)
+    flow = Setup(common, output, dialogue, test=test, wait=wait, since=since)
+    done = flow.run(instances, change or (), secret or ())
+    if output.json:
+        output.result(done)
+    return 0
+
+
+class Setup:
+    """One run of the command; without a dialogue only flags give answers.
+
+    Args:
+        common: the options that lead to the settings.
+        output: where results are shown.
+        dialogue: asks a person; None if nobody is asked.
+        test: whether an instance is tried before it is written.
+        wait: seconds in which the test must recall what it wrote.
+        since: where in the history new instances begin.
+    """
+
+    def __init__(
+        self,
+        common: Common,
+        output: Output,
+        dialogue: Dialogue | None,
+        *,
+        test: bool = True,
+        wait: float = 10.0,
+        since: str = "beginning",
+    ) -> None:
+        """Ask nothing yet."""
+        self._common = common
+        self._output = output
+        self._dialogue = dialogue
+        self._test = test
+        self._wait = wait
+        self._since = since
+
+    def run(
+        self,
+        words: Sequence[str],
+        changes: Sequence[str],
+        secrets: Sequence[str],
+        lines: TextIO | None = None,
+    ) -> list[dict[str, Any]]:
+        """Set up the instances one after the other; return what was done.
+
+        Args:
+            words: the instances, as on the command line; a person is asked if there are none.
+            changes: words ``key=value``.
+            secrets: options whose values are on `lines`.
+            lines: where secrets are read; standard input if None.
+
+        Raises:
+            MemoryBusError: an instance does not work, or cannot be written; those before it were.
+        """
+        from memorybus_console.operations.providers import setup
+
+        settings = self._common.settings()
+        wanted = setup.parse_targets(settings, words or self._choose(settings))
+        offers = setup.find_offers(settings, wanted)
+        given = setup_answers.answers_from_flags(
+            wanted, offers, changes, secrets, lines or sys.stdin
+        )
+        done = []
+        for target in wanted:
+            offer, said = offers[target.kind], given[target.name]
+            if self._dialogue:
+                said = self._ask_options(self._dialogue, target, offer, said)
+            done.append(self._set_up(said))
+        if any(one["written"] for one in done):
+            self._output.note(_RESTART, "yellow")
+        return done
+
+    def _choose(self, settings: "Settings") -> list[str]:
+        from memorybus.processes.commands import list_kinds
+
+        if self._dialogue is None:
+            raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
+        found = list_kinds(settings)
+        self._output.err.print(offers_table(found, settings))
+        names = [one.kind for one in found]
+        return self._dialogue.ask_until(
+            "Which ones? (numbers or names)", "", lambda answer: parse_choice(answer, names)
+        )
+
+    def _ask_options(
+        self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "SetupAnswers"
+    ) -> "SetupAnswers":
+        settings = self._common.settings()
+        dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
+        now = settings.provider.get(target.name, {})
+        return setup_answers.ask_options(dialogue, settings, offer.options or (), now, said)
+
+    def _set_up(self, answers: "SetupAnswers") -> dict[str, Any]:
+        from memorybus_console.cli.options import operator
+        from memorybus_console.operations.providers import setup
+
+        settings = self._common.settings()
+        what = setup.draft_setup(settings, answers, self._since)
+        steps = self._try_out(what)
+        written = what.changes and self._is_confirmed(what, steps)
+        if written:
+            setup.write_draft(settings, what, operator())
+        self._show_result(what, answers, written=written)
+        return {
+            "name": answers.target.name,
+            "kind": answers.target.kind,
+            "file": what.edit.path,
+            "secrets_file": what.secrets.path if answers.secrets else "",
+            "variables": sorted(answers.secrets),
+            "steps": steps,
+            "written": written,
+        }
+
+    def _try_out(self, what: "SetupDraft") -> list[TrialStep]:
+        from memorybus_console.operations.providers import setup
+        from memorybus_console.operations.providers.trial import try_provider
+
+        with setup.trial_settings(what, self._common.overrides()) as then:
+            setup.check_draft(then, what)
+            if not self._test:
+                return []
+            self._output.note(f"testing {what.target.name} …")
+            return show_steps(
+                self._output,
+                try_provider(then, what.target.name, TrialTerms(self._wait)),
+                aside=True,
+            )
+
+    def _is_confirmed(self, what: "SetupDraft", steps: Sequence[TrialStep]) -> bool:
+        """Return whether to write the instance; one that failed only if a person confirms it."""
+        failed = next((step for step in steps if not step.ok), None)
+        if self._dialogue is None:
+            if failed:
+                raise NotSetUp(
+                    f"{what.target.name} does not {failed.name}: {failed.found}; nothing was "
+                    f"written for it. {failed.fix or '--no-test writes it anyway'}"
+                )
+            return True
+        if what.edit.diff:
+            self._output.err.print(visible(what.edit.diff), soft_wrap=True)
+        question = "It does not work yet. Write it anyway?" if failed else "Write it?"
+        return self._dialogue.confirm(question, default=not failed)
+
+    def _show_result(self, what: "SetupDraft", answers: "SetupAnswers", *, written: bool) -> None:
+        if self._output.json:
+            return
+        if not written:
+            self._output.show(visible(f"{what.target.name}: nothing to write, nothing written"))
+            return
+        kept = ""
+        if answers.secrets:
+            names = ", ".join(answers.secrets)
+            kept = f"; {names} into {what.secrets.path}, which is for no repository"
+        self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
+
+
+def offers_table(found: Sequence[KindOffer], settings: "Settings") -> Table:
+    """Return the kinds of providers that a person chooses from, numbered."""
+    table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
+    for number, one in enumerate(found, 1):
+        if one.missing:
+            add_row(table, number, one.kind, None, None, one.missing)
+            continue
+        state = _LOCAL if one.placement == "local" else "any worker"
+        here = " It is set up already." if one.kind in settings.providers else ""
+        add_row(table, number, one.kind, one.delivery, state, one.summary + here)
+    return table

@@ -1,0 +1,78 @@
+"""``memorybus serve``: serve the page of operators."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from memorybus.errors import ConfigError
+from memorybus.health.metrics_server import Address
+from memorybus.processes import signals
+
+from memorybus_console.cli.options import DEFAULT, RUN, Common
+from memorybus_console.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus_console.web.access import OwnToken
+
+PORT = 8686
+
+
+def register(app: App) -> None:
+    """Add this command."""
+    app.command(run_serve, name="serve", group=RUN)
+
+
+def run_serve(
+    *,
+    host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port; 0 lets the system choose.")] = PORT,
+    common: Common = DEFAULT,
+) -> int:
+    """Serve the page of operators, /metrics and the health paths until Ctrl-C.
+
+    People sign in with a token, and what they do is recorded in the log. If neither `page_token`
+    nor `page_proxy_header` is set, the first start makes a token, prints it once, and keeps it in
+    `page.token` in `data_dir`; then it listens on loopback only, and whoever does not sign in sees
+    counts.
+
+    For example:
+
+    - `memorybus serve`
+    - `memorybus serve --host 0.0.0.0 --port 8686`
+    - `memorybus config page-token`
+
+    Parameters
+    ----------
+    json
+        Print one JSON line when it listens: url, acts, token_file.
+    """
+    try:
+        from memorybus_console.web import serving
+    except ImportError as error:
+        raise ConfigError(
+            "the page needs Starlette, uvicorn, Jinja2 and argon2-cffi; install them with: "
+            "pip install 'memorybus[web]'"
+        ) from error
+    try:
+        serving.run(common.settings(), Address(host, port), partial(_show_start, common.output()))
+    except KeyboardInterrupt as end:
+        return signals.hurried_exit_code(end)
+    except SystemExit as end:
+        if end.code != signals.TERMINATED:
+            raise
+        return signals.hurried_exit_code(end)
+    return 0
+
+
+def _show_start(output: Output, where: Address, own: "OwnToken | None") -> None:
+    url = f"http://{where}/"
+    if output.json:
+        file = str(own.path) if own else None
+        output.json_line({"url": url, "acts": True, "token_file": file})
+        return
+    output.show(f"memorybus serves its page at {url}")
+    if own and own.is_new:
+        output.show(f"Sign in with this token, shown this once: {own.token}")
+    if own:
+        output.show(f"The token is kept in {own.path}; without it the page shows only counts.")
+    output.show("Ctrl-C stops it.")

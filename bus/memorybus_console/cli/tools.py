@@ -1,0 +1,161 @@
+"""``memorybus tools``: list the tools that providers offer a model, and call one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from memorybus.clock import SYSTEM
+from memorybus.ids import new_id
+from memorybus.registry import tools
+from rich.text import Text
+
+from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
+from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption
+from memorybus_console.views.output import Output
+from memorybus_console.views.render import grid, line
+from memorybus_console.views.safe import json_text
+
+SESSION = "memorybus-tools"
+"""The session of these calls, unless --session names another."""
+
+
+_TIMEOUT = 10.0
+
+
+def check_pairs(_: Any, given: Sequence[str]) -> None:
+    """Validate arguments that read key=value."""
+    for pair in given:
+        if pair.find("=") < 1:
+            raise ValueError(f"{pair!r} must read key=value.")
+
+
+def check_object(_: Any, text: str) -> None:
+    """Validate a JSON object, if one is given."""
+    try:
+        msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"It is no JSON object: {error}") from error
+
+
+ArgumentsOption = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="An argument as key=value; may be repeated.", negative="", validator=check_pairs
+    ),
+]
+JsonArgumentsOption = Annotated[
+    str, Parameter(help="All arguments as one JSON object.", validator=check_object)
+]
+ResultTimeoutOption = Annotated[
+    float, Parameter(help="Seconds to wait for the result.", validator=positive)
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    group = App(name="tools", help="The tools that providers offer a model.", group=MEMORIES)
+    group.command(run_ls, name="ls")
+    group.command(run_call, name="call")
+    app.command(group)
+
+
+def run_ls(*, common: Common = DEFAULT) -> int:
+    """List the tools of all registered providers, by the names a model calls them.
+
+    For example:
+
+    - `memorybus tools ls`
+    - `memorybus tools ls --json`
+    """
+    from memorybus.registry.tools_note import fetch_declared_tools
+
+    output = common.output()
+    found = tools.collect_tools(fetch_declared_tools(common.settings()))
+    rows = [_row(tool, schema) for tool, schema in found.pairs()]
+    if output.json:
+        output.result(rows)
+    elif rows:
+        _show(output, rows)
+    else:
+        output.note("no provider has declared tools yet; workers declare them: memorybus up")
+    return 0
+
+
+def _row(tool: tools.Tool, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": tool.offered,
+        "provider": tool.provider,
+        "tool": tool.name,
+        "writes": tool.writes,
+        "description": schema["description"],
+        "parameters": schema["parameters"],
+    }
+
+
+def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
+    table = grid("tool", "provider", "does", "description", texts=("description",))
+    for row in rows:
+        cells = (row["name"], row["provider"], "writes" if row["writes"] else "reads")
+        table.add_row(*map(line, (*cells, row["description"])))
+    output.show(table)
+
+
+def run_call(
+    name: str,
+    /,
+    *,
+    arg: ArgumentsOption = (),
+    json_args: JsonArgumentsOption = "",
+    user: UserOption = None,
+    agent: AgentOption = None,
+    workspace: WorkspaceOption = None,
+    session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
+    timeout: ResultTimeoutOption = _TIMEOUT,
+    common: Common = DEFAULT,
+) -> int:
+    """Call a tool as a model would; a tool that writes leaves an event in the log.
+
+    For example:
+
+    - `memorybus tools call memory_search --arg query="brass key" --user ana`
+    - `memorybus tools call memory_add --json-args '{"content": "The key is under the pot."}'`
+    """
+    from memorybus.agent.client import MemoryBus
+    from memorybus.registry.tools_note import ToolsNote
+
+    output, settings = common.output(), common.settings()
+    ToolsNote(settings, SYSTEM, new_id).refresh()
+    with MemoryBus.connect(settings) as bus:
+        given = build_arguments(arg, json_args, bus.tools(), name)
+        asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
+        result = asking.call_tool(name, given, timeout=timeout)
+    if output.json:
+        output.result(result)
+    else:
+        output.show(Text(json_text(result)))
+    return 1 if result.get("ok") is False else 0
+
+
+def build_arguments(
+    given_pairs: Sequence[str], json_args: str, offered: tools.OfferedTools, name: str
+) -> dict[str, Any]:
+    """Return a call's arguments; the value of a pair is read according to its parameter's type."""
+    given: dict[str, Any] = msgspec.json.decode(json_args or "{}")
+    schema = next((one for tool, one in offered.pairs() if tool.offered == name), {})
+    properties = schema.get("parameters", {}).get("properties", {})
+    for pair in given_pairs:
+        key, _, text = pair.partition("=")
+        given[key] = _value(text, properties.get(key, {}))
+    return given
+
+
+def _value(text: str, parameter: Any) -> Any:
+    """Return a text, or the number, list and so on that the parameter's type asks for."""
+    kind = parameter.get("type", "string") if isinstance(parameter, Mapping) else "string"
+    if kind == "string":
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text  # the provider says what is wrong with it

@@ -1,0 +1,37 @@
+"""``memorybus top``: show the bus live in a terminal."""
+
+import sys
+
+from cyclopts import App
+from memorybus.errors import ConfigError
+
+from memorybus_console.cli.options import DEFAULT, LOOK, Common, operator
+
+
+def register(app: App) -> None:
+    """Add this command."""
+    app.command(run_top, name="top", group=LOOK)
+
+
+def run_top(*, common: Common = DEFAULT) -> int:
+    """Watch providers, lanes, dead letters and events, and act: pause, resume, retry, discard.
+
+    Press ? for the keys. It needs a terminal and textual (`pip install 'memorybus[top]'`).
+
+    For example:
+
+    - `memorybus top`
+    - `memorybus top --url redis://10.0.0.5:6379`
+    """
+    settings = common.settings()
+    if common.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError("top needs a terminal; for programs: memorybus status --watch --json")
+    try:
+        from memorybus_console.top.app import TopApp
+    except ImportError as error:
+        raise ConfigError(
+            "top needs textual; install it with: pip install 'memorybus[top]'"
+        ) from error
+    app = TopApp(settings, operator())
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,305 @@
+"""``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.path_names import check_name
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.history.history import History
+from memorybus.processes.commands import describe_instance
+from memorybus.processes.reports import InstanceDescription
+from memorybus.query.query import Query
+from memorybus.query.ranges import NumberRange, Plan
+from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
+from memorybus.registry.instances import CopyRequest, Instance, normalise_options
+
+from memorybus_console.operations.copies.counting import (
+    CountRequest,
+    HistoryCount,
+    ReportRead,
+    count_history,
+)
+from memorybus_console.operations.copies.freshness import (
+    describe_leftovers,
+    describe_remedy,
+    describe_shared_state,
+    owner_of,
+)
+from memorybus_console.operations.known_providers import check_provider
+from memorybus_console.operations.moments import moment_of, numbers_before, numbers_upto
+from memorybus_console.operations.stores import Stores
+
+Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
+
+_RECORD_SECONDS = 0.5
+"""Seconds within which a command that has made a copy's lanes also writes the copy's record."""
+
+
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request for a replay.
+
+    Attributes:
+        provider: the instance of the settings whose kind and options the copy has.
+        into: the copy's name.
+        query: selects the events; its lineages need not be resolved.
+        since: the first moment (see `memorybus_console.operations.moments`); "" for the beginning.
+        until: the last moment; "" for now.
+        rate: events a second at most, from now on; 0.0 for no limit, None for the rate with which
+            the copy was begun.
+        options: the options in which the copy differs from the provider.
+        force: whether the target may already hold something.
+        reason: why the copy is made.
+        by: who asks for it.
+    """
+
+    provider: str
+    into: str
+    query: Query = Query()
+    since: str = ""
+    until: str = ""
+    rate: float | None = None
+    options: Mapping[str, Any] = {}
+    force: bool = False
+    reason: str = ""
+    by: str = ""
+
+
+class ReplayPlan(msgspec.Struct, frozen=True):
+    """A replay that could begin now.
+
+    Attributes:
+        instance: the copy's record, as it is or would be.
+        known: whether the record exists already, so that the command continues this replay.
+        kind: the kind of its provider.
+        delivery: its delivery class (G4).
+        placement: "local" or "shared".
+        home: where a local copy's state will lie.
+        here: whether a worker on this host can fill it.
+        counted: what it takes of the history.
+        least_seconds: the least time that it takes, computed from the rate, or from the time to
+            read the history if there is no rate.
+    """
+
+    instance: Instance
+    known: bool
+    kind: str
+    delivery: str
+    placement: str
+    home: Home | None
+    here: bool
+    counted: HistoryCount
+    least_seconds: float
+
+
+def plan_replay(
+    stores: Stores,
+    wanted: ReplayRequest,
+    tell: ReportRead = lambda done, total: None,
+    clock: Clock = SYSTEM,
+    describe: Describe = describe_instance,
+) -> ReplayPlan:
+    """Return what a replay would do; change nothing.
+
+    Args:
+        stores: the stores.
+        wanted: the request.
+        tell: receives how many events are read, and how many there are.
+        clock: time.
+        describe: returns the description of the copy.
+
+    Raises:
+        ConfigError: the provider or a moment is unknown, or the target is live or not empty.
+        MissingProvider: the copy cannot be made here.
+        LogError, ArchiveError: the history cannot be read.
+    """
+    check_provider(stores, wanted.provider)
+    what = describe(stores.settings, wanted.provider, wanted.into, wanted.options)
+    _check_target(stores, wanted)
+    known, instance = _find_or_build_record(stores, wanted, what, clock)
+    home = _home_of(stores, wanted.provider) if what.placement == "local" else None
+    ends = instance.plan.ends(stores.settings.partitions)
+    found = count_history(
+        stores, CountRequest(wanted.provider, what, instance.plan, ends), tell, clock
+    )
+    rate = instance.plan.rate
+    return ReplayPlan(
+        instance=instance,
+        known=known,
+        kind=what.kind,
+        delivery=what.delivery,
+        placement=what.placement,
+        home=home,
+        here=home is None or is_same_home(home, find_local_home(stores.settings)) or not home.place,
+        counted=found,
+        least_seconds=found.events / rate if rate else found.seconds,
+    )
+
+
+def _find_or_build_record(
+    stores: Stores, wanted: ReplayRequest, what: InstanceDescription, clock: Clock
+) -> tuple[bool, Instance]:
+    """Return whether the copy exists already, and its record as it is or would be."""
+    known = stores.instances.get(wanted.into)
+    asked = _build_instance(stores, wanted, clock)
+    if known is None and not wanted.force:
+        known = _find_concurrent_copy(stores, asked, what, clock)
+    return known is not None, asked if known is None else _check_resumable(known, asked, wanted)
+
+
+def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
+    into = check_name(wanted.into)
+    registered = stores.roster.providers()
+    if into in stores.settings.providers or into == wanted.provider or into in registered:
+        raise ConfigError(
+            f"{into!r} is a live provider; replay goes into a fresh instance: choose a new name"
+        )
+
+
+def _find_concurrent_copy(
+    stores: Stores, copy: Instance, what: InstanceDescription, clock: Clock
+) -> Instance | None:
+    """Return the record of a copy that another command is making right now, or None.
+
+    That command makes the copy's lanes first and its record a moment later.
+
+    Raises:
+        ConfigError: there is no such command, and the target is not empty.
+    """
+    try:
+        _check_empty(stores, copy, what)
+    except ConfigError:
+        clock.sleep(_RECORD_SECONDS)
+        known = stores.instances.get(copy.name)
+        if known is None:
+            raise
+        return known
+    return None
+
+
+def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
+    """Make sure that the target is empty.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    owner = owner_of(what, copy, stores.instances.read_view(), stores.settings.provider)
+    if owner:
+        raise ConfigError(
+            f"{describe_shared_state(copy, owner)}; {describe_remedy(what, copy.name)}; if its "
+            f"options give it one already, add --force"
+        )
+    left = describe_leftovers(stores, copy.name)
+    if left:
+        raise ConfigError(
+            f"{copy.name!r} is not empty: {left}; choose a new name, or continue with what is "
+            f"there with --force"
+        )
+
+
+def _home_of(stores: Stores, provider: str) -> Home:
+    """Return where the state of a local provider and its copies lies; this host if it has none."""
+    return stores.homes.all().get(provider) or find_local_home(stores.settings)
+
+
+def _build_instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
+    options = normalise_options(wanted.options)
+    return Instance(
+        name=wanted.into,
+        provider=wanted.provider,
+        options=options,
+        plan=Plan(
+            query=stores.history.resolve(wanted.query),
+            spans=spans_between(stores.settings, stores.history, wanted.since, wanted.until),
+            rate=wanted.rate or 0.0,
+        ),
+        made_at=clock.now_ms(),
+        made_by=wanted.by,
+        reason=wanted.reason,
+        asked=CopyRequest(
+            query=wanted.query,
+            since=_recorded_moment(wanted.since),
+            until=_recorded_moment(wanted.until),
+            options=options,
+        ),
+    )
+
+
+def _recorded_moment(moment: str) -> str:
+    return str(moment_of(moment)) if moment else ""
+
+
+def spans_between(
+    settings: Settings, history: History, since: str, until: str
+) -> dict[int, tuple[NumberRange, ...]]:
+    """Return the numbers of every partition between two moments; "" stands for either end.
+
+    Raises:
+        ConfigError: a moment cannot be read, or names an event that does not exist.
+    """
+    heads = {head.partition: head.n for head in history.log.heads()}
+    first = numbers_before(history, since) if since else {}
+    last = numbers_upto(history, until) if until else heads
+    return {
+        p: (NumberRange(first.get(p, 0) + 1, min(last.get(p, 0), heads.get(p, 0))),)
+        for p in range(settings.partitions)
+    }
+
+
+def _check_resumable(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
+    """Return the existing record, with the requested rate, if it is of the same replay.
+
+    Raises:
+        ConfigError: it is the record of something else.
+    """
+    advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --execute"
+    if known.purpose != "replay":
+        raise ConfigError(f"{known.name!r} is a copy that a {known.purpose} made; {advice}")
+    if known.dropped:
+        raise ConfigError(f"{known.name!r} is being removed; wait for it, or choose another name")
+    if known.asked is None or (known.provider, known.asked) != (asked.provider, asked.asked):
+        raise ConfigError(f"{known.name!r} is a copy with another plan; {advice}")
+    return known if wanted.rate is None else _with_rate(known, wanted.rate)
+
+
+def _with_rate(known: Instance, rate: float) -> Instance:
+    plan = msgspec.structs.replace(known.plan, rate=rate)
+    return msgspec.structs.replace(known, plan=plan)
+
+
+def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> ReplayPlan:
+    """Record the copy, or its new rate; from now on every worker of its provider fills it.
+
+    Returns:
+        The plan; if the same command made the copy meanwhile elsewhere, the plan of that copy.
+
+    Raises:
+        ConfigError: a copy of that name with another plan was made meanwhile.
+        LogUnavailable: Redis is away.
+    """
+    if plan.known:
+        _write_rate(stores, plan.instance)
+        return plan
+    if plan.home is not None:
+        home = plan.home if plan.home.place else local_home(stores.settings)
+        stores.homes.move(plan.instance.name, home)  # before any worker serves it
+    try:
+        stores.add_instance(plan.instance)
+    except ConfigError:
+        made = stores.instances.get(plan.instance.name)
+        if made is None:
+            raise
+        there = _check_resumable(made, plan.instance, wanted)
+        _write_rate(stores, there)
+        return msgspec.structs.replace(plan, instance=there, known=True)
+    return plan
+
+
+def _write_rate(stores: Stores, copy: Instance) -> None:
+    """Write a copy's rate, which the workers that fill it obey from then on."""
+    while (known := stores.instances.get(copy.name)) is not None:
+        now = _with_rate(known, copy.plan.rate)
+        if now == known or stores.instances.change(known, now):
+            return

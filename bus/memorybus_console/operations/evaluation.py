@@ -1,0 +1,148 @@
+"""Measures how well recall answers an operator's questions, by the texts that they expect.
+
+A file of questions is JSON lines: ``{"question": …, "expected": [text, …], "user": …}``. An
+expected text counts as found if the memory block for the question contains it verbatim, as the
+fence escapes it. A question without expected texts is about something that was never said: the
+shorter its block, the better.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
+from memorybus.recall.operator_recall import RecallAnswer
+from memorybus.text.fence import escape
+
+
+class UnreadableQuestions(MemoryBusError):
+    """A file of questions cannot be read; the message names the line."""
+
+
+class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question and the texts that its answer must contain.
+
+    Attributes:
+        question: the question.
+        expected: texts that the block must contain; none if nothing was ever said about it.
+        user: the person whose memories are searched; None for the person that the command names.
+        agent: the agent's name; None for the one that the command names.
+        workspace: the workspace; None for the one that the command names.
+    """
+
+    question: str
+    expected: tuple[str, ...] = ()
+    user: str | None = None
+    agent: str | None = None
+    workspace: str | None = None
+
+
+class JudgedAnswer(msgspec.Struct, frozen=True):
+    """The answer to one question, judged.
+
+    Attributes:
+        question: the question.
+        found: share of the expected texts that were found, 0 to 1; None if none was expected.
+        missing: the expected texts that were not found.
+        characters: length of the whole block.
+        ms: milliseconds until the answer came.
+        silent: providers that did not answer, each with the reason.
+    """
+
+    question: str
+    found: float | None
+    missing: tuple[str, ...]
+    characters: int
+    ms: float
+    silent: dict[str, str]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """The summary of the answers to all questions; a figure is None if no question has it.
+
+    Attributes:
+        questions: how many questions were asked.
+        found: mean share of the expected texts that were found.
+        characters: mean length of the blocks of questions that expect something.
+        characters_for_nothing: median length of the blocks of questions that expect nothing.
+        p50_ms: median time of an answer, milliseconds.
+    """
+
+    questions: int
+    found: float | None
+    characters: float | None
+    characters_for_nothing: float | None
+    p50_ms: float | None
+
+
+def read_questions(path: Path) -> list[ExpectedAnswer]:
+    """Read a file of questions; blank lines are skipped.
+
+    Raises:
+        UnreadableQuestions: a line is not such an object, or the file cannot be read.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UnreadableQuestions(f"{path}: {error.strerror}") from error
+    found = [_parse_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise UnreadableQuestions(f"{path}: there is no question in it")
+    return found
+
+
+def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
+    try:
+        found = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableQuestions(
+            f"{path}, line {number}: {error}; a line reads "
+            '{"question": "…", "expected": ["…"], "user": "…"}'
+        ) from error
+    if not found.question.strip():
+        raise UnreadableQuestions(f"{path}, line {number}: the question is empty")
+    return found
+
+
+def judge_answers(
+    questions: Sequence[ExpectedAnswer],
+    ask: Callable[[ExpectedAnswer], RecallAnswer],
+    clock: Clock,
+) -> Iterator[JudgedAnswer]:
+    """Ask one question after another, and yield each answer, judged.
+
+    Args:
+        questions: the questions.
+        ask: asks one question.
+        clock: measures how long an answer takes.
+    """
+    for one in questions:
+        began = clock.monotonic()
+        answer = ask(one)
+        yield _judge_answer(one, answer, (clock.monotonic() - began) * 1_000)
+
+
+def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
+    missing = tuple(text for text in asked.expected if escape(text) not in answer.text)
+    found = 1 - len(missing) / len(asked.expected) if asked.expected else None
+    return JudgedAnswer(asked.question, found, missing, len(answer.text), ms, answer.missing)
+
+
+def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
+    """Return the figures of all answers together."""
+    answered = [one for one in answers if one.found is not None]
+    nothing = [one.characters for one in answers if one.found is None]
+    return Evaluation(
+        questions=len(answers),
+        found=_mean([one.found for one in answered if one.found is not None]),
+        characters=_mean([one.characters for one in answered]),
+        characters_for_nothing=statistics.median(nothing) if nothing else None,
+        p50_ms=statistics.median(one.ms for one in answers) if answers else None,
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None

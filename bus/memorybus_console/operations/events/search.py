@@ -1,0 +1,164 @@
+"""Searches events, newest first, a page at a time: by words, session, person, type and time.
+
+A search reads backward from the end of the history, or from where another search stopped. It reads
+until a page is full, until `since`, or to the beginning. It costs as much as it reads:
+
+- In the log it reads every event on its way; of an event that cannot match, only the header.
+- In the archive the manifests let it skip segments that hold nothing of a session or a type, and
+  segments that are too new.
+
+So the cost of finding the newest events of an active person, or those of the last hours, does not
+depend on the length of the history. An old session costs what the log still holds, and its own
+segments. Words that nobody said cost the whole history, which is why a search can be stopped.
+"""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+from memorybus.archive.damage import DamageHandler
+from memorybus.errors import ConfigError
+from memorybus.events import Omitted
+from memorybus.history.backward import BackwardMark
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent, parse_entry_id
+from memorybus.query.query import Query
+
+from memorybus_console.operations.events.words import SearchWords
+from memorybus_console.operations.journal import EventSelection, older_forms, without_older_forms
+
+SKEW_MS = 3_600_000
+"""How far a producer's clock may be ahead of Redis's, milliseconds. A search since a time also
+reads events that entered the log earlier by this time."""
+
+ASK_EVERY = 64
+"""How many events a search reads before it asks again whether to stop."""
+
+_MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
+
+
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched for; a field that is empty or None restricts nothing.
+
+    Attributes:
+        id: the event's id.
+        words: words that the texts of the event must all contain; one with blanks is a phrase.
+        session: the event's session, of any person.
+        user: the person to whom the event belongs.
+        type: the event's type tag, in any case.
+        since: the earliest time of the event, milliseconds.
+        until: the time before which the event happened, milliseconds.
+        canaries: whether events of `memorybus doctor` are found, too; they always are if an id or
+            a session is given.
+    """
+
+    id: str | None = None
+    words: tuple[str, ...] = ()
+    session: str | None = None
+    user: str | None = None
+    type: str | None = None
+    since: int | None = None
+    until: int | None = None
+    canaries: bool = False
+
+    def selection(self) -> EventSelection:
+        """Return the part of the request about types and canaries."""
+        named = self.session is not None or self.id is not None
+        return EventSelection(type=self.type, canaries=self.canaries or named)
+
+    def query(self) -> Query:
+        """Return a query for the history that finds at least every event that matches."""
+        return msgspec.structs.replace(
+            self.selection().query(),
+            ids=(self.id,) if self.id else (),
+            sessions=(self.session,) if self.session else (),
+            users=(self.user,) if self.user else (),
+            upto=0 if self.until is None else max(1, self.until - 1),
+        )
+
+
+def never_enough(_: "EventSearch") -> bool:
+    """Never stop a search early."""
+    return False
+
+
+class EventSearch:
+    """One search, which can be stopped and continued later. Use from one thread.
+
+    Attributes:
+        found: the events so far, newest first.
+        looked: how many events it has read.
+        reached: when the last of these entered the log, milliseconds.
+        mark: where the search stopped; None if there is nothing left to search.
+        unread: the parts of the history that could not be read, in words.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        wanted: SearchRequest,
+        before: BackwardMark | None = None,
+        enough: Callable[["EventSearch"], bool] = never_enough,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            history: archive and log.
+            wanted: what to search for.
+            before: where an earlier search stopped; None for the end of the history.
+            enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.
+        """
+        self._history = history
+        self._wanted = wanted
+        self._selection = wanted.selection()
+        self._words = SearchWords(wanted.words)
+        self._enough = enough
+        self.found: list[LoggedEvent] = []
+        self.looked = self.reached = 0
+        self.mark = before
+        self.unread: list[str] = []
+
+    def run(self, limit: int) -> None:
+        """Search until `limit` events are found, `enough` says so, or nothing is left.
+
+        Raises:
+            LogError: Redis is away, or the log cannot be used as it is.
+        """
+        query = self._wanted.query()
+        older = older_forms(self._history, query) if self.mark else ()
+        events = self._history.read_backward(query, self.mark, damage=DamageHandler(self.unread))
+        for event in without_older_forms(events, older):
+            self.looked += 1
+            self.reached = parse_entry_id(event.position.entry)[0]
+            if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
+                break
+            self.mark = BackwardMark(event.position.partition, event.position.entry)
+            if self._matches(event):
+                self.found.append(event)
+            if len(self.found) == limit or (self.looked % ASK_EVERY == 0 and self._enough(self)):
+                return
+        self.mark = None
+
+    def _matches(self, event: LoggedEvent) -> bool:
+        envelope, wanted = event.envelope, self._wanted
+        if type(envelope.event) is Omitted or not self._selection.wants(event):
+            return False
+        timely = wanted.since is None or envelope.at >= wanted.since
+        return timely and self._words.are_in(envelope.event)
+
+
+def format_mark(mark: BackwardMark | None) -> str | None:
+    """Return the text that commands and links use for where a search stopped."""
+    return None if mark is None else f"p{mark.partition:02d}:{mark.entry}"
+
+
+def parse_mark(text: str | None) -> BackwardMark | None:
+    """Return where a search stopped, from its text; None for an empty one.
+
+    Raises:
+        ConfigError: the text cannot be read.
+    """
+    found = _MARK.fullmatch(text or "")
+    if text and not found:
+        raise ConfigError(f"{text!r} does not say where a search stopped: p07:1764041234567-0 does")
+    return BackwardMark(int(found[1]), found[2]) if found else None

@@ -1,0 +1,371 @@
+"""``memorybus forget``: erases a person, or an agent's memories, wherever they can be reached.
+
+1. What ended processes of this host left in spools is sent, so that nothing comes later. A
+   tombstone hides the events up to now from every reader. No replay and no rebuild brings them
+   back, and the archive drops their bytes.
+2. We wait until the lanes have passed these events, so that none is on its way to a provider.
+3. Each instance erases its state and names what it cannot reach.
+4. Warm results of everybody, replies and dead letters are removed: another person may have been
+   shown what this person's session wrote to the agent's store. Then the entries of the log are
+   removed, as far as they are sealed.
+5. The files of Redis and of this host's agents are rewritten.
+
+Every step may be repeated: a second run of the command finishes what the first one left.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from typing import Final
+
+import msgspec
+from memorybus.archive.tombstones import Tombstone
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.requests import LetterRequest
+from memorybus.errors import ConfigError
+from memorybus.events import Scope, SessionRef
+from memorybus.ids import new_id
+from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
+from memorybus.log.file_rewrite import rewrite_redis_files
+from memorybus.log.removal import Removed, remove_entries
+from memorybus.processes.commands import EndedSilently, run_archiver
+from memorybus.query.filter import Matcher
+from memorybus.query.query import Query, row_of
+from memorybus.recall.model import RecallRequest
+from memorybus.recall.purge import purge_answers, purge_sessions
+from memorybus.registry.instances import InstancesView
+
+from memorybus_console.operations import leftovers
+from memorybus_console.operations.archive.opening import open_archive
+from memorybus_console.operations.catching_up import await_lanes
+from memorybus_console.operations.dead_letters import selection, waiting
+from memorybus_console.operations.dead_letters.selection import OperatorDecision
+from memorybus_console.operations.stores import Stores
+
+LOOK_EVERY = 0.2
+"""Seconds until an instance that could not be asked is asked again."""
+
+OUT_OF_REACH: Final = (
+    "spools of agents on other hosts: providers get what they send later; run this again then",
+    "segments of the archive as they were, for an hour after they were written anew",
+    "system prompts that other hosts have noted, for 30 days at most: run this there, too",
+    "deleted entries in Redis's memory and files, until the last neighbour goes (the hot window)",
+    "snapshots (RDB) that Redis has written: redis-cli bgsave",
+    "the tombstone, which names who is forgotten: without it a replay would bring them back",
+    "backups of Redis, of the archive and of providers, exports, and logs of other programs",
+)
+"""What no command of the bus can reach, in any installation."""
+
+
+class ErasureOwner(msgspec.Struct, frozen=True):
+    """The owner of the memories to erase; a field that is None stands for any."""
+
+    user: str | None = None
+    agent: str | None = None
+    workspace: str | None = None
+
+    def query(self, upto: int = 0) -> Query:
+        """Return the query for their events up to a time (milliseconds; 0 for all).
+
+        Raises:
+            ConfigError: nobody is named.
+        """
+        users, agents, workspaces = map(_as_tuple, (self.user, self.agent, self.workspace))
+        if not (users or agents or workspaces):
+            raise ConfigError("say who is to be forgotten: --user, --agent or --workspace")
+        return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
+
+    def owns(self, scope: Scope) -> bool:
+        """Say whether a scope belongs to this owner."""
+        asked = ((self.user, scope.user), (self.agent, scope.agent))
+        here = self.workspace in (None, scope.workspace)
+        return here and all(want is None or want == owned for want, owned in asked)
+
+
+def _as_tuple(word: str | None) -> tuple[str, ...]:
+    return () if word is None else (word,)
+
+
+class FoundHistory(msgspec.Struct, frozen=True):
+    """What the history holds of an owner.
+
+    Attributes:
+        events: how many events it holds.
+        sessions: their scopes and sessions, one for each epoch.
+        newest: when the newest event happened, milliseconds; 0 for none.
+    """
+
+    events: int
+    sessions: frozenset[tuple[Scope, SessionRef]]
+    newest: int
+
+    @property
+    def session_count(self) -> int:
+        """Return how many sessions there are."""
+        return len({(scope, session.id) for scope, session in self.sessions})
+
+
+class ErasurePlan(msgspec.Struct, frozen=True):
+    """What an erasure would reach.
+
+    Attributes:
+        owner: the owner of the memories.
+        found: what the history holds of the owner.
+        instances: the instances that are asked to erase, each with its provider.
+        letters: the owner's dead letters.
+    """
+
+    owner: ErasureOwner
+    found: FoundHistory
+    instances: dict[str, str]
+    letters: list[LocatedLetter]
+
+
+class InstanceErasure(msgspec.Struct, frozen=True):
+    """What became of an erasure in one instance.
+
+    Attributes:
+        name: the instance.
+        erased: how many memories it erased; None if it does not say.
+        remains: what it could not reach, in words.
+        problem: why it did not erase; "" if it did.
+    """
+
+    name: str
+    erased: int | None = None
+    remains: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Erasure(msgspec.Struct, frozen=True):
+    """What an erasure did; its ``--json``.
+
+    Attributes:
+        tombstone: the tombstone's id; "" if there was nothing to hide.
+        events: how many events are hidden from now on.
+        sessions: how many sessions had their warm results removed.
+        letters: how many dead letters were to be discarded.
+        log: which entries were removed from the log in Redis.
+        instances: what became of the erasure in each instance.
+        remains: what is left in other places, in words.
+        problems: what could not be done; the command may be run again.
+    """
+
+    tombstone: str
+    events: int
+    sessions: int
+    letters: int
+    log: Removed
+    instances: list[InstanceErasure]
+    remains: list[str]
+    problems: list[str]
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that can be reached was erased."""
+        return not (self.problems or any(one.problem for one in self.instances))
+
+
+def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
+    """Return what an erasure would reach; change nothing.
+
+    Raises:
+        ConfigError: nobody is named.
+        LogError, ArchiveError: the history cannot be read.
+    """
+    query = owner.query()
+    with Stores(settings) as stores:
+        stores.check_partitions()
+        found = _find_history(stores, query)
+        view = stores.instances.read_view()
+    with closing(DeadLetters(settings)) as desk:
+        all_letters = desk.letters(desk.providers())
+    letters = [dead for dead in all_letters if owner.owns(dead.stored.letter.scope)]
+    return ErasurePlan(owner, found, _instances_asked(settings, view), letters)
+
+
+def _find_history(stores: Stores, query: Query) -> FoundHistory:
+    events, newest, sessions = 0, 0, set[tuple[Scope, SessionRef]]()
+    for event in stores.history.scan(query):
+        envelope = event.envelope
+        events, newest = events + 1, max(newest, envelope.at)
+        sessions.add((msgspec.structs.replace(envelope.scope, platform=""), envelope.session))
+    return FoundHistory(events, frozenset(sessions), newest)
+
+
+def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
+    """Return every instance that may keep memories, with its provider."""
+    copies = {one.name: one.provider for one in view.all.values() if not one.dropped}
+    return {name: name for name in settings.providers} | copies
+
+
+class Eraser:
+    """Carries an erasure out.
+
+    Args:
+        settings: the settings of the log.
+        wait: seconds to wait for the lanes, for each instance and for dead letters.
+        step: receives the name of each step as it begins.
+        clock: time.
+    """
+
+    def __init__(
+        self, settings: Settings, wait: float, step: Callable[[str], None], clock: Clock = SYSTEM
+    ) -> None:
+        """Do nothing yet."""
+        self._settings = settings
+        self._wait = wait
+        self._step = step
+        self._clock = clock
+        self._problems: list[str] = []
+
+    def erase(self, plan: ErasurePlan, reason: str, by: str) -> Erasure:
+        """Carry the plan out; a part that fails is reported, and the other parts are done.
+
+        Raises:
+            ArchiveError: the tombstone cannot be written; nothing was erased.
+            LogError: Redis is away; the command has to be run again.
+        """
+        self._step("spools")
+        leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
+        tombstone = self._hide(plan, reason, by)
+        self._await_lanes(plan.instances)
+        instances = [self._erase_in(plan.owner, *one) for one in plan.instances.items()]
+        self._purge(plan)
+        self._discard(plan.letters, reason, by)
+        self._compact()
+        self._purge(plan)  # once more: a recall may have been under way
+        log = self._remove() if not self._problems else Removed()
+        left = self._rewrite_files(plan.found)
+        return Erasure(
+            tombstone=tombstone,
+            events=plan.found.events,
+            sessions=plan.found.session_count,
+            letters=len(plan.letters),
+            log=log,
+            instances=instances,
+            remains=[*_describe_unsealed(log, self._settings), *left, *OUT_OF_REACH],
+            problems=self._problems,
+        )
+
+    def _hide(self, plan: ErasurePlan, reason: str, by: str) -> str:
+        """Write the tombstone if there is anything to hide; return its id, or ""."""
+        self._step("tombstone")
+        if not plan.found.events:
+            return ""
+        now = self._clock.now_ms()
+        query = plan.owner.query(upto=max(now, plan.found.newest))
+        tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
+        with closing(open_archive(self._settings)) as archive:
+            archive.forget(tombstone)
+        return tombstone.id
+
+    def _await_lanes(self, instances: Collection[str]) -> None:
+        """Wait until every lane that is not paused has passed what the log holds now."""
+        self._step("lanes")
+        with Stores(self._settings) as stores:
+            moving = set(instances) - stores.instances.pauses().keys()
+            behind = await_lanes(stores, moving, self._wait, self._clock)
+        self._problems += [
+            f"{name} has not applied {left} events that came before: what it makes of them later "
+            "is not erased; run this again when it has caught up (memorybus status)"
+            for name, left in behind.items()
+        ]
+
+    def _erase_in(self, owner: ErasureOwner, name: str, provider: str) -> InstanceErasure:
+        """Ask one instance to erase; if it cannot be asked, try again until the time is up."""
+        self._step(name)
+        want = RecallRequest(
+            query="", agent=owner.agent, user=owner.user, workspace=owner.workspace
+        )
+        until = self._clock.monotonic() + self._wait
+        while True:
+            try:
+                inspector = InstanceInspector(self._settings, self._clock)
+                return _describe_erasure(name, inspector.forget(provider, name, want))
+            except InspectionFailed as error:
+                if self._clock.monotonic() >= until:
+                    return InstanceErasure(name, problem=str(error))
+                self._clock.sleep(LOOK_EVERY)
+
+    def _purge(self, plan: ErasurePlan) -> None:
+        """Remove what was recalled before, for anybody; it is recalled again."""
+        self._step("warm results")
+        purge_sessions(self._settings, plan.found.sessions, plan.instances)
+        purge_answers(self._settings, set(plan.instances.values()))
+
+    def _rewrite_files(self, found: FoundHistory) -> list[str]:
+        """Rewrite the files in which bytes of the events may be; return what remains."""
+        self._step("files")
+        sessions = {(scope, session.id) for scope, session in found.sessions}
+        return [
+            *leftovers.erase_spools(self._settings, self._wait, self._clock),
+            *leftovers.erase_host_notes(self._settings, sessions),
+            *rewrite_redis_files(self._settings, self._wait, self._clock),
+        ]
+
+    def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
+        """Ask the lanes' owners to discard dead letters, and wait for them."""
+        self._step("dead letters")
+        decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
+        asked: dict[str, list[LetterRequest]] = {}
+        for provider, request in selection.build_requests(decision, letters, new_id):
+            asked.setdefault(provider, []).append(request)
+        with closing(DeadLetters(self._settings)) as desk:
+            for provider, requests in asked.items():
+                desk.send(provider, requests)
+            waited = waiting.await_requests(
+                *(desk, asked, self._clock),
+                timeout=self._wait,
+                ownerless=2 * self._settings.lease,
+                progress=lambda _: None,
+            )
+        if waited.left:
+            self._problems.append(
+                f"{waited.left} requests for dead letters are not carried out yet; the owners of "
+                "their lanes do so (memorybus dlq ls)"
+            )
+
+    def _compact(self) -> None:
+        """Seal what may be sealed, and remove the hidden events' bytes from the segments."""
+        self._step("archive")
+        try:
+            done = run_archiver(self._settings)
+        except EndedSilently as error:
+            self._problems.append(f"the archive may still have the bytes: {error}")
+            return
+        if done.hindered:
+            errors = "; ".join(f"{name}: {why}" for name, why in done.errors.items())
+            why = errors or "run `memorybus archive run` on its host"
+            self._problems.append(f"the archive still has the bytes: {why}")
+
+    def _remove(self) -> Removed:
+        """Remove from the log what any tombstone hides, as far as it is sealed.
+
+        The caller does not do so while a lane lags or the archive has a problem, because a lane
+        that still needs these entries would look for them in the archive.
+        """
+        self._step("log")
+        with Stores(self._settings) as stores:
+            hidden = [Matcher(query) for query in stores.history.forgotten_queries()]
+            return remove_entries(
+                stores.history.log,
+                self._settings,
+                lambda event: any(one.wants(row_of(event.envelope)) for one in hidden),
+            )
+
+
+def _describe_erasure(name: str, there: EraseReport) -> InstanceErasure:
+    if not there.given:
+        return InstanceErasure(name, problem="it has no way to erase: do it in its backend")
+    return InstanceErasure(name, there.erased, there.remains)
+
+
+def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
+    text = (
+        f"{log.unsealed} entries stay in the log in Redis, because the archive seals an entry "
+        f"{settings.seal_after:g} s after it came, and only sealed ones are removed. Run this "
+        "again then; otherwise they leave the log at the end of the hot window"
+    )
+    return (text,) if log.unsealed else ()

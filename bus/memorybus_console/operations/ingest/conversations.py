@@ -1,0 +1,420 @@
+"""Publishes recorded conversations: the events that an agent would have published live.
+
+The history is asked which turns it has, in which form, and whose were forgotten: a second ingest of
+a file adds nothing, however it was cut, grown or renamed since (G2). A turn that grew is published
+with the event that it replaces, and a rewind takes that one back.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
+from memorybus.errors import EventError, LogUnavailable, MemoryBusError
+from memorybus.events import Scope
+from memorybus.history.forgotten import turn_row
+from memorybus.ids import derived_id
+from memorybus.lineage.identity import identity_of
+from memorybus.text.cleaning import check_id
+
+from memorybus_console.operations.ingest.asked_history import AskedHistory
+from memorybus_console.operations.ingest.refused import RefusedInput
+from memorybus_console.operations.ingest.report import IngestReport, sum_reports
+from memorybus_console.operations.ingest.stages import OnStage
+from memorybus_console.operations.ingest.transcripts import (
+    ReadingOptions,
+    RecordedSession,
+    RecordedTurn,
+    Transcript,
+    TranscriptError,
+    read_transcript,
+)
+from memorybus_console.operations.ingest.turn_matching import (
+    KnownTurn,
+    TurnMarks,
+    TurnMatch,
+    marks_of_recorded,
+    replacing_rewind,
+    replacing_rewind_id,
+)
+
+PLATFORM = "ingest"
+
+_DEFAULT_OPTIONS = ReadingOptions()
+
+_FLUSH_STEP = 0.5
+"""Seconds between two counts of the events that Redis has not taken yet."""
+
+_MAX_STEPS_WITHOUT_REDIS = 20
+"""After so many steps without Redis the remaining events are reported as spooled (G10)."""
+
+
+class ParsedFile(msgspec.Struct, frozen=True):
+    """A parsed file. Its modification time stands for times that it does not give."""
+
+    path: Path
+    transcript: Transcript
+    modified_ms: int
+
+
+def load_files(
+    paths: Iterable[Path], options: ReadingOptions = _DEFAULT_OPTIONS
+) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; return the parsed ones, and refuse those of which nothing can be read."""
+    sources: list[ParsedFile] = []
+    refused: list[RefusedInput] = []
+    for path in paths:
+        try:
+            found = ParsedFile(
+                path, read_transcript(path, options), path.stat().st_mtime_ns // 1_000_000
+            )
+            _check_no_shared_session(found, sources)
+            sources.append(found)
+        except TranscriptError as error:
+            refused.append(RefusedInput.unreadable(str(path), error))
+    return sources, refused
+
+
+def _check_no_shared_session(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+    """Refuse a file if a session id made of its name is that of a different session elsewhere.
+
+    A session that the file itself names may be spread over several files.
+    """
+    known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
+    for conversation in found.transcript.conversations:
+        source, other = known.get(conversation.session, (found, conversation))
+        same = other == msgspec.structs.replace(conversation, named=other.named)
+        if not same and not conversation.named:
+            raise TranscriptError(
+                f"its session {conversation.session!r} would mix with that of {source.path}; "
+                f"rename one of the files",
+                str(found.path),
+            )
+
+
+def ingest_conversations(
+    settings: Settings,
+    sources: Sequence[ParsedFile],
+    *,
+    user: str | None,
+    agent: str | None,
+    on_stage: OnStage,
+) -> IngestReport:
+    """Publish what the history lacks of the conversations of files, and wait until Redis has it.
+
+    Without Redis every file is refused: what the history has and who was forgotten is unknown then.
+
+    Args:
+        settings: the settings of the log.
+        sources: the parsed files.
+        user: the person; see `publish_file`.
+        agent: the agent; see `publish_file`.
+        on_stage: called when publishing begins, and when waiting begins.
+
+    Raises:
+        ArchiveError: the archive does not show what the history has.
+        SpoolFull: the spool has reached its bound; what was published stays published.
+    """
+    turns = sum(source.transcript.turns for source in sources)
+    with AskedHistory() as asked:
+        try:
+            asked.ask(settings, _scopes_of(settings, sources, agent, user), on_stage)
+        except LogUnavailable as error:
+            refused = [RefusedInput(str(source.path), str(error)) for source in sources]
+            return IngestReport(refused=tuple(refused))
+        with MemoryBus.connect(settings) as bus:
+            with on_stage("publish", "turns", turns) as step:
+                publisher = FilePublisher(bus, asked, agent=agent, user=user, on_turn=step)
+                done = sum_reports([publisher.publish(source) for source in sources])
+            logged = _wait_until_logged(bus, on_stage)
+    return msgspec.structs.replace(done, level="logged" if logged else "spooled")
+
+
+def _scopes_of(
+    settings: Settings, sources: Iterable[ParsedFile], agent: str | None, user: str | None
+) -> set[Scope]:
+    every = {one.user for source in sources for one in source.transcript.conversations}
+    scopes = set()
+    for speaker in every:
+        with contextlib.suppress(EventError):  # publishing reports it
+            scopes.add(scope_of(settings, agent, user, speaker))
+    return scopes
+
+
+def scope_of(settings: Settings, agent: str | None, user: str | None, speaker: str) -> Scope:
+    """Return the owner of a recorded conversation.
+
+    Args:
+        settings: the settings, for what is given nowhere else.
+        agent: the agent that a command names.
+        user: the person that a command names.
+        speaker: the person that the file names; "" if it names none.
+
+    Raises:
+        InvalidEvent: an id is not valid.
+    """
+    return Scope(
+        agent=check_id("agent", settings.agent if agent is None else agent),
+        user=check_id("user", user or speaker or settings.user),
+        workspace=settings.workspace,
+        platform=PLATFORM,
+    )
+
+
+def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
+    """Wait while events are being sent; return False after `_MAX_STEPS_WITHOUT_REDIS`.
+
+    It is shown as a stage only if it takes longer than a step: usually all events are sent before
+    the last turns are published.
+    """
+    if bus.flush("logged", timeout=_FLUSH_STEP):
+        return True
+    left, idle = bus.unsent, 0
+    with on_stage("send to Redis", "events", left) as step:
+        while idle < _MAX_STEPS_WITHOUT_REDIS:
+            logged = bus.flush("logged", timeout=_FLUSH_STEP)
+            unsent = bus.unsent
+            step(left - unsent)
+            left = unsent
+            if logged:
+                return True
+            idle = idle + 1 if bus.problem else 0
+    return False
+
+
+class FilePublisher:
+    """Publishes the conversations of files, each turn of which the history lacks.
+
+    Args:
+        bus: the bus to publish to.
+        asked: what the history has.
+        agent: the agent; None for the settings' default.
+        user: the person; None for the speaker that a file names, or else the settings' default.
+        on_turn: called for each turn.
+    """
+
+    def __init__(
+        self,
+        bus: MemoryBus,
+        asked: AskedHistory,
+        *,
+        agent: str | None,
+        user: str | None,
+        on_turn: Callable[[], None],
+    ) -> None:
+        """Publish nothing yet."""
+        self._bus = bus
+        self._asked = asked
+        self._agent = agent
+        self._user = user
+        self._on_turn = on_turn
+
+    def publish(self, source: ParsedFile) -> IngestReport:
+        """Publish a file's conversations in order; each may continue another one.
+
+        A turn or session that the bus refuses (too large, an invalid id) is reported, and so is
+        what was forgotten; the rest is published.
+
+        Raises:
+            SpoolFull: the spool has reached its bound; what was published stays published.
+        """
+        sessions: dict[tuple[str, str], Session] = {}
+        conversations = source.transcript.conversations
+        names = [conversation.session for conversation in conversations]
+        reports = [_report_of_reading(source.transcript)]
+        for conversation in conversations:
+            reports.append(IngestReport(sessions=1))
+            try:
+                scope = scope_of(self._bus.settings, self._agent, self._user, conversation.user)
+                opened = _OpenedSession(self._bus, self._asked, source, conversation, scope)
+                opened.before = sessions.get((conversation.after, conversation.user))
+                reports += self._publish_turns(opened, names)
+            except EventError as error:
+                refusal = RefusedInput(f"{source.path}: {conversation.session}", str(error))
+                reports.append(IngestReport(refused=(refusal,)))
+            else:
+                own = (conversation.session, conversation.user)
+                sessions |= {own: opened.last} if opened.last else {}
+        return sum_reports(reports)
+
+    def _publish_turns(
+        self, opened: "_OpenedSession", names: Sequence[str]
+    ) -> Iterator[IngestReport]:
+        """Publish the turns of a session that the history lacks; yield what became of each."""
+        kept, forgotten = opened.sort_out_forgotten()
+        for why, count in forgotten.items():
+            refusal = RefusedInput(f"{opened.where}: {count} turns", why)
+            yield IngestReport(refused=(refusal,), refused_turns=count)
+            for _ in range(count):
+                self._on_turn()
+        turns = [turn for _, turn in kept]
+        matches = opened.match(turns, names)
+        for (number, turn), match in zip(kept, matches, strict=True):
+            self._on_turn()
+            try:
+                yield opened.publish(turn, match)
+            except TurnRefused as error:
+                refusal = RefusedInput(f"{opened.where}: turn {number}", str(error))
+                yield IngestReport(refused=(refusal,), refused_turns=1)
+
+
+def _report_of_reading(transcript: Transcript) -> IngestReport:
+    return IngestReport(
+        files=1,
+        skipped=transcript.skipped,
+        unread=transcript.left_out.unread,
+        dropped=transcript.left_out.dropped,
+        refused=tuple(transcript.left_out.named),
+    )
+
+
+class TurnRefused(MemoryBusError):
+    """The bus refuses one turn, and takes the others of its session."""
+
+
+class _OpenedSession:
+    """Publishes one conversation; its session begins with the first turn that is published.
+
+    Attributes:
+        before: the session that it continues, if that was published before.
+        last: the session to which a turn belonged last; None before the first one.
+    """
+
+    def __init__(
+        self,
+        bus: MemoryBus,
+        asked: AskedHistory,
+        source: ParsedFile,
+        conversation: RecordedSession,
+        scope: Scope,
+    ) -> None:
+        self._bus = bus
+        self._asked = asked
+        self._source = source
+        self._conversation = conversation
+        self._scope = scope
+        self._identity = identity_of(scope, conversation.session)
+        self._forms: Counter[TurnMarks] = Counter()
+        self._ordinals: dict[str, int] = {}
+        self.before: Session | None = None
+        self.last: Session | None = None
+
+    @property
+    def where(self) -> str:
+        """Its file and its id, for messages."""
+        return f"{self._source.path}: {self._conversation.session}"
+
+    def sort_out_forgotten(self) -> tuple[list[tuple[int, RecordedTurn]], Counter[str]]:
+        """Return the turns that may be published, with their numbers from 1, and why others not."""
+        kept, forgotten = [], Counter[str]()
+        for number, turn in enumerate(self._conversation.turns, 1):
+            why = self._why_forgotten(turn)
+            forgotten[why] += 1
+            if not why:
+                kept.append((number, turn))
+        del forgotten[""]
+        return kept, forgotten
+
+    def _why_forgotten(self, turn: RecordedTurn) -> str:
+        at = turn.at or self._conversation.at
+        row = turn_row(self._scope, self._conversation.session, at or 0)
+        return self._asked.forgotten.why(row, timed=at is not None)
+
+    def match(self, turns: Sequence[RecordedTurn], names: Sequence[str]) -> list[TurnMatch]:
+        """Return what the history knows of some turns; `names` are the file's sessions."""
+        name, named = self._conversation.session, self._conversation.named
+        matches = self._asked.match(self._scope, name, turns, named=named, beside=names)
+        ref = next((match.known.ref for match in matches if match.known), None)
+        ref = ref or self._asked.ref(self._scope, name)
+        self.last = Session(self._bus, self._scope, ref) if ref else None
+        return matches
+
+    def publish(self, turn: RecordedTurn, match: TurnMatch) -> IngestReport:
+        """Publish a turn if the history lacks it, or lacks this form of it.
+
+        Raises:
+            InvalidEvent: the session's id is not valid.
+            TurnRefused: the turn is too large, or cannot be encoded.
+            SpoolFull: the spool has reached its bound.
+        """
+        event_id, known = self._event_id(turn), match.known
+        if known is None:
+            session = self._open()
+            self._publish_turn(session, turn, event_id, self._next_ordinal(session.id))
+            return IngestReport(turns=1)
+        session = self.last = Session(self._bus, self._scope, known.ref)
+        if match.verdict == "changed":
+            self._publish_turn(session, turn, event_id, known.ordinal, known)
+            _retract(session, known.id, event_id, self._time(turn, known))
+            return IngestReport(turns=1, replaced=1)
+        if known.unfinished:
+            _retract(session, known.replaces, known.id, self._time(turn, known))
+        return IngestReport(turns=1, known=1)
+
+    def _open(self) -> Session:
+        """Return the session to which the next turn belongs, and begin it if it is new."""
+        conversation, at = self._conversation, self._conversation.at or self._source.modified_ms
+        if self.last is None and self.before is not None:
+            self.last = self.before.switched_to(conversation.session, reason="resume", at=at)
+        self.last = self.last or self._bus.session(
+            conversation.session,
+            agent=self._scope.agent,
+            user=self._scope.user,
+            platform=PLATFORM,
+            title=conversation.title,
+            warm=False,
+            at=at,
+        )
+        return self.last
+
+    def _next_ordinal(self, session: str) -> int:
+        known = self._ordinals.get(session)
+        known = self._asked.next_ordinal(self._scope, session) if known is None else known
+        self._ordinals[session] = known + 1
+        return known
+
+    def _event_id(self, turn: RecordedTurn) -> str:
+        """Return the turn's event id: any run derives the same one, also beside another (G2)."""
+        marks = marks_of_recorded(turn)
+        self._forms[marks] += 1
+        second = "" if marks.second is None else marks.second
+        form = (marks.source, second, marks.words.hex(), marks.answer.hex(), self._forms[marks])
+        return derived_id("ingest", *self._identity, *form)
+
+    def _publish_turn(
+        self,
+        session: Session,
+        turn: RecordedTurn,
+        event_id: str,
+        ordinal: int,
+        known: KnownTurn | None = None,
+    ) -> None:
+        try:
+            session.turn_completed(
+                turn.user,
+                turn.assistant,
+                messages=turn.messages,
+                ordinal=ordinal,
+                event_id=event_id,
+                user_name=turn.user_name,
+                assistant_name=turn.assistant_name,
+                source_id=turn.source_id,
+                replaces=known.id if known else "",
+                at=self._time(turn, known),
+            )
+        except EventError as error:
+            raise TurnRefused(str(error)) from error
+
+    def _time(self, turn: RecordedTurn, known: KnownTurn | None = None) -> int:
+        """Return when a turn was said; another form of it was said at the same time."""
+        at = turn.at or self._conversation.at
+        return at or (known.at if known else self._source.modified_ms)
+
+
+def _retract(session: Session, older: str, newer: str, at: int) -> None:
+    """Take an older form of a turn back."""
+    session.publish(replacing_rewind(session.id, older), replacing_rewind_id(older, newer), at)

@@ -1,0 +1,103 @@
+"""``memorybus ingest FILE…``: publishes recorded conversations, and exported events."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from memorybus.config.settings import Settings
+
+from memorybus_console.operations.ingest.conversations import (
+    ParsedFile,
+    ingest_conversations,
+    load_files,
+)
+from memorybus_console.operations.ingest.event_lines import events_of, holds_events
+from memorybus_console.operations.ingest.log_growth import count_logged, note_growth
+from memorybus_console.operations.ingest.refused import RefusedInput
+from memorybus_console.operations.ingest.report import IngestReport, sum_reports
+from memorybus_console.operations.ingest.source_events import publish_source
+from memorybus_console.operations.ingest.stages import OnStage
+from memorybus_console.operations.ingest.transcripts import ReadingOptions, TranscriptError
+from memorybus_console.operations.ingest.transcripts.speakers import by_speaker
+
+_OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
+
+
+def ingest_files(
+    settings: Settings,
+    files: Sequence[Path],
+    *,
+    user: str | None,
+    agent: str | None,
+    user_from_name: bool = False,
+    on_stage: OnStage,
+) -> IngestReport:
+    """Publish what can be read of every file of conversations, and every whole file of events.
+
+    Args:
+        settings: the settings of the log.
+        files: conversations and files of events.
+        user: the person of the conversations; None for the speaker that a file names.
+        agent: the agent of the conversations; None for the settings' default.
+        user_from_name: whether each turn belongs to the person whom it names.
+        on_stage: called for each stage.
+
+    Raises:
+        SpoolFull: the spool's bound is reached; what was published stays published.
+        ArchiveUnavailable: the log's archive cannot say which events are new.
+        MemoryBusError: Redis answers, but must not be used as it is.
+    """
+    event_files = [path for path in files if holds_events(path)]
+    options = ReadingOptions(settings.zone, settings.event_max_bytes)
+    talks = [path for path in files if path not in event_files]
+    conversations, refused = load_files(talks, options)
+    if user_from_name:
+        conversations = list(map(_with_speakers_apart, conversations))
+    reports = [IngestReport(refused=tuple(refused))]
+    if not conversations and not event_files:
+        return reports[0]
+    before = count_logged(settings)
+    if conversations:
+        reports.append(
+            ingest_conversations(
+                settings,
+                conversations,
+                user=user,
+                agent=agent,
+                on_stage=on_stage,
+            )
+        )
+    named = bool(user or agent)
+    reports += [_ingest_events(settings, path, on_stage, named=named) for path in event_files]
+    return note_growth(settings, sum_reports(reports), before)
+
+
+def _with_speakers_apart(file: ParsedFile) -> ParsedFile:
+    return msgspec.structs.replace(file, transcript=by_speaker(file.transcript))
+
+
+def _ingest_events(
+    settings: Settings, path: Path, on_stage: OnStage, *, named: bool
+) -> IngestReport:
+    """Publish a file of events if all of it can be read, unless the command names its owner."""
+    if named:
+        return IngestReport(refused=(RefusedInput(str(path), _OWNERS_IN_FILE),))
+    try:
+        count = _count_events(path, on_stage)
+    except TranscriptError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(str(path), error),))
+    return publish_source(settings, str(path), events_of(path), count, on_stage)
+
+
+def _count_events(path: Path, on_stage: OnStage) -> int:
+    """Return how many events a file holds.
+
+    Raises:
+        TranscriptError: a part of it cannot be read.
+    """
+    count = 0
+    with on_stage("read", "events", None) as step:
+        for _ in events_of(path):
+            count += 1
+            step()
+    return count

@@ -1,0 +1,185 @@
+"""Publishes events that have ids already into a log that may hold some of them.
+
+Events that this log ever had are skipped by their ids, including forgotten ones and those past
+their retention. The known ids are in a temporary file, so that memory use does not grow with either
+history.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.paced import PacedPublisher
+from memorybus.archive.location import archive_of, check_reaches, views_of
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import EventError
+from memorybus.events import Envelope, UnknownEvent
+from memorybus.history.forgotten import Forgotten
+from memorybus.history.history import History
+from memorybus.log.continuity import PartitionView
+from memorybus.log.stream import START, EventLog
+from memorybus.query.query import row_of
+from memorybus.redis.connect import connect_redis
+
+from memorybus_console.operations.ingest.known_ids import KnownIds
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
+
+FLUSH_TIMEOUT = 60.0
+"""Seconds that an import waits until Redis has everything."""
+
+MAX_NAMED = 1_000
+"""How many refused events are named; further ones are only counted (G10)."""
+
+_PAGE = 500
+
+
+class ImportResult(msgspec.Struct, kw_only=True):
+    """What an import did, or would do.
+
+    Attributes:
+        events: how many events were read.
+        new: how many of these the log does not have.
+        published: how many of the new ones were published.
+        refused: ids of events that this release cannot publish unchanged, or that were forgotten,
+            and why: the first 1,000 of them.
+        refused_events: how many such events there are.
+        executed: whether the import was carried out, not only planned.
+        logged: whether Redis has everything that was published.
+    """
+
+    executed: bool
+    events: int = 0
+    new: int = 0
+    published: int = 0
+    refused: dict[str, str] = {}
+    refused_events: int = 0
+    logged: bool = True
+
+
+def publish_new(
+    settings: Settings,
+    envelopes: Iterable[Envelope],
+    step: Callable[[], None],
+    *,
+    execute: bool,
+    untimed: Collection[str] = (),
+) -> ImportResult:
+    """Publish the events that this log never had, in their order, under their own ids and times.
+
+    What a tombstone of this log hides is refused, also under an id that the log never had.
+
+    Args:
+        settings: the settings of the log.
+        envelopes: the events; read once, one at a time.
+        step: called before each event.
+        execute: whether to publish; otherwise they are only counted.
+        untimed: the ids of events whose time is only that of their file.
+
+    Raises:
+        LogUnavailable: Redis is away, so that it is unknown what is new.
+        ArchiveUnavailable: this log's own archive cannot say which events it has.
+        LogStalled: the log accepts nothing; the next run publishes the rest.
+    """
+    done = ImportResult(executed=execute)
+    with KnownIds() as known:
+        _note_known_ids(settings, known)
+        forgotten = _read_forgotten(settings)
+        with MemoryBus.connect(settings) as bus:
+            paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
+            for envelope in envelopes:
+                step()
+                done.events += 1
+                new = known.is_new(envelope.id)
+                done.new += new
+                why = _why_refused(forgotten, envelope, timed=envelope.id not in untimed)
+                if new or why:
+                    _publish_or_refuse(
+                        done, envelope, partial(_publish_unchanged, bus, paced, envelope), why
+                    )
+            done.logged = bus.flush("logged", FLUSH_TIMEOUT) if execute else True
+    return done
+
+
+def _note_known_ids(settings: Settings, known: KnownIds) -> None:
+    """Note the ids of all events that the log has or had.
+
+    The log is read before the archive: an event that is trimmed meanwhile is sealed by then.
+    """
+    with closing(connect_redis(settings)) as redis:
+        _note_logged_ids(EventLog(redis, settings), known)
+        views = views_of(settings)
+        archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
+    if archive is not None:
+        with closing(archive):
+            _note_archived_ids(archive, views, known)
+
+
+def _read_forgotten(settings: Settings) -> Forgotten:
+    with (
+        closing(connect_redis(settings)) as redis,
+        closing(History.from_settings(redis, settings)) as history,
+    ):
+        return Forgotten(history.forgotten_queries())
+
+
+def _note_logged_ids(log: EventLog, known: KnownIds) -> None:
+    for partition in range(log.partitions):
+        after = START
+        while page := log.read(partition, after, _PAGE):
+            known.add(event.envelope.id for event in page)
+            after = page[-1].position.entry
+
+
+def _note_archived_ids(
+    archive: "Archive", views: Mapping[int, PartitionView], known: KnownIds
+) -> None:
+    for partition, view in views.items():
+        check_reaches(archive, partition, view.sealed)
+        for ids in archive.ids(partition):
+            known.add(ids)
+
+
+def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> str:
+    """Return why an event may not be published; "" if it may."""
+    if isinstance(envelope.event, UnknownEvent):
+        known = envelope.event.wire_version
+        return f"this release does not know its {'type or version' if known else 'form'}"
+    row = row_of(envelope if timed else msgspec.structs.replace(envelope, at=0))
+    return forgotten.why(row, timed=timed)
+
+
+def _publish_or_refuse(
+    done: ImportResult, envelope: Envelope, publish: Callable[[], None], why: str
+) -> None:
+    """Publish an event that the log does not have, or note why it is refused."""
+    if done.executed and not why:
+        try:
+            publish()
+            done.published += 1
+        except EventError as error:
+            why = str(error)
+    if why:
+        done.refused_events += 1
+        if len(done.refused) < MAX_NAMED:
+            done.refused[envelope.id] = why
+
+
+def _publish_unchanged(bus: MemoryBus, paced: PacedPublisher, envelope: Envelope) -> None:
+    """Publish an event under its own id and time."""
+    paced.publish(
+        lambda: bus.publish(
+            envelope.event,
+            key=envelope.key,
+            scope=envelope.scope,
+            session=envelope.session,
+            event_id=envelope.id,
+            at=envelope.at,
+            trace=envelope.trace,
+        )
+    )

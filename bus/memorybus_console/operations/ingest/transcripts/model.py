@@ -1,0 +1,115 @@
+"""The types into which every transcript format is parsed."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+
+import msgspec
+from memorybus.events import Message
+from memorybus.text.bounding import fit_messages
+
+from memorybus_console.operations.ingest.refused import UnreadableInput
+from memorybus_console.operations.ingest.shapes.left_out import LeftOut
+
+_OVERHEAD_BYTES = 4_096
+"""Bytes of an event that are neither texts nor messages."""
+
+
+class TranscriptError(UnreadableInput):
+    """A file is not a conversation we can read; the place is ``file:line``."""
+
+
+class ReadingOptions(msgspec.Struct, frozen=True):
+    """What the settings say of files.
+
+    Attributes:
+        zone: the zone of times that name none.
+        event_max_bytes: the size of the largest event: what else a turn's messages hold is cut
+            until they fit.
+    """
+
+    zone: tzinfo = UTC
+    event_max_bytes: int = 1 << 20
+
+    def fitting(
+        self, messages: Sequence[Message], texts: str, left_out: LeftOut
+    ) -> tuple[Message, ...]:
+        """Return the messages of a turn in the room that its texts leave in an event."""
+        room = self.event_max_bytes - _OVERHEAD_BYTES - len(texts.encode("utf-8", "replace"))
+        kept = fit_messages(messages, room, max(room, 0))
+        left_out.drop("messages beside their texts", 0 if kept else len(messages))
+        return kept
+
+
+class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange. Either side may be empty, but not both.
+
+    Attributes:
+        user: what the person said, verbatim.
+        assistant: what the agent said, verbatim.
+        messages: the turn's messages with all their fields; empty if the two sides say everything.
+        user_name: the person's name, if the file gives it.
+        assistant_name: the agent's name, if the file gives it.
+        at: when it was said, milliseconds; None if the file does not say.
+        source_id: the id that the source gives the turn's first message; "" if it gives none that
+            no other turn of the session has.
+    """
+
+    user: str = ""
+    assistant: str = ""
+    messages: tuple[Message, ...] = ()
+    user_name: str = ""
+    assistant_name: str = ""
+    at: int | None = None
+    source_id: str = ""
+
+
+class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
+    """The turns of one session.
+
+    Attributes:
+        session: the session's id.
+        named: whether the file names the session; else its id is made of the file's name.
+        turns: the turns in the order of the file; the index is the turn's ordinal.
+        after: the session that this one continues; empty for the first of a lineage.
+        user: the person who talks; empty if the file does not say.
+        at: when the session began, milliseconds; None if the file does not say.
+        title: a name for people.
+    """
+
+    session: str
+    named: bool
+    turns: tuple[RecordedTurn, ...]
+    after: str = ""
+    user: str = ""
+    at: int | None = None
+    title: str = ""
+
+
+class Transcript(msgspec.Struct, frozen=True, kw_only=True):
+    """A parsed file.
+
+    Attributes:
+        conversations: the sessions in the order of the file; one that continues another comes
+            after it.
+        skipped: how many messages were left out because they have no content.
+        left_out: the lines that cannot be read, and what is dropped of the others.
+    """
+
+    conversations: tuple[RecordedSession, ...]
+    skipped: int = 0
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
+
+    @property
+    def turns(self) -> int:
+        """How many turns the file holds."""
+        return sum(len(conversation.turns) for conversation in self.conversations)
+
+
+def with_unique_ids(turns: Sequence[RecordedTurn]) -> tuple[RecordedTurn, ...]:
+    """Return turns without those source ids that several of them have: these identify nothing."""
+    counts = Counter(turn.source_id for turn in turns)
+    return tuple(
+        msgspec.structs.replace(turn, source_id="") if counts[turn.source_id] > 1 else turn
+        for turn in turns
+    )

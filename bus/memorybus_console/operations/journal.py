@@ -1,0 +1,215 @@
+"""Reads the history for people: all partitions, in the order in which Redis took the events."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import msgspec
+from memorybus.archive.damage import DamageHandler
+from memorybus.config.settings import Settings
+from memorybus.errors import MissingEvent
+from memorybus.events import (
+    EVENT_TYPES,
+    Envelope,
+    SessionSwitched,
+    TurnCompleted,
+    UnknownEvent,
+)
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent, parse_entry_id
+from memorybus.log.stream import START, EventLog, Head
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
+from memorybus.text.display import event_name
+
+PAGE = 500
+FOLLOW_WAIT = 1.0
+"""Seconds that a follower blocks before it reads again; bounds how long Ctrl-C takes."""
+
+
+CANARY_SCOPE = "doctor"
+"""Agent and user of the canaries that `memorybus doctor` publishes."""
+
+CANARY_PREFIX = "doctor:"
+"""How the ids of the canaries' sessions begin."""
+
+
+class EventSelection(msgspec.Struct, frozen=True):
+    """Which events are wanted; None means any.
+
+    Attributes:
+        session: the session, or the root of its lineage.
+        type: the event's type tag, in any case; UnknownEvent for all unknown types.
+        canaries: whether canaries of `memorybus doctor` are included; a session that is named is
+            included anyway.
+    """
+
+    session: str | None = None
+    type: str | None = None
+    canaries: bool = False
+
+    def query(self) -> Query:
+        """Return a query for the history that finds at least every wanted event."""
+        lineages = (self.session,) if self.session else ()
+        if self.type is None:
+            return Query(lineages=lineages)
+        known = {kind.__name__.lower(): kind.__name__ for kind in EVENT_TYPES}
+        name = known.get(self.type.lower(), UnknownEvent.__name__)
+        return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
+
+    def wants(self, event: LoggedEvent) -> bool:
+        """Say whether an event is wanted."""
+        envelope = event.envelope
+        if self.session is None:
+            here = self.canaries or not is_canary(envelope)
+        else:
+            here = self.session in (envelope.session.id, envelope.session.root)
+        return here and (self.type is None or self.type.lower() in _type_names(envelope))
+
+
+def _type_names(envelope: Envelope) -> tuple[str, ...]:
+    name = event_name(envelope.event).lower()
+    return (name, "unknownevent") if isinstance(envelope.event, UnknownEvent) else (name,)
+
+
+def is_canary(envelope: Envelope) -> bool:
+    """Say whether an event is a canary of `memorybus doctor`."""
+    scope = envelope.scope
+    ours = scope.agent == scope.user == CANARY_SCOPE
+    return ours and envelope.session.id.startswith(CANARY_PREFIX)
+
+
+def open_history(settings: Settings) -> History:
+    """Return the history after checking its partition count. Writes nothing.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    history = History.from_settings(connect_redis(settings), settings)
+    history.log.check_partitions()
+    return history
+
+
+def scan_events(
+    history: History, wanted: EventSelection, unread: list[str] | None = None
+) -> Iterator[LoggedEvent]:
+    """Return every wanted event, in the order in which Redis took them.
+
+    Args:
+        history: archive and log.
+        wanted: selects the events.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
+    """
+    found = history.scan(wanted.query(), damage=DamageHandler(unread))
+    return (event for event in found if wanted.wants(event))
+
+
+def newest_events(
+    history: History,
+    wanted: EventSelection,
+    limit: int,
+    heads: Sequence[Head] | None = None,
+    unread: list[str] | None = None,
+) -> list[LoggedEvent]:
+    """Return the newest wanted events, newest last; read back no further than necessary.
+
+    Args:
+        history: archive and log.
+        wanted: selects the events.
+        limit: the most events to return.
+        heads: the ends of the partitions from which it reads back; the present ones if None.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
+    """
+    found = history.scan_backward(wanted.query(), heads, damage=DamageHandler(unread))
+    newest_forms = without_older_forms(found)
+    return list(islice(filter(wanted.wants, newest_forms), limit))[::-1]
+
+
+def without_older_forms(
+    newest_first: Iterable[LoggedEvent], older: Collection[str] = ()
+) -> Iterator[LoggedEvent]:
+    """Yield events without the turns for which an import has published a newer form.
+
+    Args:
+        newest_first: the events, so that each newer form comes before the older one.
+        older: the ids of further older forms.
+    """
+    hidden = set(older)
+    for logged in newest_first:
+        event = logged.envelope.event
+        if isinstance(event, TurnCompleted) and event.replaces:
+            hidden.add(event.replaces)
+        if logged.envelope.id not in hidden:
+            yield logged
+
+
+def older_forms(history: History, query: Query) -> frozenset[str]:
+    """Return the ids of the turns for which an import has published a newer form.
+
+    A rewind takes each of them back: only where there are rewinds, all turns are read.
+
+    Args:
+        history: archive and log.
+        query: whose events are meant; the query's types and ids do not count.
+    """
+    owners = msgspec.structs.replace(query, ids=(), upto=0, types=(SessionSwitched.__name__,))
+    switches = (one.envelope.event for one in history.scan(owners))
+    if not any(isinstance(one, SessionSwitched) and one.retracted for one in switches):
+        return frozenset()
+    turns = msgspec.structs.replace(owners, types=(TurnCompleted.__name__,))
+    events = (one.envelope.event for one in history.scan(turns))
+    return frozenset(one.replaces for one in events if isinstance(one, TurnCompleted)) - {""}
+
+
+def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
+    """Return one event by its id, of any person: only operators may call this.
+
+    Args:
+        history: archive and log.
+        event_id: 32 hexadecimal digits.
+        unread: if given, gets a text for each part that cannot be read; the rest is read.
+
+    Raises:
+        MissingEvent: the history holds no event of this id.
+    """
+    wanted = Query(ids=(event_id,))
+    found = next(iter(history.scan_backward(wanted, damage=DamageHandler(unread))), None)
+    if found is None:
+        raise MissingEvent(
+            f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "
+            f"with --json"
+        )
+    return found
+
+
+class ReadPositions:
+    """How far each partition has been read: the entry after which reading continues."""
+
+    def __init__(self, ends: Mapping[int, str]) -> None:
+        """Begin after these entries, by partition."""
+        self.after = dict(ends)
+
+    @classmethod
+    def behind_heads(cls, heads: Iterable[Head]) -> "ReadPositions":
+        """Begin at the present ends of the partitions."""
+        return cls({head.partition: head.entry or START for head in heads})
+
+    def note_read(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
+        """Pass `events` on, and note their positions as read."""
+        for event in events:
+            position = event.position
+            if parse_entry_id(position.entry) > parse_entry_id(self.after[position.partition]):
+                self.after[position.partition] = position.entry
+            yield event
+
+
+def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
+    """Yield new events as they arrive, without an end, beginning after `places`."""
+    while True:
+        news = log.wait(places.after, FOLLOW_WAIT)
+        fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
+        places.after |= news  # this also passes entries that memorybus did not write
+        yield from places.note_read(sorted(fresh, key=_log_order))
+
+
+def _log_order(event: LoggedEvent) -> tuple[int, int, int]:
+    return *parse_entry_id(event.position.entry), event.position.partition

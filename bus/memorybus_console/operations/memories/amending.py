@@ -1,0 +1,469 @@
+"""Corrects or deletes one memory by publishing an event, so that a rebuild repeats it.
+
+Which event is published depends on the event that brought the memory:
+
+================  ============================  ==================================================
+brought by        deleted by                    corrected by
+================  ============================  ==================================================
+a memory write    `MemoryWritten` remove        `MemoryWritten` replace
+anything else     a rewind that names the       `ToolCalled` ``memory_correct`` at each provider
+                  event: every provider drops   that has the tool: the right text then ranks first,
+                  all that the event brought    and the wrong one says until when it held
+================  ============================  ==================================================
+
+The new event has the order key, the scope and the session of the old one. So every provider applies
+it after the old one, in a replay too (G3).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Final, Literal
+
+import msgspec
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session_events import memory_write
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError, MissingEvent
+from memorybus.events import (
+    AnyEvent,
+    Envelope,
+    MemoryWritten,
+    Omitted,
+    Scope,
+    SessionRef,
+    SessionSwitched,
+    StoreName,
+    ToolCalled,
+    WriteAction,
+)
+from memorybus.history.history import History
+from memorybus.ids import text_digest
+from memorybus.jobs.inspect import InspectionFailed
+from memorybus.log.entry import LoggedEvent, parse_entry_id
+from memorybus.query.query import ORIGIN, Query
+from memorybus.query.ranges import Plan
+from memorybus.recall.model import RecallRequest, written_partitions
+from memorybus.recall.purge import purge_answers, purge_sessions
+from memorybus.redis.keys import store_key
+from memorybus.registry.roster import ProviderInfo
+from memorybus.registry.tools import DeclaredTools
+from memorybus.text.cleaning import clean_text
+
+from memorybus_console.operations import journal
+from memorybus_console.operations.catching_up import await_lanes
+from memorybus_console.operations.memories.browsing import KeptMemory, list_memories, list_providers
+from memorybus_console.operations.stores import Stores
+
+MemoryAction = Literal["correct", "delete"]
+
+TOOL: Final = "memory_correct"
+"""The tool that corrects a fact, as the providers of facts call it."""
+
+_MAX_TEXT_CHARS = 10_000
+"""How many characters a corrected text may have."""
+
+_MAX_OLD_CHARS = 2_000
+"""The most characters of a memory that has no name, so that the tool finds it by its text."""
+
+_STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
+"""The memory store of each kind of memory that is an entry of a store, by the kind's name."""
+
+_PAGE = 2_000
+"""How many memories are requested at once."""
+
+_ARRIVAL_MS = 5_000
+"""Most events enter the log within so many milliseconds of their time; the search begins there."""
+
+_SKEW_MS = 1_000
+"""How far a producer's clock may be ahead in that search, milliseconds."""
+
+
+class CannotAmend(ConfigError):
+    """A memory that no event can correct or delete; the message says why, and what to do."""
+
+
+class DraftEvent(msgspec.Struct, frozen=True):
+    """An event that is to be published.
+
+    Attributes:
+        event: the event.
+        key: its order key.
+        scope: its scope.
+        session: its session.
+    """
+
+    event: AnyEvent
+    key: str
+    scope: Scope
+    session: SessionRef
+
+
+class MemoryAmendment(msgspec.Struct, frozen=True):
+    """A planned correction or deletion of a memory.
+
+    Attributes:
+        action: whether it is corrected or deleted.
+        memory: the memory.
+        content: the right text; "" if it is deleted.
+        brought: the event that brought it; None if it is unknown.
+        drafts: the events that would be published.
+        effects: what each provider does with them, in words.
+        stays: what they do not reach, in words.
+    """
+
+    action: MemoryAction
+    memory: KeptMemory
+    content: str
+    brought: Envelope | None
+    drafts: tuple[DraftEvent, ...]
+    effects: dict[str, str]
+    stays: tuple[str, ...]
+
+
+class AmendmentResult(msgspec.Struct, frozen=True):
+    """What was done to a memory.
+
+    Attributes:
+        events: ids of the events that were published.
+        logged: whether the log has them; if not, they are spooled on this host.
+        behind: instances that have not applied them yet, with how many events they lack.
+    """
+
+    events: tuple[str, ...]
+    logged: bool
+    behind: dict[str, int]
+
+
+# -- which memory ------------------------------------------------------------------------------
+
+
+def is_amendable(memory: KeptMemory) -> bool:
+    """Say whether an event could correct or delete a memory, as far as the memory shows; pure."""
+    return not memory.former and (bool(memory.event) or memory.kind in _STORES)
+
+
+def find_memory(
+    settings: Settings, provider: str, owner: RecallRequest, event: str, mark: str
+) -> KeptMemory:
+    """Return a memory that a provider keeps of somebody, by its event and its exact text.
+
+    Args:
+        settings: the settings of the bus.
+        provider: the provider.
+        owner: the owner of the memory.
+        event: the event that brought it; "" if it is unknown.
+        mark: the digest of its text (`ids.text_digest`).
+
+    Raises:
+        MissingEvent: the provider no longer keeps such a memory.
+        ConfigError, InspectionFailed, LogError: see `browsing.list_memories`.
+    """
+    skip, more = 0, True
+    while more:
+        page = list_memories(settings, provider, owner, skip=skip, holding=event, most=_PAGE)
+        for one in page.memories:
+            if one.event == event and text_digest(one.text) == mark:
+                return one
+        skip, more = skip + len(page.memories), page.more
+    raise MissingEvent(f"{provider} does not keep that memory any more; look again")
+
+
+def find_memory_of_event(
+    settings: Settings, provider: str, action: MemoryAction, event: str, text: str = ""
+) -> KeptMemory:
+    """Return the memory that an event brought to a provider; of several, the one with a text.
+
+    A deletion may name any of them, unless the event is a memory write, because it deletes all that
+    the event brought.
+
+    Raises:
+        CannotAmend: it brought none there, or several, and the text does not say which.
+        MissingEvent, ConfigError, InspectionFailed, LogError: see `find_memory`.
+    """
+    brought = find_event(settings, event)
+    scope = brought.scope
+    owner = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
+    page = list_memories(settings, provider, owner, holding=event, most=_PAGE)
+    here = [one for one in page.memories if one.event == event and text in one.text]
+    goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
+    if len(here) == 1 or (here and goes_whole):
+        return here[0]
+    if not here:
+        others = [name for name in find_keepers(settings, owner, event) if name != provider]
+        elsewhere = f", but {', '.join(others)} may" if others else ""
+        advice = f"give --provider {others[0]}" if others else "see: memorybus memories list"
+        raise CannotAmend(
+            f"{provider} keeps no memory of event {event} with that text{elsewhere}; {advice}"
+        )
+    raise CannotAmend(
+        f"{provider} keeps {len(here)} memories of event {event}: say which by a part of its text"
+    )
+
+
+def find_keepers(settings: Settings, owner: RecallRequest, event: str) -> list[str]:
+    """Return the providers that keep a memory of an event; those that cannot say are left out."""
+    keepers = []
+    for one in list_providers(settings):
+        if one.exports and one.served:
+            with suppress(InspectionFailed):
+                page = list_memories(settings, one.provider, owner, holding=event, most=1)
+                keepers += [one.provider] if page.memories else []
+    return keepers
+
+
+def find_event(settings: Settings, event: str, memory: KeptMemory | None = None) -> Envelope:
+    """Return an event by its id.
+
+    Args:
+        settings: the settings of the bus.
+        event: its id.
+        memory: a memory that it brought: most events are found quickly near the memory's time.
+
+    Raises:
+        MissingEvent: the history has no such event.
+        LogError: Redis is away.
+    """
+    with closing(journal.open_history(settings)) as history:
+        near = None if memory is None else _search_nearby(history, event, memory)
+        return (near or journal.event_by_id(history, event)).envelope
+
+
+def find_event_nearby(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
+    """Return the event that brought a memory, if it is found near the time of the memory.
+
+    Raises:
+        LogError: Redis is away.
+    """
+    with closing(journal.open_history(settings)) as history:
+        return _search_nearby(history, memory.event, memory)
+
+
+def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEvent | None:
+    """Return an event that entered the log within seconds of its time, in its likely partition.
+
+    Return None if it did not, because it was recorded elsewhere before, or because its session
+    continues another one.
+    """
+    scope = Scope(agent=memory.agent, user=memory.user, workspace=memory.workspace)
+    session = SessionRef(memory.session, memory.session)
+    plan = Plan(query=Query(ids=(event,)))
+    for partition in written_partitions(scope, session, history.log.partitions):
+        after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
+        while page := history.read(partition, after, after_n=n, plan=plan).events:
+            for one in page:
+                if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
+                    return one
+            after, n = page[-1].position.entry, page[-1].position.n
+            if parse_entry_id(after)[0] > memory.at + _ARRIVAL_MS:
+                break
+    return None
+
+
+# -- what would be done ------------------------------------------------------------------------
+
+
+def plan_amendment(
+    settings: Settings, action: MemoryAction, memory: KeptMemory, content: str = ""
+) -> MemoryAmendment:
+    """Return what would be done to a memory; nothing is changed.
+
+    Args:
+        settings: the settings of the bus.
+        action: whether it is corrected or deleted.
+        memory: the memory.
+        content: the right text, for a correction.
+
+    Raises:
+        CannotAmend: no event can do that.
+        MissingEvent: its event is no longer in the history.
+        LogError: Redis is away.
+    """
+    brought = find_event(settings, memory.event, memory) if memory.event else None
+    own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    with Stores(settings) as stores:
+        known, tools = stores.roster.providers(), stores.roster.tools()
+    correcting = [name for name, one in tools.items() if has_correction_tool(one)]
+    drafts = draft_events(action, memory, content, brought, own, correcting)
+    is_entry = isinstance(drafts[0].event, MemoryWritten)
+    effects = {
+        name: _describe_effect(action, name, one, correcting, is_entry)
+        for name, one in known.items()
+    }
+    return MemoryAmendment(
+        action, memory, content, brought, drafts, effects, _describe_remains(is_entry)
+    )
+
+
+def has_correction_tool(declared: DeclaredTools) -> bool:
+    """Say whether a provider declares the tool that corrects memories; pure."""
+    named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
+    return TOOL in named and TOOL not in declared.reading
+
+
+def draft_events(
+    action: MemoryAction,
+    memory: KeptMemory,
+    content: str,
+    brought: Envelope | None,
+    own: Scope,
+    correcting: Sequence[str],
+) -> tuple[DraftEvent, ...]:
+    """Return the events that correct a memory, or delete it; pure.
+
+    Args:
+        action: whether to correct or to delete it.
+        memory: the memory.
+        content: the right text, for a correction.
+        brought: the event that brought it, if it is known.
+        own: the settings' scope, for an entry whose event and owner are unknown.
+        correcting: the providers that have the tool `TOOL`.
+
+    Raises:
+        CannotAmend: no event can do that.
+    """
+    _check_amendable(action, memory, content)
+    right = clean_text(content).strip()
+    store = _store_of_entry(memory, brought)
+    if store is not None:
+        return (_draft_write(action, memory, right, store, brought, own),)
+    if brought is None:
+        raise CannotAmend(
+            "its provider does not know which event brought it, so that no event can change it; "
+            "`memorybus forget` erases all of a person"
+        )
+    if action == "delete":
+        return (_draft_retraction(brought),)
+    if not correcting:
+        raise CannotAmend(
+            f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
+            "tell what is right"
+        )
+    events = (_correction_call(name, memory, right) for name in correcting)
+    return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
+
+
+def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
+    if action == "correct" and not 0 < len(content.strip()) <= _MAX_TEXT_CHARS:
+        raise CannotAmend(f"say what is right, in 1 to {_MAX_TEXT_CHARS} characters")
+    if memory.former:
+        raise CannotAmend(
+            "it does not hold any more: its provider keeps what the entry said before; only "
+            "`memorybus forget` erases that"
+        )
+
+
+def _store_of_entry(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
+    """Return the store of which a memory is an entry; None if it is no entry of a store."""
+    if brought is None:
+        return _STORES.get(memory.kind)
+    return brought.event.store if isinstance(brought.event, MemoryWritten) else None
+
+
+def _draft_write(
+    action: MemoryAction,
+    memory: KeptMemory,
+    right: str,
+    store: StoreName,
+    brought: Envelope | None,
+    own: Scope,
+) -> DraftEvent:
+    provenance = {ORIGIN: "operator"}
+    change: WriteAction = "remove" if action == "delete" else "replace"
+    event = memory_write(change, store, right, memory.text, provenance)
+    if brought is not None:
+        return DraftEvent(event, store_key(store, brought.scope), brought.scope, brought.session)
+    scope = Scope(
+        agent=memory.agent or own.agent,
+        user=memory.user or own.user,
+        workspace=memory.workspace,
+    )
+    session = SessionRef(memory.session or "operators", memory.session or "operators")
+    return DraftEvent(event, store_key(store, scope), scope, session)
+
+
+def _draft_retraction(brought: Envelope) -> DraftEvent:
+    session = brought.session
+    event = SessionSwitched(
+        new_id=session.id, reason="rewind", rewound=True, retracted=(brought.id,)
+    )
+    return DraftEvent(event, brought.key, brought.scope, session)
+
+
+def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
+    """Return the call that corrects a memory at one provider, naming it by its name or text."""
+    if not memory.name and len(memory.text) > _MAX_OLD_CHARS:
+        raise CannotAmend("it is too long to be put right by its text: take it back")
+    old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
+    return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})
+
+
+def _describe_effect(
+    action: MemoryAction, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
+) -> str:
+    """Return, in words, what a provider does with the events."""
+    if is_entry:
+        return "is told to remove the entry" if action == "delete" else "is told to replace it"
+    if action == "correct":
+        return "puts it right" if name in correcting else "keeps it: it cannot put right"
+    return "forgets all that the event brought" if info.retracts else "is told, and may keep it"
+
+
+def _describe_remains(is_entry: bool) -> tuple[str, ...]:
+    """Return, in words, what the events do not reach."""
+    if is_entry:
+        return (
+            "an agent's own memory file, if it has one, where it may read it and write it again",
+            "the event that brought it, in log and archive",
+            "what providers keep of what was so before, which is not recalled by itself",
+        )
+    return ("the event that brought it, in log and archive: memorybus forget erases a person's",)
+
+
+# -- doing it ----------------------------------------------------------------------------------
+
+
+def carry_out(
+    settings: Settings, plan: MemoryAmendment, *, wait: float = 5.0, clock: Clock = SYSTEM
+) -> AmendmentResult:
+    """Publish the events of a plan, and wait until providers have applied them.
+
+    Warm results for the memory's person are removed, so that providers are asked again; for a
+    memory of the agent, those of all persons.
+
+    Args:
+        settings: the settings of the bus.
+        plan: what to do.
+        wait: seconds to wait for the lanes.
+        clock: time.
+
+    Raises:
+        SpoolFull, SpoolError: nothing was published.
+        LogError: Redis is away.
+    """
+    with MemoryBus.connect(settings) as bus:
+        ids = [
+            bus.publish(
+                one.event, key=one.key, scope=one.scope, session=one.session, durable=True
+            ).event_id
+            for one in plan.drafts
+        ]
+        logged = bus.flush("logged", max(wait, 1.0))
+    behind = _await_served(settings, wait, clock) if logged else {}
+    sessions = {(one.scope, one.session) for one in plan.drafts}
+    purge_sessions(settings, sessions, plan.effects)
+    if _is_shared(plan):
+        purge_answers(settings, plan.effects)
+    return AmendmentResult(tuple(ids), logged, behind)
+
+
+def _is_shared(plan: MemoryAmendment) -> bool:
+    """Say whether other persons may be answered with the memory: it is the agent's."""
+    writes = [one.event for one in plan.drafts if isinstance(one.event, MemoryWritten)]
+    return not plan.memory.user or any(event.store == "memory" for event in writes)
+
+
+def _await_served(settings: Settings, wait: float, clock: Clock) -> dict[str, int]:
+    """Wait for the instances that serve; return those that lag, with what they lack."""
+    with Stores(settings) as stores:
+        return await_lanes(stores, stores.roster.served_providers(), wait, clock)

@@ -1,0 +1,266 @@
+"""Lists the people of whom providers keep memories, and these memories, page by page.
+
+The providers themselves are asked, where their state is (`jobs.inspect`), because only they know
+what they keep: there is no second index of people.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError, NoWorker
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
+from memorybus.msgspec_types import prepared
+from memorybus.recall.model import RecallRequest
+from memorybus.registry.instances import live_name
+
+from memorybus_console.operations.stores import Stores
+
+PAGE = 50
+"""How many people, or memories, a page holds."""
+
+OwnerNames = tuple[str, str, str]
+"""Agent, person and workspace."""
+
+
+class BrowsableProvider(msgspec.Struct, frozen=True):
+    """A provider whose memories can perhaps be browsed.
+
+    Attributes:
+        provider: its name.
+        instance: its live instance.
+        exports: whether it can list what it keeps of somebody.
+        served: whether a live worker can answer for it.
+    """
+
+    provider: str
+    instance: str
+    exports: bool
+    served: bool
+
+
+class Person(msgspec.Struct, frozen=True):
+    """An owner of memories.
+
+    Attributes:
+        agent: the agent.
+        user: the person.
+        workspace: the project; "" for none.
+        memories: how many memories each provider keeps of them; None if it does not count.
+    """
+
+    agent: str
+    user: str
+    workspace: str
+    memories: dict[str, int | None]
+
+    @property
+    def owner(self) -> OwnerNames:
+        """The three names."""
+        return self.agent, self.user, self.workspace
+
+
+class People(msgspec.Struct, frozen=True):
+    """A page of people.
+
+    Attributes:
+        people: in the order of agent, person and workspace.
+        more: whether there are others after them.
+        silent: the providers that cannot list people, each with the reason.
+    """
+
+    people: tuple[Person, ...]
+    more: bool
+    silent: dict[str, str]
+
+
+class KeptMemory(msgspec.Struct, frozen=True):
+    """One memory as its provider keeps it; see a provider's `StoredMemory`.
+
+    Attributes:
+        text: verbatim: hostile data.
+        agent, user, workspace: its owner.
+        kind: what it is, as its provider names it.
+        session: the session it comes from.
+        at: its time, milliseconds; 0 if unknown.
+        speaker: who said it.
+        event: id of the event that brought it; "" if its provider does not know.
+        until: when something newer replaced it, milliseconds; 0 if it is still valid.
+        name: its name for the provider's tools; "" if it has none.
+        former: whether it is what an entry said before it was replaced or removed.
+    """
+
+    text: str
+    agent: str = ""
+    user: str = ""
+    workspace: str = ""
+    kind: str = ""
+    session: str = ""
+    at: int = 0
+    speaker: str = ""
+    event: str = ""
+    until: int = 0
+    name: str = ""
+    former: bool = False
+
+
+class Memories(msgspec.Struct, frozen=True):
+    """A page of what one provider keeps of somebody.
+
+    Attributes:
+        provider: the provider.
+        memories: the memories in the provider's order.
+        skipped: how many memories come before them.
+        more: whether there are others after them.
+    """
+
+    provider: str
+    memories: tuple[KeptMemory, ...]
+    skipped: int
+    more: bool
+
+
+def list_providers(settings: Settings) -> list[BrowsableProvider]:
+    """Return the registered providers, in the order of recall.
+
+    Raises:
+        LogError: Redis is away, or the log is another one.
+    """
+    with Stores(settings) as stores:
+        stores.check_partitions()
+        live = stores.instances.live()
+        served = stores.roster.job_providers()
+        return [
+            BrowsableProvider(name, live_name(name, live), info.exports, name in served)
+            for name, info in stores.roster.providers().items()
+        ]
+
+
+def first_browsable(settings: Settings) -> str:
+    """Return the first provider that can list what it keeps.
+
+    Raises:
+        NoWorker: no worker serves one.
+        LogError: Redis is away.
+    """
+    return choose_browsable(list_providers(settings))
+
+
+def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
+    """Return the first of these providers that can list what it keeps; pure.
+
+    Raises:
+        NoWorker: no worker serves one.
+    """
+    for keeper in known:
+        if keeper.exports and keeper.served:
+            return keeper.provider
+    raise NoWorker(
+        "no live worker serves a provider that can say what it keeps; start one: memorybus up"
+    )
+
+
+def list_people(
+    settings: Settings,
+    after: OwnerNames | None = None,
+    *,
+    holding: str = "",
+    most: int = PAGE,
+    clock: Clock = SYSTEM,
+) -> People:
+    """Return the people of whom providers keep something, as far as providers can list them.
+
+    Args:
+        settings: the settings of the bus.
+        after: only people after this one.
+        holding: only people whose names contain this text, in any case.
+        most: the most people to return.
+        clock: time.
+
+    Raises:
+        LogError: Redis is away.
+    """
+    found: dict[str, list[Person]] = {}
+    silent: dict[str, str] = {}
+    more = False
+    behind = (
+        RecallRequest(query="", agent=after[0], user=after[1], workspace=after[2])
+        if after
+        else None
+    )
+    for keeper in list_providers(settings):
+        try:
+            inspector = InstanceInspector(settings, clock)
+            page = inspector.owners(
+                *(keeper.provider, keeper.instance, behind), most=most, holding=holding
+            )
+        except InspectionFailed as error:
+            silent[keeper.provider] = str(error)
+            continue
+        if not page.given:
+            silent[keeper.provider] = "it cannot say of whom it keeps something"
+            continue
+        more = more or page.more
+        found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
+    merged = merge_people(found)
+    return People(tuple(merged[:most]), more or len(merged) > most, silent)
+
+
+def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
+    given = {name: str(owner.get(name, "")) for name in ("agent", "user", "workspace")}
+    count = owner.get("memories")
+    return Person(**given, memories={provider: count if isinstance(count, int) else None})
+
+
+def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
+    """Merge the sorted people of several providers, each person once; pure."""
+    people: list[Person] = []
+    for one in heapq.merge(*found.values(), key=lambda person: person.owner):
+        if people and people[-1].owner == one.owner:
+            both = people[-1].memories | one.memories
+            people[-1] = msgspec.structs.replace(one, memories=both)
+        else:
+            people.append(one)
+    return people
+
+
+def list_memories(
+    settings: Settings,
+    provider: str,
+    owner: RecallRequest,
+    *,
+    skip: int = 0,
+    holding: str = "",
+    most: int = PAGE,
+    clock: Clock = SYSTEM,
+) -> Memories:
+    """Return a page of what a provider keeps of somebody.
+
+    Args:
+        settings: the settings of the bus.
+        provider: the provider's name; its live instance is asked.
+        owner: the owner; only agent, user and workspace are used, and None stands for any.
+        skip: how many memories to skip.
+        holding: only memories that contain this text, in any case, or come from the event of
+            this id.
+        most: the most memories to return.
+        clock: time.
+
+    Raises:
+        ConfigError: there is no such provider, or it cannot list what it keeps.
+        InspectionFailed: it cannot be asked.
+        LogError: Redis is away.
+    """
+    known = {keeper.provider: keeper for keeper in list_providers(settings)}
+    if provider not in known:
+        names = ", ".join(known) or "none: start a worker (memorybus up)"
+        raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
+    instance = known[provider].instance
+    inspector = InstanceInspector(settings, clock)
+    page = inspector.read_kept(provider, instance, owner, skip, most=most, holding=holding)
+    if not page.given:
+        raise ConfigError(f"{provider} cannot say what it keeps of somebody")
+    found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
+    return Memories(provider, found, skip, page.more)

@@ -1,0 +1,116 @@
+"""Lists provider instances as an operator sees them: kind, home, lanes and backlog."""
+
+from collections.abc import Sequence
+
+import msgspec
+from memorybus.config.settings import Settings
+from memorybus.health.finding import Check
+from memorybus.health.monitor import read_status
+from memorybus.health.status import ProviderStatus
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes, find_local_home, is_same_home
+from memorybus.registry.roster import ProviderInfo, Roster
+
+
+class ListedProvider(msgspec.Struct, frozen=True):
+    """A provider instance as ``memorybus provider ls`` lists it.
+
+    Attributes:
+        name: the instance.
+        kind: the kind of its provider.
+        delivery: its delivery class (G4); None if no worker ever served it.
+        placement: "local" or "shared"; None if no worker ever served it.
+        home: where the state of its live instance lies; None if that is shared, or if no worker
+            has claimed a home yet.
+        here: whether the home is this data directory; None without a home.
+        lanes: how many lanes it has.
+        lanes_owned: how many of them a live worker owns.
+        backlog: how many events it has not passed.
+        note: what its provider wants people to know.
+        paused: why its lanes are paused; empty if they are not.
+        live: the copy that serves agents in its place; empty if it serves them itself.
+    """
+
+    name: str
+    kind: str
+    delivery: str | None
+    placement: str | None
+    home: Home | None
+    here: bool | None
+    lanes: int
+    lanes_owned: int
+    backlog: int
+    note: str = ""
+    paused: str = ""
+    live: str = ""
+
+
+def list_instances(settings: Settings) -> list[ListedProvider]:
+    """Return the instances that workers registered, then those that are only configured.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+        ConfigError: the data directory's id cannot be read.
+    """
+    redis = connect_redis(settings)
+    try:
+        known = Roster(redis, Keys(settings.namespace)).providers()
+        homes = Homes(redis, Keys(settings.namespace)).all()
+    finally:
+        redis.close()
+    ours = find_local_home(settings)
+    return [
+        _describe_instance(
+            settings, status, known.get(status.name), homes.get(status.live or status.name), ours
+        )
+        for status in read_status(settings).providers
+    ]
+
+
+def _describe_instance(
+    settings: Settings,
+    status: ProviderStatus,
+    info: ProviderInfo | None,
+    home: Home | None,
+    ours: Home,
+) -> ListedProvider:
+    if info is not None and info.placement != "local":
+        home = None  # left over from when it was local
+    return ListedProvider(
+        name=status.name,
+        kind=info.kind if info else settings.provider_kind(status.name),
+        delivery=info.delivery if info else None,
+        placement=info.placement if info else None,
+        home=home,
+        here=None if home is None else is_same_home(home, ours),
+        lanes=status.lanes,
+        lanes_owned=status.lanes_owned,
+        backlog=status.backlog,
+        note=info.note if info else "",
+        paused=status.paused,
+        live=status.live,
+    )
+
+
+def describe_home(home: Home) -> str:
+    """Return a home in words: its directory and its host."""
+    return f"{home.path or 'an unknown directory'} on {home.host}"
+
+
+def check_homes(found: Sequence[ListedProvider]) -> Check:
+    """Check that local providers whose state lies elsewhere are served there."""
+    away = [one for one in found if one.home is not None and not one.here]
+    if not away:
+        return Check(name="homes", ok=True, found="no provider's state lies elsewhere")
+    listed = "; ".join(f"{one.name} in {describe_home(one.home)}" for one in away if one.home)
+    unserved = [one.name for one in away if not one.lanes_owned]
+    if not unserved:
+        return Check(name="homes", ok=True, found=f"served where their state lies: {listed}")
+    return Check(
+        name="homes",
+        ok=False,
+        found=f"no worker serves {', '.join(unserved)} where the state lies: {listed}",
+        fix=f"start a worker there; or, if that place is gone or this one is its copy, see: "
+        f"memorybus provider move {unserved[0]}",
+    )

@@ -1,0 +1,93 @@
+"""``memorybus provider retry-now``: retries at once what waits for its next try."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.requests import LetterRequest
+from memorybus.health.monitor import read_status
+from memorybus.health.status import ProviderStatus
+from memorybus.ids import NewId, new_id
+from memorybus.registry.retry_requests import RetryRequest
+
+from memorybus_console.operations.dead_letters import selection
+from memorybus_console.operations.providers.lifecycle import resolve_instance
+from memorybus_console.operations.stores import Stores
+
+
+class RetryNow(msgspec.Struct, frozen=True):
+    """A retry of everything that waits for another try at an instance.
+
+    Attributes:
+        name: the instance.
+        serves: the provider that was named, if the instance is a generation that serves it.
+        failing: how its calls fail; "" if they do not.
+        backlog: how many events wait for it.
+        parked: how many dead letters are applied again, too; 0 if that was not asked for.
+        workers: how many workers serve it now.
+        executed: whether it was done, not only planned.
+    """
+
+    name: str
+    serves: str
+    failing: str
+    backlog: int
+    parked: int
+    workers: int
+    executed: bool = False
+
+
+def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
+    """Return what `retry_now` would do; change nothing.
+
+    Raises:
+        ConfigError: the instance is unknown.
+        LogUnavailable: Redis is away.
+    """
+    live = resolve_instance(stores, name)
+    found = read_status(stores.settings)
+    status = next(one for one in (*found.providers, *found.copies) if _is_status_of(one, live))
+    workers = [one for one in stores.roster.alive() if live in one.providers]
+    return RetryNow(
+        name=live,
+        serves=name if name != live else "",
+        failing=status.failing,
+        backlog=status.backlog,
+        parked=len(_letters_of(stores, live)) if parked else 0,
+        workers=len(workers),
+    )
+
+
+def _is_status_of(status: ProviderStatus, instance: str) -> bool:
+    return (status.live or status.name) == instance
+
+
+def retry_now(
+    stores: Stores, what: RetryNow, by: str, *, clock: Clock = SYSTEM, ids: NewId = new_id
+) -> RetryNow:
+    """Let workers try at once what waits for another try, and dead letters if that is planned.
+
+    This may be repeated: it does not interrupt a try that is running.
+
+    Raises:
+        LogUnavailable: Redis is away.
+        TooManyRequests: there are more dead letters than may be requested at once.
+    """
+    stores.retry_requests.send(what.name, RetryRequest(ids(), by, clock.now_ms()))
+    if what.parked:
+        decision = selection.OperatorDecision("retry", "", by, clock.now_ms(), {})
+        requests = selection.build_requests(decision, _letters_of(stores, what.name), ids)
+        _send_requests(stores, what.name, [request for _, request in requests])
+    return msgspec.structs.replace(what, executed=True)
+
+
+def _letters_of(stores: Stores, instance: str) -> list[LocatedLetter]:
+    with closing(DeadLetters(stores.settings)) as desk:
+        return desk.letters([instance])
+
+
+def _send_requests(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
+    with closing(DeadLetters(stores.settings)) as desk:
+        desk.send(instance, requests)

@@ -1,0 +1,70 @@
+"""Carries out a whole rebuild, rollback or drop; each finishes what a killed command began."""
+
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError
+
+from memorybus_console.operations.copies.generations import unfinished_swap
+from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild import plan
+from memorybus_console.operations.rebuild.drop import Drop
+from memorybus_console.operations.rebuild.plan import RebuildRequest
+from memorybus_console.operations.rebuild.rebuild import Rebuilder, RebuildResult
+
+
+def rebuild(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
+    """Make a generation, fill and compare it, and make it live.
+
+    Raises:
+        ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
+        MemoryBusError: see `Rebuilder.swap`.
+    """
+    found = plan.plan_rebuild(work.stores, wanted, SYSTEM)
+    if not found.served:
+        raise ConfigError(describe_unserved(wanted.provider))
+    ended = _finish_killed_swap(work, wanted)
+    if ended is not None and found.swapped:
+        return ended
+    work.make_generation(found, check=wanted.verify)
+    return work.swap(
+        found.instance.name,
+        wanted.provider,
+        wanted.by,
+        wanted.reason,
+        check=wanted.verify,
+        alike=found.compared,
+    )
+
+
+def roll_back(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
+    """Bring the previous generation up to date, and make it live again.
+
+    Raises:
+        ConfigError: there is no previous generation.
+        MemoryBusError: see `Rebuilder.swap`.
+    """
+    to = plan.rollback_target(work.stores, wanted.provider)
+    ended = _finish_killed_swap(work, wanted)
+    if ended is not None and ended.live == to:
+        return ended
+    return work.swap(to, wanted.provider, wanted.by, wanted.reason, check=False, alike=False)
+
+
+def drop(work: Rebuilder, wanted: RebuildRequest) -> Drop:
+    """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
+    what = generation_drop.plan_drop(work.stores, wanted.provider)
+    return generation_drop.drop_generations(work, what, wanted.by, SYSTEM)
+
+
+def describe_unserved(provider: str) -> str:
+    """Return the message that no worker would fill a generation of a provider."""
+    return (
+        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
+        f"memorybus up (or memorybus worker), then the same command again"
+    )
+
+
+def _finish_killed_swap(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult | None:
+    """Finish the swap of a command that was killed after it; return None if there is none."""
+    if not unfinished_swap(wanted.provider, work.stores.instances.read_view()):
+        return None
+    return work.finish_killed_swap(wanted.provider, wanted.by)

@@ -1,0 +1,191 @@
+"""Compares two states by their digests, a page at a time, and names the first that differ (G8).
+
+All keys are read while both instances continue. A key whose digests agree then is right. A key
+whose digests differ may only be newer in one of the two, so it is read again in the pause, when
+both instances stand at the same position.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from memorybus.jobs.inspect import InstanceInspector
+
+KEYS_PER_REQUEST = 50
+
+MAX_NAMED = 20
+"""How many differing keys are named; all are counted."""
+
+Pair = tuple[str, str]
+DifferenceKind = Literal["differs", "missing", "strange"]
+DifferingKeys = dict[str, DifferenceKind]
+"""Keys that differ between two states, and how: see `Difference`."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A key that differs between two states.
+
+    Its digests differ (``differs``), the second state lacks it (``missing``), or only the second
+    state has it (``strange``).
+    """
+
+    key: str
+    how: DifferenceKind
+
+
+class ComparisonResult(msgspec.Struct, frozen=True):
+    """The comparison of two states.
+
+    Attributes:
+        keys: how many keys the two states have together.
+        differing: how many of them differ.
+        named: the first of the differing keys.
+        given: whether the provider gives digests at all.
+    """
+
+    keys: int
+    differing: int
+    named: tuple[Difference, ...]
+    given: bool = True
+
+    @property
+    def same(self) -> bool:
+        """Whether both states are the same."""
+        return self.given and not self.differing
+
+
+NOT_COMPARED = ComparisonResult(0, 0, (), given=False)
+"""The result for a provider that gives no digests."""
+
+
+def merge_pairs(
+    first: Iterator[Pair], second: Iterator[Pair]
+) -> Iterator[tuple[str, DifferenceKind | None]]:
+    """Yield the keys of both in order, and how each differs (None if it does not); pure, lazy."""
+    one, two = next(first, None), next(second, None)
+    while one is not None or two is not None:
+        if two is None or (one is not None and one[0] < two[0]):
+            yield (one or ("", ""))[0], "missing"
+            one = next(first, None)
+        elif one is None or two[0] < one[0]:
+            yield two[0], "strange"
+            two = next(second, None)
+        else:
+            yield one[0], None if one[1] == two[1] else "differs"
+            one, two = next(first, None), next(second, None)
+
+
+def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
+    """Return how many keys there are, and which differ; pure."""
+    keys, differing = 0, dict[str, DifferenceKind]()
+    for key, how in merge_pairs(first, second):
+        keys += 1
+        if how is not None:
+            differing[key] = how
+    return keys, differing
+
+
+def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
+    """Return the result that names the first of the differing keys; pure."""
+    first = sorted(differing.items())[:MAX_NAMED]
+    return ComparisonResult(keys, len(differing), tuple(Difference(key, how) for key, how in first))
+
+
+def differing_keys(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
+    """Return which keys differ, and how; "" is the digest of a key that a state lacks; pure."""
+    return {
+        key: "differs" if one and second[key] else "missing" if one else "strange"
+        for key, one in first.items()
+        if one != second[key]
+    }
+
+
+class Comparison:
+    """Compares two instances of a provider. Belongs to one thread.
+
+    Every method raises `InspectionFailed` if an instance cannot be asked, and `LogUnavailable`.
+
+    Args:
+        inspector: asks the instances.
+        provider: the provider of both instances.
+        first: the instance with which the other one is compared.
+        second: the other instance.
+        before_page: called before every page.
+
+    Attributes:
+        provider: the provider of both instances.
+        first: the instance with which the other one is compared.
+        second: the other instance.
+    """
+
+    def __init__(
+        self,
+        inspector: InstanceInspector,
+        provider: str,
+        first: str,
+        second: str,
+        before_page: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """Ask nothing yet."""
+        self._inspector = inspector
+        self.provider = provider
+        self.first = first
+        self.second = second
+        self._before_page = before_page
+
+    @property
+    def has_digest(self) -> bool:
+        """Whether the provider gives digests at all."""
+        return self._inspector.digest(self.provider, self.first).given
+
+    def compare_now(self) -> ComparisonResult:
+        """Compare the two as they are now."""
+        return summarize(*self.compare_all()) if self.has_digest else NOT_COMPARED
+
+    def compare_all(self) -> tuple[int, DifferingKeys]:
+        """Read all keys of both; return how many there are, and which differ."""
+        return compare_pairs(self._read_pairs(self.first), self._read_pairs(self.second))
+
+    def compare_again(self, differing: DifferingKeys) -> DifferingKeys:
+        """Read differing keys again, while both instances stand at the same position.
+
+        Once more keys differ than are named, the rest counts as differing without being read: the
+        states differ anyway, and the pause should not last longer.
+        """
+        found: DifferingKeys = {}
+        keys = sorted(differing)
+        for at in range(0, len(keys), KEYS_PER_REQUEST):
+            if len(found) > MAX_NAMED:
+                return found | {key: differing[key] for key in keys[at:]}
+            some = keys[at : at + KEYS_PER_REQUEST]
+            found |= differing_keys(
+                self.digests_of(self.first, some), self.digests_of(self.second, some)
+            )
+        return found
+
+    def digests_of(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
+        """Return the digests of some keys in one of the two; "" for a key that it lacks."""
+        return dict(self._read_pairs(instance, keys))
+
+    def _read_pairs(self, instance: str, keys: Sequence[str] = ()) -> Iterator[Pair]:
+        """Yield an instance's digest, a page at a time."""
+        after, more = "", True
+        while more:
+            self._before_page()
+            page = self._inspector.digest(self.provider, instance, after, keys)
+            yield from page.pairs
+            more = page.more
+            after = page.pairs[-1][0] if page.pairs else after
+
+
+def describe_refusal(compared: ComparisonResult, provider: str, live: str, candidate: str) -> str:
+    """Return the message for a rebuild that is refused because the states differ; pure."""
+    words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
+    named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
+    return (
+        f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
+        f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "
+        f"same command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows "
+        f"what both recall. {candidate} continues beside it until memorybus rebuild --drop "
+        f"{provider} --execute"
+    )

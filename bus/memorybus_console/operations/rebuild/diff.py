@@ -1,0 +1,57 @@
+"""``memorybus diff``: shows what two instances of a provider would recall, side by side."""
+
+from collections.abc import Sequence
+
+import msgspec
+from memorybus.jobs.inspect import InstanceInspector
+from memorybus.recall.model import RecalledItem, RecallRequest
+
+
+class RecallSide(msgspec.Struct, frozen=True):
+    """What one instance recalls."""
+
+    instance: str
+    items: tuple[RecalledItem, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts alone, best first."""
+        return tuple(one.text for one in self.items)
+
+
+class RecallDifference(msgspec.Struct, frozen=True):
+    """What two instances recall for one query.
+
+    Attributes:
+        query: the question.
+        same: whether both recall the same texts in the same order.
+        first: the one side.
+        second: the other.
+    """
+
+    query: str
+    same: bool
+    first: RecallSide
+    second: RecallSide
+
+
+def compare_recalls(
+    inspector: InstanceInspector,
+    instances: tuple[tuple[str, str], tuple[str, str]],
+    wants: Sequence[RecallRequest],
+) -> list[RecallDifference]:
+    """Ask both instances every query, and return what they recall.
+
+    Args:
+        inspector: asks the instances.
+        instances: the two instances, each as provider and name.
+        wants: the queries.
+
+    Raises:
+        InspectionFailed: an instance cannot be asked.
+    """
+    found = []
+    for want in wants:
+        one, two = (RecallSide(name, inspector.recall(of, name, want)) for of, name in instances)
+        found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
+    return found

@@ -1,0 +1,315 @@
+"""The short pause in which a candidate and the live instance stand at the same position (G8).
+
+Only lanes pause: agents can publish, and recall answers from the present state.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.instances import Instance
+from memorybus.registry.lanes import LaneState
+from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
+from memorybus.registry.rebuild_lock import RebuildLock
+
+from memorybus_console.operations.catching_up import (
+    PartitionNumbers,
+    count_behind,
+    read_heads,
+    read_numbers,
+)
+from memorybus_console.operations.copies.generations import plan_ending_at, plan_without_end
+from memorybus_console.operations.stores import Stores
+
+LOOK_EVERY = 0.05
+"""Seconds between two reads of the lanes."""
+
+STALL_SECONDS = 60.0
+"""Seconds without progress after which a step is given up."""
+
+_NOTICED_WITHIN = 2
+"""Heartbeats of the slowest worker after which all workers know that a command is at work."""
+
+OBEYED_WITHIN = 0.4
+"""Seconds after which workers that know of the command obey a pause: they check every 0.1 s."""
+
+_UNOWNED_FOR = 5.0
+"""Seconds without an owner after which an instance counts as not served."""
+
+_MAX_TRIES = 5
+"""How often we try to bring both instances to one position."""
+
+
+class LanesStalled(MemoryBusError):
+    """Lanes did not reach the position they should; the message says which, and what to do."""
+
+
+class LanePause:
+    """Pauses the lanes of instances, resumes them, and waits for them. Belongs to one thread.
+
+    Args:
+        stores: the stores.
+        lock: the command's lock, which is kept alive while we wait.
+        why: the pause that the command sets.
+        clock: time.
+        patience: see `STALL_SECONDS`.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        lock: RebuildLock,
+        why: InstancePause,
+        clock: Clock,
+        patience: float = STALL_SECONDS,
+    ) -> None:
+        """Pause nothing yet."""
+        self._stores = stores
+        self._lock = lock
+        self._why = why
+        self._clock = clock
+        self._patience = patience
+        self._made_at = clock.monotonic()
+        self._since: float | None = None
+
+    @property
+    def milliseconds(self) -> int:
+        """For how long `meet` has paused the live instance; 0 if it has not."""
+        return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def numbers(self, name: str) -> PartitionNumbers:
+        """Return the positions of an instance's lanes."""
+        return read_numbers(self._stores, name)
+
+    def heads(self) -> PartitionNumbers:
+        """Return where the history ends now."""
+        return read_heads(self._stores)
+
+    def paused_by_person(self, name: str) -> InstancePause | None:
+        """Return the pause of an instance that no command set; None if there is none."""
+        return lasting_pause(self._stores.instances.pauses().get(name))
+
+    def check_complete(self, name: str) -> None:
+        """Make sure that an instance is not paused while it lacks a part of the history.
+
+        Raises:
+            LanesStalled: it is, and would never catch up.
+        """
+        left = count_behind(self.numbers(name), self.heads())
+        if left:
+            self._check_mover(name, f"{name} lacks a part of the history", left)
+
+    def is_unserved(self, name: str) -> bool:
+        """Say whether no worker owns a lane of an instance or takes one soon."""
+        until = self._clock.monotonic() + _UNOWNED_FOR
+        while not any(lane.owned for lane in self._stores.lanes.states(name)):
+            if self.paused_by_person(name) or self._clock.monotonic() > until:
+                return True
+            self._clock.sleep(LOOK_EVERY)
+        return False
+
+    # -- pausing ----------------------------------------------------------------------------------
+
+    def begin(self, name: str) -> None:
+        """Pause an instance's lanes, and wait until no worker owns one.
+
+        Raises:
+            LanesStalled: a worker keeps one.
+        """
+        self._stores.instances.change_pause(name, lambda known: over_lasting(known, self._why))
+        self.wait_for_none(
+            lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
+            f"the lanes of {name} are not given up",
+        )
+
+    def begin_before_deletion(self, name: str) -> None:
+        """Pause an instance, even if a worker has not noticed this command yet.
+
+        Raises:
+            LanesStalled: a worker keeps a lane.
+        """
+        self.begin(name)
+        self._clock.sleep(self._notice_time())
+        self.begin(name)
+
+    def end(self, name: str) -> None:
+        """Resume an instance's lanes unless a person paused it.
+
+        We have the lock, so any command that paused it is this one or has ended.
+        """
+        self._stores.instances.change_pause(name, lasting_pause)
+
+    def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
+        """Change what an instance takes of the history."""
+        instances = self._stores.instances
+        while True:
+            known = instances.get(name)
+            if known is None:
+                self._add_plan(name, provider, change(WHOLE))
+                return
+            now = change(known.plan)
+            if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
+                # This record was only made to give the first generation an end.
+                instances.remove(name)
+                return
+            changed = msgspec.structs.replace(known, plan=now)
+            if now == known.plan or instances.change(known, changed):
+                return
+
+    def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
+        if plan != WHOLE:
+            self._stores.add_instance(
+                Instance(name=name, provider=provider, plan=plan, purpose="rebuild")
+            )
+
+    def open_end(self, name: str, provider: str) -> None:
+        """Let an instance take future events, too."""
+        self.change_plan(name, provider, plan_without_end)
+
+    # -- reaching one position --------------------------------------------------------------------
+
+    def meet(self, candidate: str, live: str, provider: str) -> None:
+        """Bring both instances to the same position of the history, and leave both paused there.
+
+        The candidate's plan may end at that position afterwards; `open_end` opens it again.
+
+        Raises:
+            LanesStalled: they do not reach one position; the caller has to resume them.
+        """
+        self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
+        for _ in range(_MAX_TRIES):
+            # The candidate stops first, so that the live instance is never behind it.
+            self.begin(candidate)
+            self.end(live)
+            self.wait_until_level(live, candidate)
+            there = self._stop_live(live)
+            if count_behind(self.numbers(candidate), there):
+                self._bring_up_to(candidate, provider, there)
+            # A worker may have taken a lane meanwhile; then another try is needed.
+            self.begin(live)
+            self.begin(candidate)
+            if self.numbers(live) == self.numbers(candidate):
+                return
+        raise LanesStalled(
+            f"{live} and {candidate} did not reach the same position in {_MAX_TRIES} tries, "
+            f"because workers took lanes in between; nothing was swapped. See memorybus status, "
+            f"then run the same command again"
+        )
+
+    def _notice_time(self) -> float:
+        """Return the seconds after which even the slowest worker has seen what we wrote."""
+        return _NOTICED_WITHIN * max((one.beat for one in self._stores.roster.alive()), default=1.0)
+
+    def _stop_live(self, live: str) -> PartitionNumbers:
+        """Pause the live instance when none of its events is half done; return its positions."""
+        for _ in range(_MAX_TRIES):
+            self._since = self._clock.monotonic()
+            self.begin(live)
+            self._clock.sleep(OBEYED_WITHIN)
+            self.begin(live)
+            lanes = self._stores.lanes.states(live)
+            if all(lane.settled for lane in lanes):
+                return dict(enumerate(lane.n for lane in lanes))
+            self.end(live)
+            self._since = None
+            self.wait_for_none(
+                lambda: sum(not lane.settled for lane in self._stores.lanes.states(live)),
+                f"{live} tries an event again and again",
+                mover=live,
+            )
+        raise LanesStalled(
+            f"{live} had an event half done in each of {_MAX_TRIES} tries; nothing was swapped. "
+            f"See memorybus status, then run the same command again"
+        )
+
+    def _bring_up_to(self, candidate: str, provider: str, there: PartitionNumbers) -> None:
+        """Let a candidate advance to a position and no further."""
+        self.change_plan(candidate, provider, lambda plan: plan_ending_at(plan, there))
+        self.end(candidate)
+        self.wait_for_none(
+            lambda: count_behind(self.numbers(candidate), there),
+            f"{candidate} does not come as far as the live instance is",
+            mover=candidate,
+        )
+
+    # -- waiting ----------------------------------------------------------------------------------
+
+    def wait_until_owned(self, name: str) -> None:
+        """Wait until each lane of an instance has an owner, unless a person paused it.
+
+        Raises:
+            LanesStalled: they do not get one.
+        """
+
+        def unowned() -> int:
+            if self.paused_by_person(name):
+                return 0
+            return sum(not lane.owned for lane in self._stores.lanes.states(name))
+
+        self.wait_for_none(unowned, f"{name} serves now, but its lanes have no owner")
+
+    def wait_until_level(self, slow: str, fast: str) -> None:
+        """Wait until an instance reaches the position that another one has now.
+
+        Raises:
+            LanesStalled: it does not reach it.
+        """
+        there = self.numbers(fast)
+        self.wait_for_none(
+            lambda: count_behind(self.numbers(slow), there),
+            f"{slow} does not come as far as {fast}",
+            mover=slow,
+        )
+
+    def wait_for_none(
+        self,
+        left: Callable[[], int],
+        what: str,
+        enough: int = 0,
+        tell: Callable[[int], Any] = lambda left: None,
+        mover: str = "",
+    ) -> None:
+        """Wait until `left()` is at most `enough`, as long as it shrinks.
+
+        Raises:
+            LanesStalled: it has not shrunk for a while, or a person paused `mover`, the instance
+                that has to advance for that.
+        """
+        least, since, kept = left(), self._clock.monotonic(), -math.inf
+        now = least
+        while now > enough:
+            tell(now)
+            moment = self._clock.monotonic()
+            if moment - since > self._patience:
+                raise LanesStalled(
+                    f"{what}: {now} left for {self._patience:g} s; see memorybus status"
+                )
+            if moment - kept > 1.0:
+                self._lock.keep()
+                self._check_mover(mover, what, now)
+                kept = moment
+            self._clock.sleep(LOOK_EVERY)
+            now = left()
+            if now < least:
+                least, since = now, self._clock.monotonic()
+        tell(now)
+        self._lock.keep()
+
+    def _check_mover(self, name: str, what: str, left: int) -> None:
+        pause = self.paused_by_person(name)
+        if pause is not None:
+            raise LanesStalled(
+                f"{name} is paused ({pause.reason}), and {what}: {left} left; first: memorybus "
+                f"provider resume {name} --execute"
+            )
+
+
+def count_parked(lanes: list[LaneState]) -> int:
+    """Return how many events these lanes have parked."""
+    return sum(lane.parked for lane in lanes)

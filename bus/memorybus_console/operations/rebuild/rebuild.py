@@ -1,0 +1,400 @@
+"""``memorybus rebuild``: fills a generation next to the live one, compares and swaps them (G8).
+
+The live instance serves while the candidate is filled. Then the lanes of both pause for a moment.
+The candidate is brought to exactly the position of the live instance, the keys that still differ
+are compared, and the candidate becomes live. Publishing and recall continue all the time.
+
+Each step may be repeated: after a kill, the same command continues. If a killed command left the
+live instance paused, the workers resume it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import MemoryBusError
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
+from memorybus.processes.commands import describe_instance
+from memorybus.recall.purge import purge
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import local_home
+from memorybus.registry.instances import Instance, Live, live_name
+from memorybus.registry.pauses import InstancePause, command_pause, prepared_copy
+from memorybus.registry.rebuild_lock import RebuildLock
+from memorybus.testing import CrashPoint, crash_points, no_crash
+
+from memorybus_console.operations.catching_up import count_behind
+from memorybus_console.operations.copies.generations import generations, live_after_swap
+from memorybus_console.operations.rebuild.comparison import (
+    NOT_COMPARED,
+    Comparison,
+    ComparisonResult,
+    DifferingKeys,
+    describe_refusal,
+    summarize,
+)
+from memorybus_console.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
+from memorybus_console.operations.rebuild.plan import RebuildPlan
+from memorybus_console.operations.stores import Stores
+
+NEARLY_FILLED = 500
+"""The most events that a copy may lack to count as filled: they take only a moment."""
+
+_PARKING_TIME = 5.0
+"""Seconds to wait until the live instance also parks what the candidate has parked."""
+
+ReportStep = Callable[[str, int, int], Any]
+"""Receives the current step, how many events are done, and how many there are."""
+
+
+class RebuildDiffers(MemoryBusError):
+    """The rebuilt state differs from the live one; nothing was swapped."""
+
+
+class RebuildResult(msgspec.Struct, frozen=True):
+    """What a rebuild or rollback did.
+
+    Attributes:
+        provider: the provider whose state it is.
+        live: the instance that serves now.
+        previous: the instance before it, kept for a rollback with its lanes paused.
+        compared: the comparison of the two states; None if they were not compared.
+        parked: how many events the new instance has parked.
+        purged: how many warm results were removed.
+        paused_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
+    """
+
+    provider: str
+    live: str
+    previous: str
+    compared: ComparisonResult | None
+    parked: int
+    purged: int
+    paused_ms: int
+
+
+@contextmanager
+def open_rebuilder(
+    settings: Settings, provider: str, what: str, by: str, tell: ReportStep
+) -> "Iterator[Rebuilder]":
+    """Yield a rebuilder that has the provider's lock as long as the block lasts.
+
+    Raises:
+        RebuildRuns: another command has it.
+        LogUnavailable: Redis is away.
+    """
+    redis = connect_redis(settings)
+    try:
+        with (
+            RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
+            Stores(settings, lock) as stores,
+        ):
+            stores.check_partitions()
+            crash = crash_points(settings.crash_at)
+            yield Rebuilder(
+                stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
+            )
+    finally:
+        redis.close()
+
+
+class Rebuilder:
+    """Carries a swap out, or continues one. Belongs to one thread.
+
+    Passes the crash points ``rebuild.made``, ``.filled``, ``.met``, ``.verified``, ``.swapped``,
+    ``.purged`` and ``.ended``.
+
+    Attributes:
+        stores: the stores.
+        inspector: asks instances about their state.
+
+    Args:
+        stores: the stores.
+        purge: deletes a provider's warm results, and returns how many there were.
+        lock: the provider's lock, already taken.
+        what: the command: ``rebuild`` or ``rollback``.
+        tell: receives the progress.
+        clock: time.
+        crash: crash points of fault tests.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        purge: Callable[[str], int],
+        lock: RebuildLock,
+        what: str,
+        tell: ReportStep,
+        clock: Clock,
+        crash: CrashPoint = no_crash,
+    ) -> None:
+        """Do nothing yet."""
+        self.stores = stores
+        self._purge = purge
+        self._lock = lock
+        self._what = what
+        self._tell = tell
+        self._clock = clock
+        self._crash = crash
+        self.inspector = InstanceInspector(stores.settings, clock)
+
+    # -- parts that other commands use, too -------------------------------------------------------
+
+    def add_copy(self, copy: Instance) -> None:
+        """Record a copy; the state of a local one lies where its provider's state does."""
+        home = self.stores.homes.all().get(copy.provider)
+        if home is not None:
+            self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
+        elif describe_instance(self.stores.settings, copy.provider).placement == "local":
+            self.stores.homes.move(copy.name, local_home(self.stores.settings))
+        self.stores.add_instance(copy)
+
+    def pause(self, provider: str, candidate: str, by: str) -> LanePause:
+        """Return the object that pauses lanes for a candidate."""
+        why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
+        return LanePause(self.stores, self._lock, why, self._clock)
+
+    def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
+        """Let workers fill a copy, and wait until it has nearly all of the history.
+
+        Raises:
+            LanesStalled: the copy does not advance.
+        """
+        pause.end(candidate)
+        by_person = pause.paused_by_person(candidate)
+        if by_person is not None and by_person.state == "kept":
+            self.stores.instances.resume(candidate)
+        pause.open_end(candidate, provider)
+        total = sum(pause.heads().values())
+        pause.wait_for_none(
+            lambda: count_behind(pause.numbers(candidate), pause.heads()),
+            f"{candidate} is not filled; does a worker serve {provider}?",
+            enough=NEARLY_FILLED,
+            mover=candidate,
+            tell=lambda left: self._tell("fills", max(0, total - left), total),
+        )
+
+    def comparison(self, provider: str, first: str, second: str) -> Comparison:
+        """Return a comparison of two instances."""
+        self._tell("compares", 0, 0)
+        return Comparison(self.inspector, provider, first, second, self._lock.keep)
+
+    def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
+        """Compare all keys while both instances run; return how many there are, and which differ.
+
+        Raises:
+            LanesStalled: the second does not reach the position of the first.
+            InspectionFailed: an instance cannot be asked.
+        """
+        pause.wait_until_level(one.second, one.first)
+        return one.compare_all()
+
+    # -- the rebuild ------------------------------------------------------------------------------
+
+    def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
+        """Record the new generation if a swap is possible; its provider's workers then fill it."""
+        if not found.known:
+            copy = found.instance
+            pause = self.pause(copy.provider, copy.name, copy.made_by)
+            if check:
+                pause.check_complete(live_name(copy.provider, self.stores.instances.live()))
+            self.add_copy(copy)
+            self._crash("rebuild.made")
+
+    def swap(
+        self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
+    ) -> RebuildResult:
+        """Fill a candidate, compare it, and make it live.
+
+        Args:
+            candidate: the instance that becomes live.
+            provider: its provider.
+            by: who asks for it.
+            reason: the reason.
+            check: whether to refuse a state that differs or has parked more, and to wait for a live
+                instance that lags.
+            alike: whether the state must equal the live one's.
+
+        Raises:
+            LanesStalled: lanes do not reach the position they should.
+            RebuildDiffers: the states differ.
+            MemoryBusError: something else failed; in every case the live instance continues as
+                before.
+        """
+        live = live_name(provider, self.stores.instances.live())
+        pause = self.pause(provider, candidate, by)
+        try:
+            if check:
+                pause.check_complete(live)
+            pause.end(live)  # a killed command may have paused it
+            self.fill(pause, candidate, provider)
+            self._crash("rebuild.filled")
+            compared = self._compare_and_pause(
+                pause, provider, live, candidate, check=check, alike=alike
+            )
+            self._crash("rebuild.verified")
+            # After a kill, workers resume the live instance by themselves: so the candidate's plan
+            # must have no end before it becomes live.
+            pause.open_end(candidate, provider)
+            back, at = self._what == "rollback", self._clock.now_ms()
+            self._change_live(
+                provider,
+                live,
+                lambda known: live_after_swap(known, candidate, at, by, reason, back=back),
+            )
+        except BaseException:
+            self._resume(pause, provider, live, candidate)
+            raise
+        self._crash("rebuild.swapped")
+        return self._finish_swap(pause, provider, candidate, live, compared)
+
+    def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
+        """Do what is left of a swap whose command was killed after the swap itself."""
+        known = self.stores.instances.live()[provider]
+        pause = self.pause(provider, known.instance, by)
+        return self._finish_swap(pause, provider, known.instance, known.leaving, None)
+
+    # -- before the swap --------------------------------------------------------------------------
+
+    def _compare_and_pause(
+        self,
+        pause: LanePause,
+        provider: str,
+        live: str,
+        candidate: str,
+        *,
+        check: bool,
+        alike: bool,
+    ) -> ComparisonResult | None:
+        """Pause both instances at the same position, and compare them as far as possible."""
+        one = self.comparison(provider, live, candidate) if alike else None
+        try:
+            given = one is not None and one.has_digest
+            keys, left = self.compare_while_running(one, pause) if one and given else (0, {})
+            if check:
+                self._check_parked(live, candidate)
+            self._tell("takes over", 0, 0)
+            self._pause_both(pause, provider, live, candidate, check=check)
+            self._crash("rebuild.met")
+            if one is None:
+                return None
+            compared = summarize(keys, one.compare_again(left)) if given else NOT_COMPARED
+        except InspectionFailed as error:
+            raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
+        if check and compared.differing:
+            raise RebuildDiffers(describe_refusal(compared, provider, live, candidate))
+        return compared
+
+    def _pause_both(
+        self, pause: LanePause, provider: str, live: str, candidate: str, *, check: bool
+    ) -> None:
+        if check or not pause.is_unserved(live):
+            pause.meet(candidate, live, provider)
+            return
+        # No worker can serve the live instance: the candidate goes to the end of history alone.
+        end = pause.heads()
+        pause.wait_for_none(
+            lambda: count_behind(pause.numbers(candidate), end),
+            f"{candidate} does not come to the end of the history",
+            mover=candidate,
+        )
+        pause.begin(live)
+        pause.begin(candidate)
+
+    def _check_parked(self, live: str, candidate: str) -> None:
+        """Refuse a candidate that has parked more events than the live instance.
+
+        Raises:
+            RebuildDiffers: it has parked more.
+        """
+        lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
+        while (
+            more := count_parked(lanes.states(candidate)) - count_parked(lanes.states(live))
+        ) > 0:
+            if self._clock.monotonic() > until:
+                raise RebuildDiffers(
+                    f"{candidate} has put aside {more} events more than {live}: see memorybus dlq "
+                    f"ls --provider {candidate}; to swap all the same: --no-verify"
+                )
+            self._clock.sleep(LOOK_EVERY)
+
+    def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
+        """Change the entry of the live instance atomically.
+
+        Raises:
+            MemoryBusError: another command swapped meanwhile.
+        """
+        found = self.stores.instances.live().get(provider)
+        known = found or Live(provider)
+        same = known.instance == live
+        if not same or not self.stores.instances.swap(provider, found, change(known)):
+            raise MemoryBusError(
+                f"another command made an instance of {provider} live in the meantime: see "
+                f"memorybus rebuild ls, then run the same command again"
+            )
+
+    def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
+        """Resume both instances; if Redis is away, workers or the same command do so later."""
+        with suppress(MemoryBusError):
+            known = self.stores.instances.live().get(provider)
+            if live_name(provider, {provider: known} if known else {}) != live:
+                return  # the candidate is live already: the same command finishes the swap
+            pause.end(live)
+            pause.open_end(candidate, provider)
+            pause.end(candidate)
+            if known is not None and known.previous == candidate:
+                self._keep_for_rollback(provider, live, candidate)
+
+    # -- after the swap ---------------------------------------------------------------------------
+
+    def _finish_swap(
+        self,
+        pause: LanePause,
+        provider: str,
+        live: str,
+        previous: str,
+        compared: ComparisonResult | None,
+    ) -> RebuildResult:
+        """Resume the new instance, purge the old one's results, and keep the old one paused."""
+        self._carry_over_pause(pause, live, previous)
+        ours = prepared_copy(self.stores.instances.pauses().get(live)) == live
+        if ours:
+            pause.end(live)
+        purged = self._purge(provider)
+        self._crash("rebuild.purged")
+        if ours:
+            pause.wait_until_owned(live)
+        paused_ms = pause.milliseconds
+        self._keep_all_for_rollback(provider, live)
+        pause.wait_for_none(
+            lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
+            f"{live} serves now, but the lanes of {previous} are not given up",
+        )
+        self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
+        purged += self._purge(provider)  # answers that the old instance gave late
+        self._crash("rebuild.ended")
+        aside = count_parked(self.stores.lanes.states(live))
+        return RebuildResult(provider, live, previous, compared, aside, purged, paused_ms)
+
+    def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
+        """Pause the new live instance, too, if a person paused the provider."""
+        by_person = pause.paused_by_person(previous)
+        if by_person is not None and not by_person.state:
+            self.stores.instances.pause(live, by_person)
+
+    def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
+        """Keep an instance paused for a rollback."""
+        reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
+        kept = InstancePause(reason, "", self._clock.now_ms(), state="kept")
+        self.stores.instances.set_pause(previous, kept)
+
+    def _keep_all_for_rollback(self, provider: str, live: str) -> None:
+        """Keep all earlier generations paused: a killed rollback may have resumed one."""
+        for one in generations(provider, self.stores.instances.read_view()):
+            if one.state in ("kept", "unused"):
+                self._keep_for_rollback(provider, live, one.name)

@@ -1,0 +1,117 @@
+"""Reads the bus on a thread of its own, so that a slow or missing Redis never blocks a key."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Final, Literal
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.wakeup import StopSignal
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.errors import MemoryBusError
+from memorybus.health.verdict import BusState, BusStateCache
+from memorybus.log.entry import LoggedEvent
+
+from memorybus_console.operations import journal
+
+TopView = Literal["overview", "lanes", "letters", "tail"]
+
+READ_INTERVAL: Final = 1.0
+"""Seconds between readings."""
+
+MAX_LETTERS: Final = 2_000
+"""If there are more dead letters, only the first of each lane are read."""
+
+_LETTERS_PER_LANE: Final = 20
+_MAX_EVENTS: Final = 200
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What the reader read at one time.
+
+    Attributes:
+        bus: the state of the bus; without a status if Redis could not be read.
+        letters: the dead letters, if the view shows them; None if they were not read.
+        cut: whether there are more dead letters than these.
+        events: the newest events, if the view shows them; None if they were not read.
+        error: why something that the view shows could not be read. Hostile text.
+    """
+
+    bus: BusState
+    letters: Sequence[LocatedLetter] | None = None
+    cut: bool = False
+    events: Sequence[LoggedEvent] | None = None
+    error: str = ""
+
+
+class Reader:
+    """Takes a snapshot once a second while it runs.
+
+    Args:
+        settings: the settings of the bus.
+        tell: receives each snapshot; called from the reader's thread.
+        clock: time.
+
+    Attributes:
+        view: the view that is shown; it decides what is read besides the status.
+    """
+
+    def __init__(
+        self, settings: Settings, tell: Callable[[Snapshot], None], clock: Clock = SYSTEM
+    ) -> None:
+        """Read nothing yet."""
+        self.view: TopView = "overview"
+        self._settings = settings
+        self._tell = tell
+        self._bus_state = BusStateCache(settings, clock)
+        self._stop = StopSignal()
+
+    def start(self) -> None:
+        """Start to read; the thread is a daemon, so that it never delays the process's end."""
+        threading.Thread(target=self._run, name="memorybus-top", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._stop.set()
+
+    def look_now(self, view: TopView) -> None:
+        """Take a snapshot at once, because another view is shown or something was changed."""
+        self.view = view
+        self._bus_state.forget()
+        self._stop.interrupt()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._tell(self.read())
+            self._stop.wait(READ_INTERVAL)
+
+    def read(self) -> Snapshot:
+        """Return a snapshot."""
+        view, bus = self.view, self._bus_state.read()
+        if bus.status is None:
+            return Snapshot(bus, error="; ".join(one.text for one in bus.findings))
+        try:
+            if view == "letters":
+                letters, cut = self._letters(bus)
+                return Snapshot(bus, letters=letters, cut=cut)
+            return Snapshot(bus, events=self._events() if view == "tail" else None)
+        except MemoryBusError as error:
+            return Snapshot(bus, error=str(error))
+
+    def _letters(self, bus: BusState) -> tuple[list[LocatedLetter], bool]:
+        """Return the dead letters, and whether there are more than these."""
+        status = bus.status
+        found = [*status.providers, *status.copies] if status else []
+        names = [one.live or one.name for one in found if one.dead_letters]
+        with closing(DeadLetters(self._settings)) as desk:
+            if sum(one.dead_letters for one in found) <= MAX_LETTERS:
+                return desk.letters(names), False
+            return [
+                dead for name in names for dead in desk.first_letters(name, _LETTERS_PER_LANE)
+            ], True
+
+    def _events(self) -> list[LoggedEvent]:
+        with closing(journal.open_history(self._settings)) as history:
+            return journal.newest_events(history, journal.EventSelection(), _MAX_EVENTS, unread=[])

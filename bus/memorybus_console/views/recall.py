@@ -1,0 +1,109 @@
+"""Shows what was recalled, to people and programs; pure, with hostile text escaped."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from memorybus.recall.model import RecalledItem
+from memorybus.text.display import iso
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from memorybus_console.views.render import cell, grid, line
+from memorybus_console.views.safe import one_line
+
+_HOUR_MS = 3_600_000
+_STEPS = (
+    (24 * 365.25, "y"),
+    (24 * 30.44, "mo"),
+    (24.0, "d"),
+    (1.0, "h"),
+)
+"""The hours in each unit of an age, the longest first."""
+
+_INDENT = (0, 0, 1, 4)
+
+
+def recalled_json(one: RecalledItem) -> dict[str, Any]:
+    """Return a memory as ``memorybus recall --json`` shows it."""
+    return {
+        "provider": one.provider,
+        "text": one.text,
+        "session": one.session,
+        "at": iso(one.at),
+        "source": one.source,
+        "truncated": one.truncated,
+        "speaker": one.speaker,
+        "event": one.event,
+        "until": iso(one.until),
+        "before": one.before,
+        "score": one.score,
+        "matched": list(one.matched),
+        "meaning": one.meaning,
+        "parts": one.parts,
+    }
+
+
+def age(at: int | None, now_ms: int) -> str:
+    """Return how old a memory is in its largest unit, as in "3 d"; "-" if that is unknown.
+
+    Args:
+        at: when it was said, milliseconds.
+        now_ms: the present time, milliseconds.
+    """
+    if not at:
+        return "-"
+    hours = max(0, now_ms - at) / _HOUR_MS
+    for long, unit in _STEPS:
+        if hours >= long:
+            return f"{int(hours / long)} {unit}"
+    return "now"
+
+
+def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
+    """Return provider, age and text of each memory; the text column takes the rest of the width."""
+    table = grid("provider", "age", "text", texts=("text",))
+    for one in results:
+        table.add_row(cell(one.provider), cell(age(one.at, now_ms)), line(_text(one)))
+    return table
+
+
+def memory_details(number: int, one: RecalledItem) -> Padding:
+    """Return one memory with its origin and with why it was found.
+
+    Args:
+        number: its number in the answer, from 1.
+        one: the memory.
+    """
+    text = Text()
+    text.append(f"{number}. ", style="bold").append(_origin(one), style="bold")
+    text.append("\n").append_text(line(_text(one)))
+    for name, value in _reasons(one):
+        text.append(f"\n{name:<9}", style="dim").append(one_line(value))
+    return Padding(text, _INDENT)
+
+
+def _text(one: RecalledItem) -> str:
+    more = " (and more, which the provider left out)" if one.truncated else ""
+    ended = iso(one.until)
+    until = f" (until {ended[:10]})" if ended else ""
+    before = f" (before: {one.before})" if one.before else ""
+    return f"{one.text}{more}{until}{before}"
+
+
+def _origin(one: RecalledItem) -> str:
+    where = (one.provider, one.speaker, iso(one.at), one.session, one.source)
+    return one_line(" · ".join(part for part in where if part))
+
+
+def _reasons(one: RecalledItem) -> list[tuple[str, str]]:
+    """Return why a memory was found, as names and values; unknown ones are left out."""
+    parts = ", ".join(f"{name} {amount:.3g}" for name, amount in one.parts.items())
+    score = f"{one.score:.3g}" if one.score else ""
+    told = (
+        ("matched", ", ".join(one.matched)),
+        ("meaning", "" if one.meaning is None else f"{one.meaning:.2f} of 1"),
+        ("score", f"{score} ({parts})" if parts else score),
+        ("event", f"{one.event}: memorybus events get {one.event}" if one.event else ""),
+    )
+    return [(name, value) for name, value in told if value]

@@ -1,0 +1,90 @@
+"""Shows people what a reconciliation found; pure, and safe against hostile text."""
+
+from memorybus.text.display import iso
+from memorybus_hermes.reconcile.reconcile import ReconcileReport, SessionFound
+from rich.console import RenderableType
+from rich.text import Text
+
+from memorybus_console.views.render import grid
+from memorybus_console.views.safe import one_line, visible
+
+MAX_SESSIONS = 200
+"""How many sessions are listed; --json lists all."""
+
+
+def report_parts(report: ReconcileReport) -> list[RenderableType]:
+    """Return a report as a table of sessions and a summary."""
+    table = grid(
+        "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
+    )
+    for one in report.sessions[:MAX_SESSIONS]:
+        table.add_row(*_cells(one))
+    more = len(report.sessions) - MAX_SESSIONS
+    parts: list[RenderableType] = [table] if report.sessions else []
+    parts += [Text(f"… and {more} more sessions (--json lists all)", "dim")] if more > 0 else []
+    return [*parts, *(Text(line) for line in _summary_lines(report))]
+
+
+def _cells(one: SessionFound) -> list[Text]:
+    origin = f"{one.origin} of {one.parent}" if one.parent else one.source
+    return [
+        Text(one_line(one.session, 40)),
+        Text(iso(one.started_at) or "-"),
+        Text(one_line(origin, 48)),
+        Text(one_line(one.user, 20)),
+        Text(str(one.turns)),
+        Text(str(one.missing), style="yellow" if one.missing else ""),
+        Text(str(one.undone) if one.undone else "-"),
+        Text(str(one.recent) if one.recent else "-"),
+        Text("missing" if one.ended else "-"),
+    ]
+
+
+def _summary_lines(report: ReconcileReport) -> list[str]:
+    compared = (
+        f"{report.home}: {report.stored_turns} turns in {report.stored_sessions} sessions "
+        f"({report.other_sessions} of cron jobs and sub-agents left out); the log lacks "
+        f"{report.missing} turns and {report.memories} memory entries"
+    )
+    lines = [compared]
+    if report.undone:
+        lines.append(
+            f"the person undid {report.undone} turns of the log in Hermes: "
+            + ("they are retracted now" if report.applied else "--apply retracts them")
+        )
+    if report.forgotten:
+        lines.append(
+            f"{report.forgotten} turns and entries stay out: their owner was forgotten "
+            "(memorybus forget)"
+        )
+    if report.retracted:
+        lines.append(
+            f"{report.retracted} of these turns were retracted in the log by mistake: "
+            + ("they are there again" if report.applied else "--apply publishes them again")
+        )
+    if report.recent:
+        lines.append(f"{report.recent} turns are too new to compare: the next run does it")
+    if report.spooled_elsewhere:
+        lines.append(
+            f"the log has not taken {report.spooled_elsewhere} events of this host yet: their "
+            f"turns count as missing here; --apply waits for them"
+        )
+    return lines + (_applied_lines(report) if report.applied else _next_steps(report))
+
+
+def _applied_lines(report: ReconcileReport) -> list[str]:
+    lines = [f"published {report.published} turns; a second run adds nothing"]
+    if report.trimmed:
+        lines.append(f"{report.trimmed} of them without their messages, which were too large")
+    lines += [visible(f"refused: {why}") for why in report.refused]
+    return lines
+
+
+def _next_steps(report: ReconcileReport) -> list[str]:
+    anything = (
+        report.missing
+        or report.undone
+        or report.memories
+        or any(one.ended for one in report.sessions)
+    )
+    return ["nothing was published; --apply publishes it"] if anything else ["nothing is missing"]

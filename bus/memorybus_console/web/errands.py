@@ -1,0 +1,115 @@
+"""Errands: tasks that take longer than a request. Each runs on a thread; pages show its progress.
+
+When the server ends its errands end, too. One that changes something may be interrupted anywhere,
+as if its command had been killed; the same act then resumes it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.text.redact import masked
+
+Tell = Callable[[str, int, int], None]
+"""Receives the step, how many positions are done, and how many there are; 0 if unknown."""
+
+_MAX_ERRANDS = 20
+"""How many errands are remembered."""
+
+_log = logging.getLogger("memorybus")
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """One errand.
+
+    Attributes:
+        what: what it does: "rebuild".
+        provider: the provider that it works on.
+        by: who started it.
+        begun_at: when it was started (wall time, milliseconds).
+        step: its current step.
+        done: how many positions of the history it has passed.
+        total: how many positions there are; 0 if that is unknown.
+        result: its result; "" while it runs.
+        failed: why it failed; "" if it did not.
+    """
+
+    what: str
+    provider: str
+    by: str
+    begun_at: int
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    result: str = ""
+    failed: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has neither a result nor an error yet."""
+        return not self.result and not self.failed
+
+
+class Errands:
+    """Runs errands, one at a time for each provider; any thread may call it.
+
+    Args:
+        clock: time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Run nothing yet."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._errands: list[Errand] = []
+
+    def all(self) -> list[Errand]:
+        """Return the running errands and the last finished ones, the newest first."""
+        with self._lock:
+            return self._errands[::-1]
+
+    def begin(self, what: str, provider: str, by: str, work: Callable[[Tell], str]) -> None:
+        """Begin an errand.
+
+        Args:
+            what: what it does.
+            provider: the provider that it works on.
+            by: who started it.
+            work: does the work and returns its result. It raises `MemoryBusError` if it fails.
+
+        Raises:
+            ConfigError: another errand of this provider is running.
+        """
+        errand = Errand(what, provider, by, self._clock.now_ms())
+        with self._lock:
+            if any(one.is_running and one.provider == provider for one in self._errands):
+                raise ConfigError(f"there is work on {provider} already; the history page shows it")
+            self._errands = [*self._errands, errand][-_MAX_ERRANDS:]
+        place = (provider, errand.begun_at)
+        threading.Thread(
+            target=self._run, args=(place, work), name=f"{what} of {provider}", daemon=True
+        ).start()
+
+    def _run(self, place: tuple[str, int], work: Callable[[Tell], str]) -> None:
+        def tell(step: str, done: int, total: int) -> None:
+            self._change(place, step=step, done=done, total=total)
+
+        try:
+            self._change(place, result=work(tell))
+        except (MemoryBusError, OSError) as error:
+            self._change(place, failed=masked(str(error)))
+        except BaseException:
+            self._change(place, failed="an error in memorybus: see the page's log")
+            _log.exception("an errand failed")
+
+    def _change(self, place: tuple[str, int], **changes: str | int) -> None:
+        with self._lock:
+            self._errands = [
+                msgspec.structs.replace(one, **changes)
+                if (one.provider, one.begun_at) == place
+                else one
+                for one in self._errands
+            ]

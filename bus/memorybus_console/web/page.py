@@ -1,0 +1,129 @@
+"""The parts of a view: a page, its acts, which change something, and data for its script."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorybus.config.settings import Settings
+from memorybus.health.verdict import BusState
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memorybus_console.web.access import Operator
+from memorybus_console.web.site import Site
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """One request for a view.
+
+    Attributes:
+        site: what all views share.
+        http: the request itself.
+        who: the person; None for a stranger, who sees only counts.
+        form: the fields of a POST, each with its last value.
+    """
+
+    site: Site
+    http: Request
+    who: Operator | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the bus."""
+        return self.site.settings
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """Return the parameters in the path."""
+        return self.http.path_params
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Return the parameters of the query string."""
+        return self.http.query_params
+
+    @property
+    def reason(self) -> str:
+        """Return the reason for an act, from the form's field ``why``."""
+        return self.form.get("why", "").strip()
+
+    @property
+    def operator(self) -> str:
+        """Return the name of the person who acts, for records."""
+        return self.who.name if self.who else ""
+
+    def bus_state(self) -> BusState:
+        """Return the state of the bus, no older than a second."""
+        return self.site.bus_state.read()
+
+
+@dataclass(frozen=True)
+class ActResult:
+    """The result of an act.
+
+    Attributes:
+        message: what happened, for the person who acted.
+        where: the path that is shown next.
+    """
+
+    message: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that a page changes, by POST.
+
+    Attributes:
+        path: where its form is sent.
+        what: what it does, as the log records it: "pause provider".
+        do: does it, on a thread; it raises `MemoryBusError` if it fails.
+        recorded: the names of form fields that the log records as well. Never name a field that
+            holds people's words, because they would stay in the log.
+    """
+
+    path: str
+    what: str
+    do: Callable[[PageRequest], ActResult]
+    recorded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that a page's script requests: JSON, or a fragment.
+
+    Attributes:
+        path: its path.
+        answer: creates the response, on a thread.
+    """
+
+    path: str
+    answer: Callable[[PageRequest], Response]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A view.
+
+    Attributes:
+        path: its path as Starlette writes it: ``/providers/{name}``.
+        template: its file in ``templates``.
+        show: returns the template's data, on a thread.
+        label: its name in the navigation; "" to leave it out there.
+        key: the key that opens it.
+        acts: its acts.
+        parts: what its script requests.
+        counts_only: whether it and its parts show nothing but counts to a person who is not
+            identified.
+    """
+
+    path: str
+    template: str
+    show: Callable[[PageRequest], Mapping[str, Any]]
+    label: str = ""
+    key: str = ""
+    acts: tuple[Act, ...] = ()
+    parts: tuple[Part, ...] = ()
+    counts_only: bool = False

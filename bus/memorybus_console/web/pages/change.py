@@ -1,0 +1,101 @@
+"""Corrects or deletes one memory: shows the plan first, and carries it out with a reason."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memorybus.errors import ConfigError
+from memorybus.text.display import event_name, iso
+
+from memorybus_console.operations.memories import amending
+from memorybus_console.operations.memories.amending import CannotAmend, MemoryAction
+from memorybus_console.operations.memories.browsing import KeptMemory
+from memorybus_console.views.events import summary
+from memorybus_console.web.kept_links import event_link, link, owner_fields, want_of
+from memorybus_console.web.page import Act, ActResult, Page, PageRequest
+
+WAIT_SECONDS: Final = 5.0
+"""Seconds to wait for providers."""
+
+ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}
+MEMORY_FIELDS: Final = ("provider", "event", "mark")
+"""The fields that name a memory, in addition to those that name its owner."""
+
+_MAX_EVENT_CHARS = 300
+"""The most characters of an event that are shown."""
+
+
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the memory, and the effect of the change at each provider.
+
+    Raises:
+        ConfigError: the action is unknown, or the memory cannot be read.
+        MissingEvent: the memory does not exist any more.
+    """
+    action = ACTIONS.get(request.query.get("action", ""))
+    if action is None:
+        raise ConfigError("name what to do with the memory: correct or delete")
+    memory = find_memory(request, request.query)
+    fields = owner_fields(request.query) | {
+        name: request.query.get(name, "") for name in MEMORY_FIELDS
+    }
+    plan, problem, brought = None, "", ""
+    try:
+        plan = amending.plan_amendment(request.settings, action, memory, memory.text)
+    except CannotAmend as error:
+        problem = str(error)
+    if plan is not None and plan.brought is not None:
+        event = plan.brought.event
+        brought = f"{event_name(event)}: {summary(event, _MAX_EVENT_CHARS)}"
+    return {
+        "action": action,
+        "memory": memory,
+        "fields": fields,
+        "iso": iso,
+        "plan": plan,
+        "problem": problem,
+        "brought": brought,
+        "where_from": event_link(memory),
+    }
+
+
+def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
+    """Return the memory that fields name."""
+    provider, event, mark = (fields.get(name, "") for name in MEMORY_FIELDS)
+    return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
+
+
+def correct(request: PageRequest) -> ActResult:
+    """Correct a memory."""
+    return _amend(request, "correct", request.form.get("content", ""))
+
+
+def delete(request: PageRequest) -> ActResult:
+    """Delete a memory."""
+    return _amend(request, "delete", "")
+
+
+def _amend(request: PageRequest, action: MemoryAction, content: str) -> ActResult:
+    plan = amending.plan_amendment(
+        request.settings, action, find_memory(request, request.form), content
+    )
+    done = amending.carry_out(request.settings, plan, wait=WAIT_SECONDS, clock=request.site.clock)
+    said = "the memory is corrected" if action == "correct" else "the memory is deleted"
+    if not done.logged:
+        said = "Redis has not taken the change yet: it is spooled on this host, and will be sent"
+    elif done.behind:
+        said = f"{said}, but not applied yet by {', '.join(done.behind)}"
+    where = link(
+        "/memories/kept", owner_fields(request.form), {"provider": request.form["provider"]}
+    )
+    return ActResult(f"{said}; the event: {', '.join(done.events)}", where)
+
+
+PAGE: Final = Page(
+    path="/memories/change",
+    template="change.html",
+    show=show,
+    acts=(
+        Act("/memories/correct", "correct memory", correct, recorded=("provider", "event")),
+        Act("/memories/delete", "delete memory", delete, recorded=("provider", "event")),
+    ),
+)

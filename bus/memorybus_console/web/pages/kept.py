@@ -1,0 +1,95 @@
+"""Shows what a provider keeps about a person: each memory, its event, and links to change it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from memorybus.errors import ConfigError
+from memorybus.ids import text_digest
+from memorybus.jobs.inspect import InspectionFailed
+from memorybus.text.display import iso
+from starlette.responses import RedirectResponse, Response
+
+from memorybus_console.operations.memories import amending, browsing
+from memorybus_console.operations.memories.browsing import KeptMemory, Memories
+from memorybus_console.web.kept_links import event_link, link, memory_from, owner_fields, want_of
+from memorybus_console.web.page import Page, PageRequest, Part
+from memorybus_console.web.shown_events import place_of
+
+MAX_SKIP_DIGITS: Final = 9
+"""The most digits of the number of memories to skip."""
+
+
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return a page of what one provider keeps about the person that the fields name."""
+    owner, holding = owner_fields(request.query), request.query.get("q", "").strip()
+    known = browsing.list_providers(request.settings)
+    name = request.query.get("provider") or browsing.choose_browsable(known)
+    found, problem = None, ""
+    try:
+        found = browsing.list_memories(
+            *(request.settings, name, want_of(request.query)),
+            skip=parse_skip(request.query),
+            holding=holding,
+        )
+    except (InspectionFailed, ConfigError) as error:
+        problem = str(error)
+    here = owner | {"provider": name, "q": holding}
+    more = found is not None and found.more
+    return {
+        "owner": owner,
+        "name": name,
+        "q": holding,
+        "iso": iso,
+        "found": found,
+        "problem": problem,
+        "rows": [
+            (one, event_link(one), act_links(owner, name, one))
+            for one in (found.memories if found else ())
+        ],
+        "tabs": [
+            (one.provider, link("/memories/kept", owner, {"provider": one.provider}))
+            for one in known
+            if one.exports
+        ],
+        "more": link("/memories/kept", here, {"skip": next_skip(found)}) if found and more else "",
+    }
+
+
+def parse_skip(fields: Mapping[str, str]) -> int:
+    """Return how many memories to skip; pure."""
+    text = fields.get("skip", "")
+    return int(text) if text.isdecimal() and len(text) <= MAX_SKIP_DIGITS else 0
+
+
+def next_skip(found: Memories) -> int:
+    """Return how many memories the next page has to skip; pure."""
+    return found.skipped + len(found.memories)
+
+
+def act_links(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, str]:
+    """Return the links to correct or delete a memory; none if no event can change it."""
+    if not amending.is_amendable(one):
+        return {}
+    which = {"provider": provider, "event": one.event, "mark": text_digest(one.text)}
+    return {
+        "Correct": link("/memories/change", owner, which, {"action": "correct"}),
+        "Delete": link("/memories/change", owner, which, {"action": "delete"}),
+    }
+
+
+def redirect_to_event(request: PageRequest) -> Response:
+    """Redirect to the event of a memory, or to a search if it is not found near its time."""
+    memory = memory_from(request.query)
+    found = amending.find_event_nearby(request.settings, memory)
+    if found is None:
+        return RedirectResponse(link("/events", {"q": memory.event}), 303)
+    return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)
+
+
+PAGE: Final = Page(
+    path="/memories/kept",
+    template="kept.html",
+    show=show,
+    parts=(Part("/memories/event", redirect_to_event),),
+)

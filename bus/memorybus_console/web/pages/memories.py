@@ -1,0 +1,46 @@
+"""Shows the people about whom providers keep memories, page by page."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from memorybus_console.operations.memories import browsing
+from memorybus_console.operations.memories.browsing import OwnerNames, Person
+from memorybus_console.web.kept_links import link
+from memorybus_console.web.page import Page, PageRequest
+
+_AFTER = ("after_agent", "after_user", "after_workspace")
+
+
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return a page of people, and the form that searches them."""
+    holding = request.query.get("name", "").strip()
+    found = browsing.list_people(request.settings, start_of_page(request.query), holding=holding)
+    told = list(dict.fromkeys(name for one in found.people for name in one.memories))
+    more = ""
+    if found.more and found.people:
+        last = dict(zip(_AFTER, found.people[-1].owner, strict=True))
+        more = link("/memories", {"name": holding}, last)
+    return {
+        "name": holding,
+        "providers": told,
+        "people": [(one, memory_links(one)) for one in found.people],
+        "silent": found.silent,
+        "more": more,
+    }
+
+
+def start_of_page(fields: Mapping[str, str]) -> OwnerNames | None:
+    """Return the person after whom the page begins; None for the first page."""
+    if _AFTER[0] not in fields:
+        return None
+    agent, user, workspace = (fields.get(name, "") for name in _AFTER)
+    return agent, user, workspace
+
+
+def memory_links(one: Person) -> dict[str, str]:
+    """Return the links to each provider's memories of a person."""
+    owner = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
+    return {name: link("/memories/kept", owner, {"provider": name}) for name in one.memories}
+
+
+PAGE: Final = Page(path="/memories", template="memories.html", show=show, label="Memories", key="m")

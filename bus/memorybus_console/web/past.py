@@ -1,0 +1,58 @@
+"""The figures of the last hour, for the charts; they are kept in this process's memory."""
+
+import threading
+from collections import deque
+
+import msgspec
+from memorybus.health.verdict import BusState
+
+MOMENT_SECONDS = 5.0
+"""Seconds between two recorded moments."""
+
+KEPT_SECONDS = 3_600.0
+"""How many seconds are kept."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """The figures at one moment.
+
+    Attributes:
+        at: seconds since the Unix epoch.
+        backlog: how many events waited, by provider.
+        rate: events applied a second, by provider; providers without a known rate are missing.
+    """
+
+    at: float
+    backlog: dict[str, int]
+    rate: dict[str, float]
+
+
+class Past:
+    """The moments of the last hour; any thread may call it."""
+
+    def __init__(self) -> None:
+        """Start without moments."""
+        self._lock = threading.Lock()
+        self._seen: deque[Moment] = deque(maxlen=round(KEPT_SECONDS / MOMENT_SECONDS))
+
+    def note(self, bus: BusState) -> None:
+        """Record the figures of one moment; if Redis was away, record a gap."""
+        providers = bus.status.providers if bus.status else []
+        seen = Moment(
+            bus.at_ms / 1000,
+            {one.name: one.backlog for one in providers},
+            {one.name: one.rate for one in providers if one.rate is not None},
+        )
+        with self._lock:
+            self._seen.append(seen)
+
+    def series(self) -> dict[str, object]:
+        """Return times, and by provider the backlog and the rate at each; None for a gap."""
+        with self._lock:
+            seen = list(self._seen)
+        names = sorted({name for one in seen for name in one.backlog})
+        return {
+            "at": [one.at for one in seen],
+            "backlog": {name: [one.backlog.get(name) for one in seen] for name in names},
+            "rate": {name: [one.rate.get(name) for one in seen] for name in names},
+        }

@@ -1,0 +1,124 @@
+"""Runs the page until a signal stops it."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.health.metrics_server import Address
+from memorybus.health.verdict import BusStateCache
+from memorybus.ids import new_secret
+from memorybus.text.redact import mask_record
+
+from memorybus_console.web import answers
+from memorybus_console.web.access import Access, OwnToken, hash_token, own_token
+from memorybus_console.web.app import build_app
+from memorybus_console.web.errands import Errands
+from memorybus_console.web.guard import is_loopback
+from memorybus_console.web.pages import PAGES
+from memorybus_console.web.past import Past
+from memorybus_console.web.site import Site
+
+GRACE_SECONDS = 3
+"""Seconds that open requests may still take when the server stops."""
+
+
+def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
+    """Return the site of a bus.
+
+    Args:
+        settings: the settings of the bus.
+        own: the page's own token, if the settings name neither a token nor a proxy.
+
+    Raises:
+        ConfigError: the setting `page_token` is not a hash.
+    """
+    return Site(
+        settings=settings,
+        clock=SYSTEM,
+        bus_state=BusStateCache(settings, SYSTEM),
+        past=Past(),
+        access=Access(settings, SYSTEM, new_secret, hash_token(own.token) if own else ""),
+        errands=Errands(SYSTEM),
+        templates=answers.template_environment(),
+    )
+
+
+def run(
+    settings: Settings, where: Address, tell: Callable[[Address, OwnToken | None], None]
+) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: the settings of the bus.
+        where: the address; port 0 lets the system choose one.
+        tell: called when the server listens, with its address and its own token, if it made one.
+
+    Raises:
+        ConfigError: the address cannot be used, or others reach it and nobody has to sign in.
+    """
+    own = None
+    if not settings.page_token and not settings.page_proxy_header:
+        _check_loopback(where)
+        own = own_token(settings.page_token_path, new_secret)
+    site = build_site(settings, own)
+    listener = open_listener(where)
+    try:
+        tell(Address(where.host, listener.getsockname()[1]), own)
+        asyncio.run(build_server(site).serve(sockets=[listener]))
+    finally:
+        listener.close()
+
+
+def _check_loopback(where: Address) -> None:
+    if not is_loopback(where.host):
+        raise ConfigError(
+            f"{where.host} is reached by others: set page_token (memorybus config page-token makes "
+            f"one) or page_proxy_header, or serve on 127.0.0.1"
+        )
+
+
+def build_server(site: Site) -> uvicorn.Server:
+    """Return a server of a site, which serves until its `should_exit` is set."""
+    config = uvicorn.Config(
+        build_app(site, PAGES),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        lifespan="on",
+    )
+    logging.getLogger("uvicorn.error").addFilter(mask_record)
+    return _Server(config, site)
+
+
+class _Server(uvicorn.Server):
+    """A server that ends the streams to open pages before it waits for requests to end."""
+
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        """Remember the site."""
+        super().__init__(config)
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams of events, then shut down as uvicorn does."""
+        self._site.ends.set()
+        await super().shutdown(sockets)
+
+
+def open_listener(where: Address) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        ConfigError: the address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    try:
+        return socket.create_server((where.host, where.port), family=family)
+    except OSError as error:
+        raise ConfigError(f"{where}: {error}; choose another --port or --host") from error

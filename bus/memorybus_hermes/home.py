@@ -1,0 +1,130 @@
+"""Finds a Hermes home, its profile, and the settings of the bus for it.
+
+The rules are those of Hermes 0.19.0 (``hermes_constants``, ``hermes_cli.profiles``), which is not
+imported: the home is ``HERMES_HOME``, or else ``~/.hermes``; a profile is a home below
+``profiles/`` of the root.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from memorybus import Settings, load
+
+PLUGIN = "memorybus"
+WORKSPACE = "hermes"
+"""The value that Hermes passes as ``agent_workspace``."""
+
+_PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class HermesHome(msgspec.Struct, frozen=True):
+    """One HERMES_HOME.
+
+    Attributes:
+        path: the directory, absolute.
+        profile: the name Hermes gives it: ``default``, a profile's, or ``custom``.
+    """
+
+    path: Path
+    profile: str
+
+    @property
+    def plugin_dir(self) -> Path:
+        """The directory of the plugin's files."""
+        return self.path / "plugins" / PLUGIN
+
+    @property
+    def config(self) -> Path:
+        """The file of Hermes's own configuration."""
+        return self.path / "config.yaml"
+
+    @property
+    def state_db(self) -> Path:
+        """The database of Hermes's sessions and messages."""
+        return self.path / "state.db"
+
+    @property
+    def memories(self) -> Path:
+        """The directory of MEMORY.md and USER.md."""
+        return self.path / "memories"
+
+    @property
+    def settings_file(self) -> Path:
+        """The file of the bus's settings for this Hermes; it need not exist."""
+        return self.path / "memorybus.toml"
+
+    def initialize_arguments(self, platform: str, user: str = "") -> dict[str, str]:
+        """Return what Hermes passes to `initialize` for a session of this home (see `scopes`).
+
+        Args:
+            platform: the ``source`` of the session.
+            user: the gateway's user id; empty for the person at the terminal.
+        """
+        return {
+            "agent_identity": self.profile,
+            "agent_workspace": WORKSPACE,
+            "platform": platform,
+            "user_id": user,
+        }
+
+    def settings(self, **given: Any) -> Settings:
+        """Return the settings of the plugin in this home.
+
+        A settings file in the working directory is ignored: an agent works in other people's
+        projects, and a file there must not decide where its memories go.
+
+        Args:
+            given: options of the command line; None counts as not given.
+
+        Raises:
+            ConfigError: a setting is wrong.
+        """
+        return load(directory=self.path, **given)
+
+
+def find_home(given: Path | None = None, environ: Mapping[str, str] | None = None) -> HermesHome:
+    """Return the Hermes home to use.
+
+    Args:
+        given: the home that the caller names, if any; otherwise ``HERMES_HOME`` or ``~/.hermes``.
+        environ: the environment; the process's own if None.
+    """
+    env = os.environ if environ is None else environ
+    native = Path(env.get("HOME") or Path.home()) / ".hermes"
+    named = env.get("HERMES_HOME", "").strip()
+    path = (given or (Path(named) if named else native)).expanduser().absolute()
+    return HermesHome(path, profile_of(path, native))
+
+
+def user_home() -> Path:
+    """Return the person's home directory."""
+    return Path(os.environ.get("HOME") or Path.home())
+
+
+def environment() -> Mapping[str, str]:
+    """Return this process's environment, for a Hermes that is started."""
+    return os.environ
+
+
+def profile_of(path: Path, native: Path) -> str:
+    """Return the profile's name of a home, as Hermes infers it.
+
+    Args:
+        path: the home.
+        native: the default home, ``~/.hermes``.
+    """
+    home, standard = path.resolve(), native.resolve()
+    root = standard if home.is_relative_to(standard) else _own_root(home)
+    if home == root:
+        return "default"
+    below = home.parent == root / "profiles" and _PROFILE.fullmatch(home.name)
+    return home.name if below else "custom"
+
+
+def _own_root(home: Path) -> Path:
+    """Return the root of a home outside ``~/.hermes``: itself, or the parent of ``profiles``."""
+    return home.parent.parent if home.parent.name == "profiles" else home

@@ -1,0 +1,178 @@
+"""Measures what a turn cost: how much Hermes's own totals grew between its start and its end.
+
+Hermes 0.19 passes a memory provider neither the model nor the tokens, and its ``state.db`` has
+totals of sessions, not of turns: what is not noted at once cannot be found out later. Other
+processes may have continued the session meanwhile, so the total before a turn is read when the turn
+starts. Hermes may report a turn after the next one has begun; then the start of the next one counts
+as its end.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memorybus_hermes.transcripts.scaffolding import user_text
+from memorybus_hermes.transcripts.state_db import SessionUsage, read_usage
+
+_MAX_REMEMBERED = 64
+"""The most turns that wait for their end; older ones are published without tokens (G10)."""
+
+_MAX_NAME_CHARS = 200
+"""The most characters of a model's or a platform's name."""
+
+
+class TurnUsage(msgspec.Struct, frozen=True):
+    """What a turn or a sub-agent used; an unknown value keeps its default."""
+
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tool_count: int = -1
+
+
+class TurnStart(msgspec.Struct, frozen=True):
+    """A turn that has begun.
+
+    Attributes:
+        session: its session.
+        said: what the person said, without scaffolding.
+        model: the model that the hook named, or "".
+        total: the session's totals before it; None if they could not be read.
+    """
+
+    session: str
+    said: str
+    model: str
+    total: SessionUsage | None
+
+
+class UsageMeter:
+    """Measures the turns of one instance. Any thread may call it; it waits for a lock of Hermes
+    a moment only.
+
+    Args:
+        path: Hermes's ``state.db``; None if there is none, so that nothing is known.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Read nothing yet."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._starts: deque[TurnStart] = deque(maxlen=_MAX_REMEMBERED)
+
+    def begins(self, session: str, message: str, model: str) -> None:
+        """Note the totals of a session when one of its turns starts."""
+        start = TurnStart(session, _spoken_text(message), model, self._total(session))
+        with self._lock:
+            self._starts.append(start)
+
+    def turn(self, session: str, user: str) -> TurnUsage:
+        """Return what the turn that a user's words opened has used; call this once per turn."""
+        with self._lock:
+            start, following = self._take_start(session, _spoken_text(user))
+        after = following.total if following else self._total(session)
+        return _usage_between(start, after)
+
+    def moved(self, session: str, new: str) -> None:
+        """Note that a turn continues under another id, whose totals begin at 0."""
+        total = self._total(session)
+        with self._lock:
+            own = [start for start in self._starts if start.session == session]
+            if not own:
+                return
+            self._starts.remove(own[-1])
+            owed = _subtract(own[-1].total, total)
+            self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
+
+    def delegation(self, child: str, told: TurnUsage) -> TurnUsage:
+        """Return what a sub-agent's session used: values of `told`, or else what Hermes counted."""
+        total = self._total(child) if child else None
+        if total is None or not total.model:
+            return told
+        return TurnUsage(
+            model=told.model or total.model,
+            tokens_in=told.tokens_in or total.tokens_in,
+            tokens_out=told.tokens_out or total.tokens_out,
+            tool_count=told.tool_count if told.tool_count >= 0 else total.tool_calls,
+        )
+
+    def _total(self, session: str) -> SessionUsage | None:
+        return read_usage(self._path, session) if self._path else None
+
+    def _take_start(self, session: str, said: str) -> tuple[TurnStart | None, TurnStart | None]:
+        """Remove a turn's start and those before it, which were never reported as over.
+
+        Returns:
+            The start, and the next one in the same session, if there is one.
+        """
+        own = [start for start in self._starts if start.session == session]
+        if not own:
+            return None, None
+        matching = [i for i, start in enumerate(own) if start.said == said]
+        at = matching[-1] if matching else len(own) - 1
+        for start in own[: at + 1]:
+            self._starts.remove(start)
+        return own[at], own[at + 1] if at + 1 < len(own) else None
+
+
+def _spoken_text(text: str) -> str:
+    return user_text(text).strip()
+
+
+def _subtract(total: SessionUsage | None, other: SessionUsage | None) -> SessionUsage | None:
+    if total is None or other is None:
+        return None
+    tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
+    return SessionUsage(other.model, *tokens)
+
+
+def _usage_between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
+    """Return what was used between two totals; a total that shrank was reset, and says nothing."""
+    model = (start.model if start else "") or (after.model if after else "")
+    took = _subtract(after, start.total if start else None)
+    return (
+        TurnUsage(model, max(0, took.tokens_in), max(0, took.tokens_out))
+        if took
+        else TurnUsage(model)
+    )
+
+
+# -- what hooks say --------------------------------------------------------------------------------
+
+
+def turn_start_details(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details of ``on_turn_start`` that Hermes's contract names, if they were given."""
+    found = {
+        "model": _name(told.get("model")),
+        "platform": _name(told.get("platform")),
+        "remaining_tokens": _count(told.get("remaining_tokens")),
+        "tool_count": _count(told.get("tool_count")),
+    }
+    return {name: value for name, value in found.items() if value not in ("", -1)}
+
+
+def delegation_usage(told: Mapping[str, Any]) -> TurnUsage:
+    """Return the details of ``on_delegation``, by the names that Hermes uses for them elsewhere."""
+    tokens = told.get("tokens")
+    tokens = tokens if isinstance(tokens, Mapping) else {}
+    return TurnUsage(
+        model=_name(told.get("model")),
+        tokens_in=max(0, _count(tokens.get("input"))),
+        tokens_out=max(0, _count(tokens.get("output"))),
+        tool_count=_count(told.get("tool_count")),
+    )
+
+
+def _name(value: object) -> str:
+    return value[:_MAX_NAME_CHARS] if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    """Return a value if it is a count, else -1."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return -1
+    return value if 0 <= value < 1 << 63 else -1

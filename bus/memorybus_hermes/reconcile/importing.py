@@ -1,0 +1,139 @@
+"""Publishes what a survey found, no faster than the log takes it.
+
+A second run adds nothing, wherever the first one ended. What the first run published is in the
+spool; the second run sends the spool first and then finds these events in the log. The event ids
+are derived from what is published, so that even an event sent twice enters the log once (G2).
+"""
+
+from collections.abc import Callable
+
+from memorybus import MemoryBus, PacedPublisher, Session, clean_text, session_details
+from memorybus.clock import Clock
+from memorybus.errors import EventError
+from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
+from memorybus.ids import derived_id
+
+from memorybus_hermes.masking import mask_as_host
+from memorybus_hermes.reconcile.history_index import pair_digest
+from memorybus_hermes.reconcile.survey import SessionGap
+from memorybus_hermes.transcripts.scaffolding import is_by_host
+from memorybus_hermes.transcripts.stored_turns import StoredTurn
+
+
+class Importer:
+    """Publishes stored turns through a bus.
+
+    Args:
+        bus: the bus.
+        clock: time.
+        on_wait: called with the number of unsent events while the importer waits for the log.
+
+    Attributes:
+        paced: publishes at the speed of the log.
+        published: how many turns were published.
+        refused: what the bus refused, and why; one line for each.
+    """
+
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
+        """Publish nothing yet."""
+        self._bus = bus
+        self.paced = PacedPublisher(bus, clock, on_wait)
+        self.published = 0
+        self.refused: list[str] = []
+
+    def begin(self, found: SessionGap) -> Session | None:
+        """Return the session of a gap; publish its beginning if the log does not know it.
+
+        Returns:
+            None if the bus refuses the session (for its id, say); `refused` then says why.
+        """
+        try:
+            session = self._session(found)
+            if found.is_new:
+                event, event_id = _beginning(found, session.ref), _import_id(session, "begin")
+                at = found.stored.started_at
+                self.paced.publish(lambda: session.publish(event, event_id, at))
+        except EventError as error:
+            self.refused.append(f"{found.stored.id[:80]}: {error}")
+            return None
+        return session
+
+    def _session(self, found: SessionGap) -> Session:
+        """Return the session, and keep this host's note of it, which a live plugin wrote."""
+        ref = found.place.ref
+        if self._bus.sessions.get(found.scope, ref.id) is None:
+            return self._bus.adopt(found.scope, ref)
+        return Session(self._bus, found.scope, ref)
+
+    def turn(self, session: Session, turn: StoredTurn, model: str, retracted: str = "") -> bool:
+        """Publish a turn with its own time; return False, and note it, if the bus refuses it.
+
+        Args:
+            session: its session.
+            turn: the turn.
+            model: the model that the session began with.
+            retracted: the event that had the turn and was retracted by mistake, "" if none was.
+        """
+        again = ["again", retracted] if retracted else []
+        mark = pair_digest(turn.user, turn.assistant).hex()
+        user, assistant, messages = mask_as_host((turn.user, turn.assistant, turn.messages))
+        try:
+            self.paced.publish(
+                lambda: session.turn_completed(
+                    user,
+                    assistant,
+                    messages=messages,
+                    event_id=_import_id(session, "turn", turn.row, mark, *again),
+                    at=turn.at,
+                    model=model,
+                    synthetic=is_by_host(turn.user),
+                )
+            )
+        except EventError as error:
+            self.refused.append(f"{session.id}: message {turn.row}: {error}")
+            return False
+        self.published += 1
+        return True
+
+    def undo(self, session: Session, found: SessionGap) -> None:
+        """Publish that turns were undone; only a live plugin changes the session's epoch."""
+        event = SessionSwitched(
+            new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
+        )
+        event_id = _import_id(session, "undo", *found.undone)
+        self.paced.publish(lambda: session.publish(event, event_id, found.undone_at))
+
+    def end(self, session: Session, found: SessionGap) -> None:
+        """Publish that a session is over."""
+        at = found.stored.ended_at
+        event_id = _import_id(session, "end", at)
+        reason = found.stored.end_reason
+        self.paced.publish(lambda: session.ended(reason, event_id=event_id, at=at))
+
+    def finish(self) -> None:
+        """Wait until the log has everything.
+
+        Raises:
+            LogStalled: the log took nothing for a minute; the published events stay spooled.
+        """
+        self.paced.finish()
+
+
+def _import_id(session: Session, *parts: str | int) -> str:
+    """Return the id of an imported event; every run derives the same one (G2)."""
+    scope = session.scope
+    return derived_id("reconcile", scope.agent, scope.user, scope.workspace, session.id, *parts)
+
+
+def _beginning(found: SessionGap, ref: SessionRef) -> AnyEvent:
+    """Return the event that a live plugin would have published as the session's first."""
+    if found.place.origin == "compression" and ref.parent:
+        return SessionSwitched(new_id=ref.id, parent=ref.parent, reason="compression")
+    branched = found.place.origin == "branch"
+    return SessionStarted(
+        platform=found.scope.platform,
+        title=clean_text(mask_as_host(found.stored.title)),
+        parent=ref.parent,
+        reason="branch" if branched else "start",
+        details=session_details(found.stored.details),
+    )

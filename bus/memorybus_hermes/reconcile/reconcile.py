@@ -1,0 +1,315 @@
+"""Publishes what Hermes stored and the bus never got.
+
+These are turns whose hook never ran (Hermes was killed after the reply, or memory was off), and
+everything from before the bus. First the run sends all that this host has spooled, so that the log
+alone shows what is missing. Then it compares each stored session with the log. It leaves turns that
+are younger than `settle` seconds to the next run, because a live plugin may be about to publish
+them. It also retracts turns that the person undid in Hermes and the log still has, because a
+gateway's `/undo` calls no hook, and publishes those anew that were retracted although the person
+did not take them back.
+"""
+
+from contextlib import ExitStack
+from typing import Protocol
+
+import msgspec
+from memorybus import MemoryBus, Settings
+from memorybus.clock import Clock
+from memorybus.errors import LogUnavailable
+from memorybus.health.monitor import Monitor, open_monitor
+from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
+from memorybus.history.history import History
+
+from memorybus_hermes.home import HermesHome
+from memorybus_hermes.reconcile import memories
+from memorybus_hermes.reconcile.history_index import HistoryIndex
+from memorybus_hermes.reconcile.importing import Importer
+from memorybus_hermes.reconcile.survey import SessionGap, Survey, TurnRange
+from memorybus_hermes.scopes import scope_of
+from memorybus_hermes.transcripts.state_db import StateDb
+
+SETTLE_SECONDS = 30.0
+"""Seconds after which no live plugin will publish a stored turn that the log lacks."""
+
+_COUNTED = (
+    "stored_sessions", "stored_turns", "missing", "recent", "undone", "forgotten", "retracted",
+)  # fmt: skip
+_SPOOL_STEP = 0.5
+_SPOOL_STEPS = 60
+
+
+class SpoolsBusy(LogUnavailable):
+    """Agents of this host still hold events that the log lacks."""
+
+
+class ReconcileRequest(msgspec.Struct, frozen=True):
+    """What a run shall do.
+
+    Attributes:
+        apply: whether to publish; otherwise the run only reports what is missing.
+        since: only turns from this time on, milliseconds since the Unix epoch; 0 for all turns and
+            the memory files.
+        session: only this session's turns; empty for all sessions and the memory files.
+        settle: see `SETTLE_SECONDS`, seconds; a smaller value is safe only while no Hermes runs.
+    """
+
+    apply: bool = False
+    since: int = 0
+    session: str = ""
+    settle: float = SETTLE_SECONDS
+
+
+class SessionFound(msgspec.Struct, frozen=True):
+    """One session in which something is missing, undone or too young to compare.
+
+    Attributes:
+        session: its id.
+        source: Hermes's platform.
+        user: the person whose session it is.
+        started_at: when it began, milliseconds since the Unix epoch.
+        origin: how it came from `parent`: start, branch, compression.
+        parent: the session it continues; empty for a first session.
+        turns: how many answered turns it has in ``state.db``, copies left out.
+        missing: how many of these turns the log lacks.
+        recent: how many are too young to compare.
+        undone: how many turns the log has although the person undid them.
+        ended: whether the log lacks the session's end, too.
+    """
+
+    session: str
+    source: str
+    user: str
+    started_at: int
+    origin: str
+    parent: str
+    turns: int
+    missing: int
+    recent: int
+    undone: int
+    ended: bool
+
+
+class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run found and did; its ``--json``.
+
+    Attributes:
+        home: the Hermes home.
+        applied: whether the run published; otherwise it only compared.
+        sessions: the sessions with something missing, undone or too young to compare.
+        stored_sessions: how many sessions were compared.
+        other_sessions: how many sessions of cron jobs and sub-agents were left out.
+        stored_turns: how many answered turns the compared sessions have.
+        missing: how many turns the log lacked.
+        recent: how many turns were left for the next run.
+        undone: how many turns the log had although the person undid them; retracted if applied.
+        forgotten: how many turns and entries of memory files the log lacks because their owner was
+            forgotten (`memorybus forget`); they are not published.
+        retracted: how many of the missing turns the log had retracted by mistake: the person did
+            not take them back.
+        memories: how many entries of memory files the log lacked.
+        published: how many turns were published.
+        trimmed: how many of these were published without their messages, which were too large.
+        refused: what the bus refused, and why.
+        spooled_elsewhere: how many events of this host had not reached the log when a dry run
+            began.
+    """
+
+    home: str
+    applied: bool
+    sessions: list[SessionFound] = []
+    stored_sessions: int = 0
+    other_sessions: int = 0
+    stored_turns: int = 0
+    missing: int = 0
+    recent: int = 0
+    undone: int = 0
+    forgotten: int = 0
+    retracted: int = 0
+    memories: int = 0
+    published: int = 0
+    trimmed: int = 0
+    refused: list[str] = []
+    spooled_elsewhere: int = 0
+
+
+class ReconcileProgress(Protocol):
+    """Shows the progress of a run."""
+
+    def begin_stage(self, what: str, total: int) -> None:
+        """Show that a stage of `total` steps begins."""
+
+    def advance(self, count: int) -> None:
+        """Show that `count` more steps are done."""
+
+    def show_waiting(self, unsent: int) -> None:
+        """Show that the run waits until the log has taken `unsent` events."""
+
+
+class Reconciliation:
+    """One run. Use it once, from one thread; `run` does everything.
+
+    Args:
+        home: the Hermes home.
+        settings: the settings of the bus.
+        request: what the run shall do.
+        clock: time.
+        progress: shows the progress.
+    """
+
+    def __init__(
+        self,
+        home: HermesHome,
+        settings: Settings,
+        request: ReconcileRequest,
+        clock: Clock,
+        progress: ReconcileProgress,
+    ) -> None:
+        """Open nothing yet."""
+        self._home = home
+        self._settings = settings
+        self._request = request
+        self._clock = clock
+        self._progress = progress
+        self._sessions: list[SessionFound] = []
+        self._counts = dict.fromkeys(_COUNTED, 0)
+        self._trimmed = 0
+        self._forgotten = NOTHING_FORGOTTEN
+
+    def run(self) -> ReconcileReport:
+        """Compare, and publish if the request says so.
+
+        Raises:
+            StateDbError: ``state.db`` is missing or cannot be read.
+            LogUnavailable: Redis does not answer. `SpoolsBusy` and `LogStalled` are kinds of
+                it: the log does not take this host's events.
+            ConfigError, SpoolError: see `MemoryBus.connect`.
+        """
+        until = self._clock.now_ms() - int(self._request.settle * 1000)
+        with ExitStack() as opened:
+            db = opened.enter_context(StateDb(self._home.state_db))
+            known = opened.enter_context(HistoryIndex())
+            bus = None
+            with open_monitor(self._settings) as monitor:
+                monitor.log.open()
+                if self._request.apply:
+                    bus = opened.enter_context(MemoryBus.connect(self._settings))
+                    self._empty_spools(bus, monitor)
+                elsewhere = monitor.read_spool().events
+                self._read_history(History.from_settings(monitor.log.redis, self._settings), known)
+            return self._compare(db, known, bus, until, elsewhere)
+
+    def _empty_spools(self, bus: MemoryBus, monitor: Monitor) -> None:
+        """Wait until the log has everything that this host has spooled so far."""
+        for _ in range(_SPOOL_STEPS):
+            bus.flush("logged", _SPOOL_STEP)
+            waiting = monitor.read_spool().events
+            if not waiting:
+                return
+            self._progress.show_waiting(waiting)
+            self._clock.sleep(_SPOOL_STEP)
+        raise SpoolsBusy(
+            f"the log has not taken {waiting} events of this host yet, which may be the very turns "
+            f"that seem to be missing; run this again when `memorybus status` shows that no event "
+            f"waits in a spool"
+        )
+
+    def _read_history(self, history: History, known: HistoryIndex) -> None:
+        self._progress.begin_stage("read the log", sum(head.n for head in history.log.heads()))
+        agent = scope_of(self._settings, self._home.initialize_arguments("cli")).agent
+        self._forgotten = Forgotten(history.forgotten_queries())
+        known.read(history, agent, self._progress.advance)
+        history.close()
+
+    def _compare(
+        self, db: StateDb, known: HistoryIndex, bus: MemoryBus | None, until: int, elsewhere: int
+    ) -> ReconcileReport:
+        self._progress.begin_stage("compare", db.message_count())
+        survey = Survey(
+            self._home,
+            self._settings,
+            db,
+            known,
+            forgotten=self._forgotten,
+            host=bus.sessions.get if bus else lambda scope, session: None,
+            on_rows=self._progress.advance,
+        )
+        importer = Importer(bus, self._clock, self._progress.show_waiting) if bus else None
+        selection = TurnRange(self._request.since, until, self._request.session)
+        for found in survey.sessions(selection):
+            self._note(found)
+            if importer is not None and not found.is_complete:
+                self._import(importer, survey, found)
+        entries, refused = self._memories(known, importer, bus)
+        if importer is not None:
+            importer.finish()
+        return ReconcileReport(
+            home=str(self._home.path),
+            applied=bus is not None,
+            sessions=self._sessions,
+            **self._counts,
+            other_sessions=survey.others,
+            memories=entries,
+            published=importer.published if importer else 0,
+            trimmed=self._trimmed,
+            refused=(importer.refused if importer else []) + refused,
+            spooled_elsewhere=elsewhere,
+        )
+
+    def _note(self, found: SessionGap) -> None:
+        counts = {
+            "stored_sessions": 1,
+            "stored_turns": found.turns,
+            "missing": len(found.missing),
+            "recent": found.recent,
+            "undone": len(found.undone),
+            "forgotten": found.forgotten,
+            "retracted": len(found.retracted),
+        }
+        for name, count in counts.items():
+            self._counts[name] += count
+        if found.recent or not found.is_complete:
+            self._sessions.append(_session_found(found))
+
+    def _import(self, importer: Importer, survey: Survey, found: SessionGap) -> None:
+        session = importer.begin(found)
+        if session is None:
+            return
+        for turn in survey.turns(found.stored.id, found.missing):
+            retracted = found.retracted.get(turn.row, "")
+            if importer.turn(session, turn, found.stored.model, retracted):
+                self._trimmed += turn.trimmed
+        if found.undone:
+            importer.undo(session, found)
+        if found.needs_end:
+            importer.end(session, found)
+
+    def _memories(
+        self, known: HistoryIndex, importer: Importer | None, bus: MemoryBus | None
+    ) -> tuple[int, list[str]]:
+        """Count the memory entries that the log lacks, and publish them with an importer."""
+        if self._request.session or self._request.since:
+            return 0, []
+        scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
+        entries = memories.find_missing(self._home, scope, known)
+        if self._forgotten.hides(scope, "", 0):  # nothing shows that they were written later
+            self._counts["forgotten"] += len(entries)
+            entries = []
+        if importer is None or bus is None:
+            return len(entries), []
+        return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)
+
+
+def _session_found(found: SessionGap) -> SessionFound:
+    return SessionFound(
+        session=found.stored.id,
+        source=found.stored.source,
+        user=found.scope.user,
+        started_at=found.stored.started_at,
+        origin=found.place.origin,
+        parent=found.place.ref.parent,
+        turns=found.turns,
+        missing=len(found.missing),
+        recent=found.recent,
+        undone=len(found.undone),
+        ended=found.needs_end,
+    )

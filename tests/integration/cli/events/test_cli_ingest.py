@@ -1,0 +1,128 @@
+"""``memorybus ingest`` as a person sees it: what it reports, and whose memories it brings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
+from memorybus.events import SessionStarted, SessionSwitched, TurnCompleted
+from memorybus.history.history import History
+from memorybus.redis.connect import connect_redis
+from memorybus_console.cli import main
+
+
+def test_interrupted_turns_say_what_stays(
+    ready: Settings,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G2: Ctrl-C among the turns of a conversation keeps the first; the next run adds the rest."""
+    file = tmp_path / "talk.jsonl"
+    file.write_text("\n".join(json.dumps({"role": "user", "content": text}) for text in "abc"))
+    with monkeypatch.context() as patched:
+        turn_completed = Session.turn_completed
+
+        def interrupted(session: Session, user: str, *args: object, **more: object) -> object:
+            if user == "b":
+                raise KeyboardInterrupt
+            return turn_completed(session, user, *args, **more)  # type: ignore[arg-type]
+
+        patched.setattr(Session, "turn_completed", interrupted)
+        assert main(["ingest", str(file)]) == 130
+    assert "the same command publishes the rest" in capsys.readouterr().err
+    assert main(["ingest", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["new_events"] == 2
+
+
+def ingested(
+    capsys: pytest.CaptureFixture[str], file: Path, *options: str
+) -> tuple[int, dict[str, Any]]:
+    """Ingest a file with --json; return the exit code and the report."""
+    code = main(["ingest", str(file), *options, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def said(text: str, **more: object) -> str:
+    """Return a user's message as a line."""
+    return json.dumps({"role": "user", "content": text} | more)
+
+
+def test_lines_that_cannot_be_read_are_reported_and_the_others_enter(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report counts unreadable lines, and names each with its place and the reason."""
+    file = tmp_path / "talk.jsonl"
+    file.write_text("\n".join((said("a"), "{oops", said("b", reasoning="hm"), '{"role": "us')))
+    code, report = ingested(capsys, file)
+    assert (code, report["turns"], report["new_events"], report["unread"]) == (1, 2, 3, 2)
+    assert [one["place"] for one in report["refused"]] == [f"{file}:2", f"{file}:4"]
+    assert report["dropped"] == {"reasoning": 1}
+    assert main(["ingest", str(file)]) == 1
+    shown = capsys.readouterr()
+    assert f"{file}:2: not JSON" in shown.err
+    assert "2 lines or records could not be read\ndropped: 1 reasoning\n" in shown.out
+
+
+def test_each_named_speaker_of_a_file_has_memories_of_their_own(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --user-from-name the turns of one session belong to those who speak in it."""
+    file = tmp_path / "group.jsonl"
+    lines = [
+        said("hi", name="Ann"),
+        said("hello", name="Bob"),
+        said("nobody"),
+        said("bye", name="Ann"),
+    ]
+    file.write_text("\n".join(lines))
+    code, report = ingested(capsys, file, "--user-from-name")
+    events = [one.envelope for one in History.from_settings(connect_redis(ready), ready).scan()]
+    turns = [
+        (one.scope.user, one.event.user) for one in events if isinstance(one.event, TurnCompleted)
+    ]
+    assert (code, report["sessions"], report["new_events"]) == (0, 3, 7)
+    assert sorted(turns) == [("Ann", "bye"), ("Ann", "hi"), ("Bob", "hello"), ("default", "nobody")]
+    assert {one.session.id for one in events if isinstance(one.event, SessionStarted)} == {"group"}
+    assert ingested(capsys, file, "--user-from-name")[1]["new_events"] == 0
+    assert main(["ingest", str(file), "--user-from-name", "--user", "ann"]) == 2
+
+
+def test_two_people_of_a_long_conversation_have_memories_of_their_own(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --user-from-name each gets what that person said, in sessions that follow each other."""
+    file = tmp_path / "seven.json"
+    talk = [{"speaker": "Ann", "text": "one"}, {"speaker": "Bo", "text": "two"}]
+    file.write_text(
+        json.dumps({"speaker_a": "Ann", "speaker_b": "Bo", "session_1": talk, "session_2": talk})
+    )
+    assert ingested(capsys, file, "--user-from-name")[0] == 0
+    events = [one.envelope for one in History.from_settings(connect_redis(ready), ready).scan()]
+    turns = [
+        (one.scope.user, one.session.id, one.event.user, one.event.assistant)
+        for one in events
+        if isinstance(one.event, TurnCompleted)
+    ]
+    switches = {one.scope.user for one in events if isinstance(one.event, SessionSwitched)}
+    assert switches == {"Ann", "Bo"}
+    assert sorted(turns) == [
+        (name, f"seven:session_{n}", text, "")
+        for name, text in (("Ann", "one"), ("Bo", "two"))
+        for n in (1, 2)
+    ]
+
+
+def test_a_turn_with_a_large_picture_enters_with_its_words(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G10: the data of a picture is dropped, so that the event fits."""
+    file = tmp_path / "picture.jsonl"
+    url = "data:image/png;base64," + "A" * 2_000_000
+    parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
+    file.write_text(json.dumps({"role": "user", "content": parts}))
+    code, report = ingested(capsys, file)
+    assert (code, report["new_events"]) == (0, 2)
+    assert report["dropped"] == {"data of pictures and files": 1}

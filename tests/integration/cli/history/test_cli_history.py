@@ -1,0 +1,110 @@
+"""The commands of history as a new user meets them: plans, wrong names, Ctrl-C, small amounts."""
+
+import json
+
+import pytest
+from helpers.stories.people import publish
+from memorybus.config.settings import Settings
+from memorybus_console.cli import main
+
+
+def test_nothing_is_archived_where_there_is_no_log(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A namespace in which nothing was published is an error that says what may be wrong."""
+    for words in (("archive", "run"), ("archive", "ls")):
+        assert main([*words, "--namespace", "nowhere"]) == 1
+        assert "no log in the namespace 'nowhere'" in capsys.readouterr().err
+
+
+def test_small_amounts_are_told_as_they_are(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan of few events has bytes and a moment; a tiny segment has no ratio."""
+    publish(ready, 1)
+    assert main(["replay", "--provider", "builtin", "--into", "copy"]) == 0
+    shown = capsys.readouterr().out
+    assert " B\n" in shown.replace(" \n", "\n").replace("  ", "")
+    assert "less than a second" in shown
+    assert main(["archive", "run"]) == 0
+    capsys.readouterr()
+    assert main(["archive", "ls"]) == 0
+    assert "%" not in capsys.readouterr().out.replace("of raw", "")
+
+
+def test_a_rebuild_says_what_it_leaves_out(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G8: the plan counts what every option leaves out; one that leaves out nothing is named."""
+    publish(ready, 2)
+    words = ["rebuild", "builtin", "--except-user", "ann", "--except-session", "nowhere"]
+    assert main([*words, "--json"]) == 0
+    counted = json.loads(capsys.readouterr().out)["counted"]
+    assert counted["events"] == 3
+    assert counted["left_out"] == {"except_session": 0, "except_user": 3}
+    assert main([*words, "--until", "2020-01-01"]) == 0
+    told = capsys.readouterr()
+    assert "outside the chosen time (--until, or added late)  6" in told.out
+    assert "2020-01-01T00:00:00.000Z" in told.out, "the moment that a time without a zone means"
+    assert "--except-session leaves nothing out" in told.err
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "--into", "copy", "--provider"), ("rebuild",), ("verify",)]
+)
+def test_an_unknown_provider_is_the_same_error_everywhere(
+    words: tuple[str, ...], ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A provider that nobody knows is wrong usage, and those that there are are named."""
+    publish(ready, 2)
+    assert main([*words, "nosuch"]) == 2
+    assert "no provider 'nosuch'; there are: builtin, holographic" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "--into", "copy", "--provider", "builtin"), ("rebuild", "builtin")]
+)
+def test_an_interrupted_plan_says_that_nothing_was_changed(
+    words: tuple[str, ...],
+    ready: Settings,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C while the history is counted ends with its exit code and a sentence."""
+    publish(ready, 2)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "memorybus_console.operations.copies.counting._omission_reason", interrupted
+    )
+    assert main(words) == 130
+    assert "nothing was changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rebuild", "builtin", "--set", "memory_limits=9"), "did you mean 'memory_limit'"),
+        (("rebuild", "holographic", "--set", "colour=red"), "'colour'; its options are"),
+        (
+            ("replay", "--provider", "builtin", "--into", "two", "--set", "x=1"),
+            "memory_limit, user",
+        ),
+        (("rebuild", "--drop", "builtin", "--set", "memory_limit=9"), "leave out --set"),
+        (("rebuild", "--rollback", "builtin", "--except-user", "ann"), "leave out --set"),
+        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel goes with none"),
+    ],
+)
+def test_an_option_that_nobody_takes_changes_nothing(
+    words: tuple[str, ...], said: str, ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that the provider, or the command, would ignore is wrong usage; nothing is made."""
+    publish(ready, 1)
+    assert main([*words, "--execute"]) == 2
+    assert said in capsys.readouterr().err
+    assert not ready.provider_home("two").exists()
+    for what in ("rebuild", "replay"):
+        assert main([what, "ls", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == []

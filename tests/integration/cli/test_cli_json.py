@@ -1,0 +1,140 @@
+"""What every command prints with ``--json`` is what `memorybus schema` describes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import redis
+from helpers.making import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.stories.described import closed, command_of, troubles, values
+from helpers.stories.everything import COPY, Everything, everything
+from helpers.stories.frozen import differences, freeze, write_frozen
+from helpers.stories.scenario import NAME, environ
+from memorybus_console.cli.results import RESULTS, schema_of
+
+ELSEWHERE = {
+    "demo": "starts a Redis: see below",
+    "hermes setup": "needs a Hermes; tests/hermes/test_command.py",
+    "events tail": "prints what `events ls` prints, without an end",
+    "provider remove": "needs an instance that is gone; tests/integration/operations/providers",
+    "provider setup": "writes a settings file; tests/integration/cli/providers",
+    "serve": "runs until it is stopped: see below",
+    "up": "runs until it is stopped: see below",
+    "worker": "runs until it is stopped: see below",
+}
+"""Commands whose output is looked at elsewhere, and why not here."""
+
+
+def acts(bus: Everything) -> list[tuple[str, ...]]:
+    """Return commands that change something, in an order in which they can."""
+    out = str(bus.directory / "archive")
+    return [
+        ("config", "page-token"),
+        ("schema", "status"),
+        *amendments(bus),
+        ("provider", "move", "holographic"),
+        ("archive", "repair"),
+        ("archive", "export", out),
+        ("archive", "import", out),
+        ("dlq", "edit", bus.event, "--provider", NAME, "--file", edit(bus), "--reason", "x"),
+        ("dlq", "retry", "--provider", NAME, "--all", "--execute", "--wait", "30"),
+        ("dlq", "discard", "--provider", NAME, "--all", "--reason", "x", "--execute"),
+        ("provider", "retry-now", NAME, "--execute"),
+        ("provider", "pause", NAME, "--reason", "x", "--execute"),
+        ("status",),
+        ("provider", "resume", NAME, "--execute"),
+        ("verify", "holographic"),
+        ("rebuild", "holographic", "--execute"),
+        ("rebuild", "ls"),
+        ("rebuild", "--rollback", "holographic"),
+        ("rebuild", "--drop", "holographic"),
+        ("replay", "--provider", "holographic", "--into", "another", "--execute"),
+        ("replay", "--cancel", COPY, "--execute"),
+        ("forget", "--user", "default", "--reason", "asked", "--yes"),
+        ("hermes", "uninstall", "--home", str(bus.hermes())),
+    ]
+
+
+def amendments(bus: Everything) -> list[tuple[str, ...]]:
+    """Return commands that put right and take back a memory that is kept."""
+    words = ("--provider", "holographic")
+    said = bus.run("memories", "list", "--user", "default", *words, "--json")
+    first = next(one for one in json.loads(said.out)["memories"] if one["event"])
+    memory = (first["event"], *words, "--text", first["text"])
+    right = ("memories", "correct", memory[0], "It hangs on the hook.", *memory[1:])
+    # Nobody serves the copy, so a longer wait for it would end in the same way.
+    return [("memories", "delete", *memory), right, (*right, "--yes", "--wait", "1")]
+
+
+def edit(bus: Everything) -> str:
+    """Return a file with the fields of another event."""
+    path = bus.directory / "new.json"
+    path.write_text(json.dumps({"type": "TurnCompleted", "user": "new", "assistant": "ok"}))
+    return str(path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_every_command_prints_what_the_schema_says(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    tmp_path: Path,
+    spawn: Spawn,
+    pytestconfig: pytest.Config,
+) -> None:
+    """Real output of each command validates, names no other field, and equals what is frozen.
+
+    `--write-golden` freezes it again.
+    """
+    wrong: list[str] = []
+    printed: dict[str, list[Any]] = {}
+    with everything(redis_client, make_settings, tmp_path, spawn) as bus:
+        for words in [*bus.commands(), *acts(bus)]:
+            ended, command = bus.run(*words, "--json"), command_of(words)
+            wrong += troubles(words, ended.out)
+            lines = values(ended.out, lines=RESULTS[command].lines)
+            printed.setdefault(command, []).append(freeze(command, words, lines))
+    assert not wrong, "\n".join(wrong)
+    assert printed.keys() | ELSEWHERE.keys() == RESULTS.keys()
+    if pytestconfig.getoption("write_golden"):
+        for command, frozen in printed.items():
+            write_frozen(command, frozen)
+    changed = [line for command in printed for line in differences(command, printed[command])]
+    assert not changed, "\n".join(changed)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("up", "--metrics", "127.0.0.1:0"),
+        ("worker", "--processes", "2", "--metrics", "127.0.0.1:0"),
+        ("serve", "--port", "0"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_runs_until_it_is_stopped_says_so_by_the_schema(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, words: tuple[str, ...]
+) -> None:
+    """The line of JSON by which a program learns that all is ready is the documented one."""
+    settings = make_settings(providers=("builtin",))
+    child = spawn("-m", "memorybus", *words, "--json", env=environ(settings))
+    child.wait_output("}\n")
+    line = next(line for line in child.output().splitlines() if line.startswith("{"))
+    assert not list(troubles(words, line))
+
+
+def test_the_demo_tells_what_it_did(make_settings: MakeSettings, tmp_path: Path) -> None:
+    """The demo's result is the documented one."""
+    said = Everything(make_settings(), tmp_path, "").run("demo", "--json")
+    assert not list(troubles(("demo",), said.out))
+
+
+def test_a_failure_is_what_the_schema_says(make_settings: MakeSettings, tmp_path: Path) -> None:
+    """A command that fails prints the one object that is documented for all."""
+    bus = Everything(make_settings(url="redis://127.0.0.1:1/0"), tmp_path, "")
+    said = bus.run("status", "--json")
+    assert said.code == 1
+    jsonschema.validate(json.loads(said.out), closed(schema_of("status")["$defs"]["Failed"]))

@@ -1,0 +1,202 @@
+"""The page in a real Chromium: it opens, keeps to itself, acts, and shows hostile text as text."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from helpers.making import MakeSettings
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import thread_worker
+from helpers.web.browser import Browser, Watched, chromium
+from helpers.web.pages import HASH, TOKEN, served, told
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.events import OperatorActed
+from memorybus_console.operations.providers import lifecycle
+from memorybus_console.operations.stores import Stores
+from memorybus_console.web.pages import PAGES
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
+
+VIEWS = (
+    *(page.path for page in PAGES if page.label),
+    "/providers/builtin",
+    "/history/builtin",
+    "/history/builtin/diff",
+    "/signin",
+)
+
+HOSTILE = (
+    "<script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    '"><svg onload=window.hit=1>',
+    "'-window.hit=1-'",
+    "{{7*7}}${7*7}",
+    "</title><script>window.hit=1</script>",
+    "javascript:window.hit=1",
+    "data: x\n\nevent: message\ndata: <script>window.hit=1</script>",
+    "\u202e\u0000\x1b[31m",
+)
+
+
+@pytest.fixture(scope="module", name="browser")
+def _browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(name="guarded")
+def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
+    return make_settings(url=redis_url, page_token=HASH)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_view_opens_without_a_complaint(
+    guarded: Settings, browser: Browser, scheme: str, width: int
+) -> None:
+    """No view errs, asks another host or is wider than a phone, in light and in dark."""
+    with served(guarded) as visitor, browser.tab(visitor.address, scheme, width) as tab:
+        tab.sign_in("ann", TOKEN)
+        for path in VIEWS:
+            tab.open(path)
+            assert tab.page.locator("h1").count() == 1
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.complaints == []
+        assert tab.strangers == []
+
+
+def test_dark_is_dark(settings: Settings, browser: Browser) -> None:
+    """The ground follows the reader's preference."""
+    with served(settings) as visitor:
+        grounds = []
+        for scheme in ("light", "dark"):
+            with browser.tab(visitor.address, scheme) as tab:
+                tab.open("/")
+                ground = "getComputedStyle(document.body).backgroundColor"
+                grounds.append(sum(map(int, re.findall(r"\d+", tab.page.evaluate(ground))[:3])))
+    assert grounds[0] > 600
+    assert grounds[1] < 150
+
+
+def test_the_overview_stays_up_to_date(settings: Settings, browser: Browser) -> None:
+    """What comes while somebody looks is shown without loading the page again."""
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        with MemoryBus.connect(settings) as bus:
+            bus.session("s", warm=False).turn_completed("Where is it?", "There.")
+            assert bus.flush("logged", 10)
+        events = tab.page.locator(".figures dd").first
+        events.filter(has_text="2").wait_for(timeout=15_000)
+        assert tab.complaints == []
+
+
+def test_the_last_hour_is_drawn(settings: Settings, browser: Browser) -> None:
+    """Both charts have a line for each provider."""
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        tab.page.locator(".chart canvas").nth(1).wait_for(timeout=15_000)
+        assert tab.page.locator(".chart").first.get_by_text("holographic").count() == 1
+
+
+def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser) -> None:
+    """Who is signed in pauses a provider with a reason; the log says who, what and why."""
+    with served(guarded) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
+        tab.open("/providers/builtin")
+        tab.page.fill("#why-pause", "its disk is mended")
+        tab.page.get_by_role("button", name="Pause").click()
+        tab.page.get_by_role("status").filter(has_text="builtin is paused").wait_for()
+        with Stores(guarded) as stores:
+            pause = stores.instances.pauses()["builtin"]
+        assert (pause.reason, pause.by) == ("its disk is mended", "ann")
+        assert told(guarded) == [
+            OperatorActed(
+                act="pause provider",
+                operator="ann",
+                reason="its disk is mended",
+                about={"name": "builtin"},
+            )
+        ]
+        tab.page.fill("#why-resume", "done")
+        tab.page.get_by_role("button", name="Resume").click()
+        tab.page.get_by_role("status").filter(has_text="builtin is resumed").wait_for()
+        with Stores(guarded) as stores:
+            assert stores.instances.pauses() == {}
+        assert tab.complaints == []
+
+
+@pytest.fixture(name="poisoned")
+def _poisoned(make_settings: MakeSettings, redis_url: str) -> Iterator[Settings]:
+    """Return a bus whose sessions, people, memories and reasons are hostile; a worker serves it."""
+    settings = make_settings(url=redis_url, providers=("builtin", "holographic"))
+    with thread_worker(settings):
+        with MemoryBus.connect(settings) as bus:
+            for number, text in enumerate(HOSTILE):
+                name = text if text.isprintable() else f"s{number}"
+                session = bus.session(name, user=name, agent=name, warm=False, title=text)
+                session.turn_completed(text, text, ordinal=0)
+                session.memory_written("add", text, store="user")
+            assert bus.flush("logged", 30)
+        with Stores(settings) as stores:
+            heads = sum(head.n for head in stores.history.log.heads())
+            wait_until(
+                lambda: sum(lane.n for lane in stores.lanes.states("builtin")) == heads, "applied"
+            )
+            lifecycle.pause_instance(stores, "builtin", "".join(HOSTILE), HOSTILE[0])
+        yield settings
+
+
+def test_hostile_text_stays_text(poisoned: Settings, browser: Browser) -> None:
+    """What anybody wrote or is called is shown as it is, whole and live, and runs nowhere."""
+    signed = msgspec.structs.replace(poisoned, page_token=HASH)
+    with served(signed) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
+        for path in VIEWS:
+            tab.open(path)
+            if tab.page.locator("#live > *").count():
+                wait_until(lambda: is_live(tab), f"the live part of {path} was swapped")
+            assert tab.page.evaluate("window.hit") is None, path
+            assert tab.page.locator("main script, main img").count() == 0, path
+        assert tab.complaints == []
+        assert tab.strangers == []
+
+
+def is_live(tab: Watched) -> bool:
+    """Say whether the stream of events has brought something."""
+    return bool(tab.page.evaluate("document.getElementById('live').dataset.at !== undefined"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(guarded: Settings, browser: Browser, scheme: str) -> None:
+    """Every view keeps WCAG 2.1 A and AA, as far as axe can tell, with something wrong to show."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+    with served(guarded) as visitor, browser.tab(visitor.address, scheme) as tab:
+        tab.open("/signin")
+        found = axe.run(tab.page, options=rules).response["violations"]
+        tab.sign_in("ann", TOKEN)
+        for path in VIEWS:
+            tab.open(path)
+            found += axe.run(tab.page, options=rules).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_keys_open_views_and_the_first_tab_skips(guarded: Settings, browser: Browser) -> None:
+    """A key opens a view, ``?`` lists them, they may be turned off; Tab reaches the skip first."""
+    with served(guarded) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
+        tab.open("/")
+        tab.page.keyboard.press("Tab")
+        assert tab.page.evaluate("document.activeElement.className") == "skip"
+        tab.page.keyboard.press("?")
+        assert tab.page.locator("dialog").is_visible()
+        tab.page.keyboard.press("Escape")
+        tab.page.keyboard.press("w")
+        tab.page.wait_for_url("**/workers")
+        tab.page.locator("[data-keys]").click()
+        tab.page.locator("#keys-on").uncheck()
+        tab.page.get_by_role("button", name="Close").click()
+        tab.page.keyboard.press("?")
+        assert not tab.page.locator("dialog").is_visible()

@@ -1,0 +1,114 @@
+"""``memorybus serve`` and ``memorybus config page-token`` as processes."""
+
+import json
+import signal
+import subprocess
+import sys
+import tomllib
+import urllib.request
+
+import pytest
+from helpers.making import MakeSettings
+from helpers.processes.commands import run_command
+from helpers.processes.processes import Spawn
+from helpers.stories.scenario import environ
+from helpers.web.pages import HASH
+from memorybus.config.settings import Settings
+from memorybus_console.web.access import hash_token
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_it_serves_until_it_is_told_to_end(
+    settings: Settings, spawn: Spawn, stop: signal.Signals
+) -> None:
+    """It says where it listens and whether people may act, and ends with 0 while somebody looks."""
+    child = spawn("-m", "memorybus", "serve", "--port", "0", "--json", env=environ(settings))
+    child.wait_output('"url"')
+    said = json.loads(child.output().splitlines()[0])
+    assert said["acts"] is True
+    assert _get(f"{said['url']}livez") == "alive\n"
+    stream = urllib.request.Request(said["url"], headers={"Accept": "text/event-stream"})
+    with urllib.request.urlopen(stream, timeout=20) as looking:
+        assert looking.readline().startswith(b"data: ")
+        child.send(stop)
+        assert child.wait() == 0
+
+
+def test_a_wrong_hash_or_a_taken_port_is_told(
+    make_settings: MakeSettings, redis_url: str, spawn: Spawn
+) -> None:
+    """Exit code 2, and what to do, without a traceback."""
+    wrong = make_settings(url=redis_url, page_token="plain text")
+    child = spawn("-m", "memorybus", "serve", "--port", "0", env=environ(wrong))
+    assert child.wait(60) == 2
+    assert "memorybus config page-token" in child.output()
+    assert "Traceback" not in child.output()
+
+
+def test_others_may_not_reach_what_nobody_guards(settings: Settings, spawn: Spawn) -> None:
+    """Without a token or a proxy it refuses an address that others reach."""
+    child = spawn("-m", "memorybus", "serve", "--host", "0.0.0.0", env=environ(settings))
+    assert child.wait(60) == 2
+    assert "page_token" in child.output()
+
+
+def test_the_first_start_makes_a_token_and_shows_it_once(settings: Settings, spawn: Spawn) -> None:
+    """The page's own token is printed once, is kept for its user alone, and lets people in."""
+    words = ("-m", "memorybus", "serve", "--port", "0")
+    child = spawn(*words, env=environ(settings))
+    child.wait_output("Ctrl-C")
+    token = settings.page_token_path.read_text().strip()
+    assert child.output().count(token) == 1
+    assert settings.page_token_path.stat().st_mode & 0o777 == 0o600
+    url = next(word for word in child.output().split() if word.startswith("http://"))
+    asked = urllib.request.Request(f"{url}memories", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        assert answer.status == 200
+    assert child.terminate() == 0
+    again = spawn(*words, env=environ(settings))
+    again.wait_output("Ctrl-C")
+    assert token not in again.output()
+    assert settings.page_token_path.read_text().strip() == token
+
+
+def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:
+    """What is printed for the file is a line of it, and only the hash is there."""
+    ran = run_command({}, "config", "page-token")
+    assert ran.returncode == 0
+    line = ran.output.splitlines()[-1]
+    token = ran.output.splitlines()[0].rpartition(" ")[2]
+    assert tomllib.loads(line)["page_token"].startswith("$argon2id$")
+    assert token not in line
+
+
+def test_the_hash_is_masked_where_settings_are_shown(make_settings: MakeSettings) -> None:
+    """The hash is a secret of the settings: no error and no command shows it."""
+    assert HASH not in repr(make_settings(page_token=HASH))
+    assert hash_token("x" * 20) != hash_token("x" * 20)
+
+
+@pytest.mark.parametrize(
+    ("words", "lacking"),
+    [(["serve"], "starlette"), (["config", "page-token"], "argon2")],
+    ids=["serve", "page-token"],
+)
+def test_without_the_extra_it_says_what_to_install(words: list[str], lacking: str) -> None:
+    """Nothing of the page is loaded before it is asked for, and then the extra is named."""
+    program = (
+        "import sys; from memorybus_console.cli.app import main\n"
+        f"assert {lacking!r} not in sys.modules\n"
+        f"sys.modules[{lacking!r}] = None\n"
+        f"sys.exit(main({words!r}))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 2
+    assert "memorybus[web]" in ran.stderr

@@ -1,0 +1,37 @@
+"""`memorybus config show`, and completion for shells."""
+
+import json
+from pathlib import Path
+
+import pytest
+from memorybus_console.cli import main
+
+
+def test_settings_are_shown_with_their_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command says which value holds and which file it read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memorybus.toml").write_text("batch = 7\n")
+    assert main(["config", "show", "--json"]) == 0
+    shown = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert shown["batch"] == {
+        "name": "batch",
+        "value": "7",
+        "origin": str(tmp_path / "memorybus.toml"),
+    }
+    assert main(["config", "show"]) == 0
+    said = capsys.readouterr()
+    assert "batch" in said.out
+    assert str(tmp_path / "memorybus.toml") in said.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    """The script that completes knows the commands."""
+    monkeypatch.setenv("HOME", str(tmp_path))  # the script is named in the shell's start-up file
+    script = tmp_path / "script"
+    assert main(["completion", "--shell", shell, "--output", str(script)]) == 0
+    assert "rebuild" in script.read_text()

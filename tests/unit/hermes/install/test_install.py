@@ -1,0 +1,302 @@
+"""The plugin's files in a Hermes home, its settings, and what Hermes asks of its set-up."""
+
+import logging
+import subprocess
+import sys
+import types
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.errors import ConfigError
+from memorybus_hermes.config import active_provider, checkpoint_required
+from memorybus_hermes.home import HermesHome, find_home, profile_of
+from memorybus_hermes.install import install
+from memorybus_hermes.install.install import NotInstalled
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> HermesHome:
+    """Return an empty Hermes home."""
+    return HermesHome(tmp_path, "default")
+
+
+def test_installing_twice_changes_nothing_the_second_time(home: HermesHome) -> None:
+    """The files are written whole, once; what is in place is left alone."""
+    assert install.write_plugin(home) == list(install.FILES)
+    assert install.write_plugin(home) == []
+    assert set(install.file_states(home).values()) == {"in place"}
+    assert sorted(path.name for path in home.plugin_dir.iterdir()) == sorted(install.FILES)
+
+
+def test_an_older_file_is_replaced_and_told(home: HermesHome) -> None:
+    """A file of another release is seen and replaced."""
+    install.write_plugin(home)
+    (home.plugin_dir / "cli.py").write_text("old")
+    assert install.file_states(home)["cli.py"] == "other"
+    assert install.write_plugin(home) == ["cli.py"]
+
+
+def test_hermes_finds_what_it_looks_for(home: HermesHome) -> None:
+    """The marks that Hermes 0.19.0 looks for stand in the first 8192 bytes of the stub."""
+    install.write_plugin(home)
+    head = (home.plugin_dir / "__init__.py").read_text()[:8192]
+    assert "register_memory_provider" in head
+    assert "MemoryProvider" in head
+    assert f'version: "{version("memorybus")}"' in (home.plugin_dir / "plugin.yaml").read_text()
+
+
+def test_another_plugin_of_that_name_is_left_alone(home: HermesHome) -> None:
+    """What is not ours is neither written over nor deleted."""
+    home.plugin_dir.mkdir(parents=True)
+    (home.plugin_dir / "__init__.py").write_text("# somebody else's")
+    with pytest.raises(NotInstalled, match="holds another plugin"):
+        install.write_plugin(home)
+    with pytest.raises(NotInstalled, match="holds another plugin"):
+        install.remove_plugin(home)
+
+
+def test_uninstalling_takes_out_our_files_only(home: HermesHome) -> None:
+    """A file of the user's in the directory stays, and so does the directory then."""
+    install.write_plugin(home)
+    (home.plugin_dir / "notes.txt").write_text("mine")
+    assert install.remove_plugin(home)
+    assert [path.name for path in home.plugin_dir.iterdir()] == ["notes.txt"]
+    (home.plugin_dir / "notes.txt").unlink()
+    install.write_plugin(home)
+    assert install.remove_plugin(home)
+    assert not home.plugin_dir.exists()
+    assert not install.remove_plugin(home)
+
+
+def test_a_home_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Nothing is made up where no Hermes is."""
+    with pytest.raises(NotInstalled, match="no such directory"):
+        install.write_plugin(HermesHome(tmp_path / "none", "default"))
+
+
+class Context:
+    """What Hermes hands to `register`."""
+
+    provider: Any = None
+
+    def register_memory_provider(self, provider: Any) -> None:
+        """Take the provider."""
+        self.provider = provider
+
+
+def executed(name: str) -> dict[str, Any]:
+    """Run one of the plugin's files as Hermes does, and return its names."""
+    module = types.ModuleType(name)
+    exec(compile(install.plugin_files()[name], name, "exec"), module.__dict__)
+    return module.__dict__
+
+
+def test_without_the_package_the_stub_says_so_loudly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A Hermes whose Python lacks memorybus gets a provider that is not available, and why."""
+    abc = types.ModuleType("agent.memory_provider")
+    abc.MemoryProvider = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "agent", types.ModuleType("agent"))
+    monkeypatch.setitem(sys.modules, "agent.memory_provider", abc)
+    monkeypatch.setitem(sys.modules, "memorybus_hermes.plugin", None)
+    context = Context()
+    with caplog.at_level(logging.ERROR):
+        executed("__init__.py")["register"](context)
+    assert context.provider.name == "memorybus"
+    assert not context.provider.is_available()
+    assert "pip install" in context.provider.get_status_config({})["not available"]
+    assert "no memory in this session" in caplog.text
+
+
+def test_the_command_line_file_imports_nothing() -> None:
+    """Hermes runs cli.py before the plugin and at every start: it loads no package of ours."""
+    program = (
+        "import sys; exec(sys.stdin.read()); "
+        "assert not any(n.startswith(('memorybus', 'redis', 'rich')) for n in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=install.plugin_files()["cli.py"],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_python_with_the_package_is_recognised(home: HermesHome) -> None:
+    """The Python that runs Hermes is asked itself; a missing package is told with its command."""
+    found = install.check_python(sys.executable, home, {})
+    assert (found.remedy, found.placement) == ("", None)
+
+    def lacks(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess([], 1, "", "ModuleNotFoundError")
+
+    found = install.check_python("/opt/python", home, {}, lacks)
+    assert found.remedy == f"/opt/python -m pip install 'memorybus=={version('memorybus')}'"
+    assert "--python" in install.check_python("", home, {}).remedy
+
+
+def test_recording_that_hermes_does_not_end_is_told(home: HermesHome) -> None:
+    """If `hermes memory off` cannot run, or changes nothing, that is an error with its remedy."""
+
+    def does_nothing(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess([], 0, "saved", "")
+
+    assert not install.deactivate(home, "", {})
+    home.config.write_text("memory:\n  provider: memorybus\n")
+    with pytest.raises(NotInstalled, match=r"goes on recording: no Hermes .*`hermes memory off`"):
+        install.deactivate(home, "", {})
+    with pytest.raises(NotInstalled, match="goes on recording after"):
+        install.deactivate(home, "/opt/python", {}, does_nothing)
+
+
+def test_the_python_of_the_hermes_command_is_found(tmp_path: Path) -> None:
+    """It is named by the command's first line; another kind of file names none."""
+    script = tmp_path / "hermes"
+    python = tmp_path / "python3"
+    python.touch()
+    script.write_text(f"#!{python}\nimport sys\n")
+    assert install.hermes_python(lambda _: str(script), lambda _: None) == str(python)
+    script.write_bytes(b"\x7fELF\x00\xff")
+    assert install.hermes_python(lambda _: str(script), lambda _: None) == ""
+    assert install.hermes_python(lambda _: None, lambda _: None) == ""
+
+
+def test_hermes_beside_us_needs_no_path() -> None:
+    """Where memorybus lies in Hermes's own environment and is called by its path, that is it."""
+    assert install.hermes_python(lambda _: None, lambda name: name) == sys.executable
+
+
+def test_a_python_without_hermes_is_named(home: HermesHome) -> None:
+    """`--activate` asks the Hermes of the Python it was told, and says if there is none."""
+    with pytest.raises(NotInstalled, match=r"has no Hermes; .*--python"):
+        install.activate(home, sys.executable, {})
+    with pytest.raises(NotInstalled, match=r"no Hermes was found.*--python"):
+        install.activate(home, "", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("memory:\n  provider: memorybus\n", "memorybus"),
+        ("m: x\nmemory:  # ours\n\n  # a remark\n  on: true\n  provider: 'honcho'\n", "honcho"),
+        ("memory:\n  honcho:\n    provider: inner\n  provider: outer\n", "outer"),
+        ("memory:\n  honcho:\n    provider: inner\n", ""),
+        ("memory: {enabled: true, provider: mem0}\n", "mem0"),
+        ("tts:\n  provider: edge\nmemory:\n  provider:\n", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_active_provider_is_read(tmp_path: Path, text: str, found: str) -> None:
+    """The one line of Hermes's configuration that matters is found, in the ways it is written."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    assert active_provider(path) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        ("compression:\n  enabled: true\n  checkpoint_required: true\n", True),
+        ("compression: {checkpoint_required: yes}\n", True),
+        ("compression:\n  checkpoint_required: false\n", False),
+        ("compression:\n  enabled: true\nmemory:\n  checkpoint_required: true\n", False),
+        ("", False),
+    ],
+)
+def test_whether_checkpoints_are_demanded_is_read(
+    tmp_path: Path, text: str, required: bool
+) -> None:
+    """Another table's key of that name is another key."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    assert checkpoint_required(path) == required
+
+
+def test_setup_keeps_the_rest_of_hermes_configuration(home: HermesHome) -> None:
+    """Becoming the provider changes one key."""
+    config: dict[str, Any] = {"model": "x", "memory": {"memory_enabled": True, "provider": "mem0"}}
+
+    def ends_with(code: int) -> install.RunProcess:
+        return lambda *_, **__: subprocess.CompletedProcess([], code)
+
+    before = dict(config)
+    assert not install.post_setup(home, config, ends_with(130))
+    assert config == before
+    assert install.post_setup(home, config, ends_with(0))
+    assert config == {
+        "model": "x",
+        "memory": {"memory_enabled": True, "provider": "memorybus"},
+    }
+
+
+def test_saved_settings_are_what_the_plugin_reads(home: HermesHome) -> None:
+    """What set-up asked for is in the home's own file; what stood there before stays."""
+    home.settings_file.write_text(
+        '# mine\nurl = "redis://old"\nproviders = ["builtin"]\n[provider.x]\nkind = "builtin"\n'
+    )
+    install.save_config({"url": "redis://host:6379/1", "user": ""}, home)
+    settings = home.settings()
+    assert (settings.url, settings.providers) == ("redis://host:6379/1", ("builtin",))
+    assert settings.provider == {"x": {"kind": "builtin"}}
+    assert home.settings_file.read_text().startswith("# mine")
+    assert home.settings_file.stat().st_mode & 0o077 == 0
+
+
+def test_wrong_settings_are_not_saved(home: HermesHome) -> None:
+    """A value that cannot be is refused, and the file stays as it was."""
+    install.save_config({"namespace": "mb"}, home)
+    before = home.settings_file.read_bytes()
+    for wrong in ({"namespace": "not a word"}, {"ulr": "redis://x"}):
+        with pytest.raises(ConfigError):
+            install.save_config(wrong, home)
+    assert home.settings_file.read_bytes() == before
+    assert [path.name for path in home.path.iterdir()] == ["memorybus.toml"]
+
+
+def test_nothing_that_is_asked_for_is_required() -> None:
+    """Set-up works with nothing but Return; no secret is asked for."""
+    for field in install.config_schema():
+        assert not field.get("required")
+        assert not field.get("secret")
+
+
+def test_a_project_does_not_say_where_memories_go(
+    home: HermesHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memorybus.toml in the directory an agent works in is not read."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "memorybus.toml").write_text('url = "redis://attacker"\n')
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("MEMORYBUS_CONFIG", raising=False)
+    assert home.settings(url=None).url != "redis://attacker"
+
+
+@pytest.mark.parametrize(
+    ("home", "profile"),
+    [
+        ("/h/.hermes", "default"),
+        ("/h/.hermes/profiles/coder", "coder"),
+        ("/h/.hermes/profiles/Not Valid", "custom"),
+        ("/h/.hermes/elsewhere", "custom"),
+        ("/opt/data", "default"),
+        ("/opt/data/profiles/coder", "coder"),
+    ],
+)
+def test_profiles_are_named_as_hermes_names_them(home: str, profile: str) -> None:
+    """The profile is the agent's identity in memories, so that a live plugin's is the same."""
+    assert profile_of(Path(home), Path("/h/.hermes")) == profile
+
+
+def test_the_home_is_found_as_hermes_finds_it(tmp_path: Path) -> None:
+    """What is named, else HERMES_HOME, else ~/.hermes."""
+    env = {"HOME": "/h", "HERMES_HOME": "/opt/data"}
+    assert find_home(None, env).path == Path("/opt/data")
+    assert find_home(tmp_path, env).path == tmp_path
+    assert find_home(None, {"HOME": "/h"}).path == Path("/h/.hermes")

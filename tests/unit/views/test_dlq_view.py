@@ -1,0 +1,194 @@
+"""Dead letters for operators: selection, what would follow, requests, tables."""
+
+import pytest
+from memorybus.dead_letters.events import EVENT_GONE, LetterEvent
+from memorybus.dead_letters.queue import LocatedLetter
+from memorybus.dead_letters.records import Amendment, DeadLetter, StoredLetter
+from memorybus.dead_letters.requests import MAX_ITEMS
+from memorybus.errors import ConfigError
+from memorybus.ids import new_id
+from memorybus_console.operations.dead_letters import selection
+from memorybus_console.operations.dead_letters.selection import (
+    KeyPlan,
+    LetterSelection,
+    NoSuchLetter,
+    OperatorDecision,
+)
+from memorybus_console.views import dead_letters
+from rich.console import Console
+
+
+def dead(n, key="k", reason="", *, provider="p", partition=0, event="", tries=None):
+    """Return a dead letter; without a reason it waits behind another."""
+    letter = DeadLetter(
+        event or f"{n:032x}",
+        f"{n}-0",
+        n,
+        key,
+        "TurnCompleted",
+        reason or "waits",
+        attempts=int(bool(reason)) if tries is None else tries,
+        first_at=1_000 * n if reason else 0,
+        last_at=2_000 * n if reason else 0,
+    )
+    return LocatedLetter(provider, partition, StoredLetter(f"{n}-9", letter))
+
+
+LETTERS = [
+    dead(0xA1, "k", "no row 7"),
+    dead(0xA2, "k"),
+    dead(0xA3, "k"),
+    dead(0xB1, "j", "no row 8", partition=1),
+    dead(0xC1, "k", "down", provider="q"),
+]
+
+
+def chosen(**wanted):
+    """Return the numbers of what a selection means."""
+    return [
+        one.stored.letter.n for one in selection.select_letters(LETTERS, LetterSelection(**wanted))
+    ]
+
+
+def test_each_way_to_select():
+    """G6: by event, key, error group or all."""
+    group = LETTERS[0].group
+    assert chosen(event=f"{0xA2:032x}") == [0xA2]
+    assert chosen(key="k") == [0xA1, 0xA2, 0xA3, 0xC1]
+    assert chosen(error=group) == [0xA1, 0xB1]
+    assert chosen(everything=True) == [0xA1, 0xA2, 0xA3, 0xB1, 0xC1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "said"),
+    [
+        ({}, ConfigError, "say which"),
+        ({"key": "k", "everything": True}, ConfigError, "say which"),
+        ({"event": "0" * 20}, NoSuchLetter, "begins the ids of 5 events"),
+        ({"event": "f"}, NoSuchLetter, "no dead letter"),
+        ({"event": ""}, NoSuchLetter, "no dead letter"),
+        ({"error": ""}, NoSuchLetter, "no dead letter"),
+        ({"key": "x"}, NoSuchLetter, "no dead letter has the key 'x'"),
+        ({"key": "x", "provider": "p"}, NoSuchLetter, "the key 'x' at p"),
+    ],
+)
+def test_an_unclear_selection_is_refused(wanted, error, said):
+    """G6: nothing is done to what was not clearly meant."""
+    with pytest.raises(error, match=said):
+        chosen(**wanted)
+
+
+def test_an_event_of_two_providers_needs_a_name():
+    """G6: one event refused by two providers is two dead letters."""
+    twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
+    with pytest.raises(NoSuchLetter, match="say --provider"):
+        selection.select_letters(twins, LetterSelection(event="e" * 32))
+
+
+def test_a_retry_takes_the_whole_key():
+    """G3: retrying an event retries its key, from its first letter."""
+    assert selection.plan_keys("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
+
+
+def test_a_discard_says_what_follows():
+    """G6: discarding the first applies those behind; discarding another leaves them waiting."""
+    assert selection.plan_keys("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert selection.plan_keys("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
+    assert selection.plan_keys("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+
+
+def test_requests_go_to_each_lane():
+    """G10: each lane's owner is asked once, of no more than a request may hold."""
+    retry, discard = (
+        OperatorDecision("retry", "", "me", 1),
+        OperatorDecision("discard", "why", "me", 1),
+    )
+    asked = list(selection.build_requests(retry, LETTERS, new_id))
+    assert [(name, one.partition, one.keys) for name, one in asked] == [
+        ("p", 0, ("k",)),
+        ("p", 1, ("j",)),
+        ("q", 0, ("k",)),
+    ]
+    many = [dead(n) for n in range(1, MAX_ITEMS + 2)]
+    sizes = [len(one.entries) for _, one in selection.build_requests(discard, many, new_id)]
+    assert sizes == [MAX_ITEMS, 1]
+
+
+def test_what_changed_between_two_looks():
+    """G6: settled, left and refused again are told apart, by what is there afterwards."""
+    steps = selection.plan_keys("retry", LETTERS, LETTERS[:1])
+    after = [dead(0xA2, "k", "no row 9", tries=1), LETTERS[2], LETTERS[3], LETTERS[4]]
+    result = selection.compare_letters(steps, LETTERS, after)
+    assert (result.settled, result.left) == (1, 2)
+    assert [one.stored.letter.n for one in result.refused] == [0xA2]
+
+
+def test_what_was_done_is_told_by_what_was_asked():
+    """G6: what a discard gave up is never counted as applied, nor the other way round."""
+    result = selection.ActionResult(settled=3, left=2, refused=[])
+    assert dead_letters.describe_outcome("retry", result, 0) == (
+        "3 events applied; 2 events of the same keys still wait"
+    )
+    assert dead_letters.describe_outcome("discard", result, 1) == (
+        "1 event discarded, 2 events applied; 2 events of the same keys still wait"
+    )
+
+
+def test_a_discard_of_what_was_never_tried_is_warned_of():
+    """G6: by key or all, a discard also gives up events that only wait: that is said before."""
+    assert "2 of them were never tried" in dead_letters.untried_warning("discard", LETTERS[:3])
+    assert dead_letters.untried_warning("discard", [LETTERS[0], LETTERS[3]]) == ""
+    assert dead_letters.untried_warning("retry", LETTERS) == ""
+
+
+def test_a_plan_counts_what_its_action_does():
+    """A retry takes all that waits; only after a discard or an edit others are tried, or wait."""
+    heads = {
+        action: [str(column.header) for column in dead_letters.plan_table(action, []).columns][2:]
+        for action in ("retry", "discard", "edit")
+    }
+    assert heads == {
+        "retry": ["retried"],
+        "discard": ["discarded", "then tried", "still waiting"],
+        "edit": ["edited", "then tried", "still waiting"],
+    }
+
+
+def test_groups_count_what_waits():
+    """G6: an error group says how many keys it holds up, and how much waits behind."""
+    errors = dead_letters.group_rows("error", LETTERS)
+    assert [(row["provider"], row["keys"], row["refused"], row["events"]) for row in errors] == [
+        ("p", 2, 2, 4),
+        ("q", 1, 1, 1),
+    ]
+    assert errors[0]["reason"] == "no row …"
+    keys = dead_letters.group_rows("key", LETTERS)
+    assert [(row["key"], row["events"]) for row in keys] == [("k", 3), ("j", 1), ("k", 1)]
+    providers = dead_letters.group_rows("provider", LETTERS)
+    assert providers[0] == {"provider": "p", "keys": 2, "events": 4, "errors": 1}
+
+
+def test_hostile_records_are_shown_harmlessly():
+    """Keys, reasons, edits and tracebacks cannot steer a terminal."""
+    evil = "\x1b[2J[red]\u202e"
+    letter = DeadLetter("e" * 32, "1-0", 1, evil, evil, evil, attempts=1, trace=evil, session=evil)
+    one = LocatedLetter(evil, 0, StoredLetter("1-1", letter, Amendment(edited={"user": evil})))
+    behind = dead(2, evil)
+    shown = [
+        dead_letters.table("key", dead_letters.group_rows("key", [one])),
+        dead_letters.table("error", dead_letters.group_rows("error", [one])),
+        dead_letters.letter_text(
+            dead_letters.letter_json(one, LetterEvent(None, evil + EVENT_GONE), None), 1, evil
+        ),
+        dead_letters.letter_text(
+            dead_letters.letter_json(behind, LetterEvent(None, EVENT_GONE), None), 1, evil
+        ),
+        dead_letters.plan_table("discard", selection.plan_keys("discard", [one], [one])),
+    ]
+    console = Console(width=200, markup=False, highlight=False, record=True)
+    with console.capture() as capture:
+        for part in shown:
+            console.print(part)
+    assert "\x1b[2J" not in capture.get()
+    assert "\u202e" not in capture.get()
+    assert "can only be discarded" in capture.get()

@@ -1,0 +1,74 @@
+"""Sessions are shown under the ones they came from."""
+
+from memorybus.events import Envelope, Scope, SessionRef, SessionStarted, TurnCompleted
+from memorybus.lineage.graph import fold
+from memorybus_console.views import tree
+
+ANYBODY = Scope()
+
+
+def told(event, at, session, root="a", parent="", scope=ANYBODY):
+    """Return an envelope of a session."""
+    return Envelope(
+        id=f"{at:032x}",
+        key=f"session:{root}",
+        scope=scope,
+        session=SessionRef(session, root, parent),
+        at=at,
+        event=event,
+    )
+
+
+LINEAGE = fold(
+    [
+        told(SessionStarted(title="Lens\x1b[2J"), 1, "a"),
+        told(TurnCompleted(user="x"), 2, "a"),
+        told(SessionStarted(parent="a", reason="branch"), 3, "b", parent="a"),
+        told(SessionStarted(title="Other"), 4, "z", root="z"),
+    ]
+)
+
+
+def test_a_branch_stands_below_its_parent():
+    """Every session once, each before those that came from it."""
+    assert [(depth, node.id) for depth, node in tree.rows(LINEAGE)] == [
+        (0, "a"),
+        (1, "b"),
+        (0, "z"),
+    ]
+
+
+def test_one_session_shows_its_whole_tree():
+    """Whichever session of a tree is named, the tree is shown, and no other."""
+    assert [node.id for _, node in tree.rows(LINEAGE, "b")] == ["a", "b"]
+    assert tree.rows(LINEAGE, "nobody") == []
+
+
+def test_everybodys_session_of_an_id_is_shown():
+    """An id that several people's sessions have shows the trees of all, and says whose each is."""
+    scopes = (Scope(user="ann"), Scope(user="ben", workspace="boat\x1b"))
+    events = [told(SessionStarted(), at, "a", scope=scope) for at, scope in enumerate(scopes, 1)]
+    found = tree.rows(fold(events), "a")
+
+    assert [tree.session_json(row)["user"] for row in found] == ["ann", "ben"]
+    assert [tree.tree_line(row).plain.split("  ")[-1] for row in found] == [
+        "of default with ann",
+        "of default with ben in boat\\x1b",
+    ]
+
+
+def test_a_line_tells_what_is_known_and_steers_nothing():
+    """Indent, id, reason, title, turns; hostile titles are made harmless."""
+    first, second, _ = (tree.tree_line(row).plain for row in tree.rows(LINEAGE))
+
+    assert first == "a  start  Lens\\x1b[2J  1 turns, 1970-01-01 00:00  of default with default"
+    assert second.startswith("└─ b  branch  0 turns")
+
+
+def test_the_json_form_is_flat_and_says_unknown_as_null():
+    """A long lineage is no deep document; the depth is a number."""
+    row = tree.session_json(tree.rows(LINEAGE)[1])
+
+    assert (row["session"], row["depth"], row["parent"], row["root"]) == ("b", 1, "a", "a")
+    assert row["started_at"] == "1970-01-01T00:00:00.003Z"
+    assert row["ended"] is False

@@ -1,0 +1,49 @@
+"""Errands: what takes longer than a request."""
+
+import threading
+
+import pytest
+from helpers.processes.waiting import wait_until
+from memorybus.errors import ConfigError
+from memorybus.testing import FakeClock
+from memorybus_console.web.errands import Errands, Tell
+
+
+def test_an_errand_tells_how_far_it_is_and_what_it_came_to(fake_clock: FakeClock) -> None:
+    """While it runs its step is seen, and afterwards what it came to."""
+    errands, go = Errands(fake_clock), threading.Event()
+
+    def work(tell: Tell) -> str:
+        tell("fills", 3, 10)
+        go.wait(30)
+        return "it serves"
+
+    errands.begin("rebuild", "mem0", "ann", work)
+    wait_until(lambda: errands.all()[0].step == "fills", "the step is seen")
+    assert (errands.all()[0].done, errands.all()[0].total, errands.all()[0].is_running) == (
+        3,
+        10,
+        True,
+    )
+    with pytest.raises(ConfigError, match="mem0 already"):
+        errands.begin("drop", "mem0", "bob", lambda _: "")
+    go.set()
+    wait_until(lambda: not errands.all()[0].is_running, "it is over")
+    assert errands.all()[0].result == "it serves"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(ConfigError("no such redis://u:secret@h"), "no such redis://"), (KeyError("x"), "memorybus")],
+)
+def test_an_errand_that_fails_says_why(fake_clock: FakeClock, error: Exception, said: str) -> None:
+    """A failure is told, without credentials; one of our own is not quoted."""
+    errands = Errands(fake_clock)
+
+    def work(_: Tell) -> str:
+        raise error
+
+    errands.begin("rebuild", "mem0", "ann", work)
+    wait_until(lambda: not errands.all()[0].is_running, "it is over")
+    assert said in errands.all()[0].failed
+    assert "secret" not in errands.all()[0].failed
