@@ -16,11 +16,10 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.archive.rows import SealedRow
-from memorybus.errors import ArchiveDiffers
 from memorybus.log.entry import Place, decode_entry, number_of, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.redis.connect import translate_redis_error
-from memorybus.redis.keys import Keys, lane_name
+from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
 
 _PAGE = 500
@@ -30,11 +29,6 @@ _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 
 class SealedPlaces(Protocol):
     """The part of `memorybus.archive.archive.Archive` that the comparison needs."""
-
-    @property
-    def where(self) -> str:
-        """Where the archive is."""
-        ...
 
     def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
         """Yield the rows from the entry `first` to the entry `last`."""
@@ -73,28 +67,15 @@ class ArchiveComparer:
         self._archive = archive
         self._decoder = Decoder()
 
-    def check(self, partition: int, noted: Place, end: Place) -> str:
-        """Return the log's last entry up to the archive's end: it and all before it are sealed.
+    def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
+        """Compare the log with the archive up to the archive's end.
+
+        As a rule the archive ends at the noted place, and one read of one entry is enough.
 
         Args:
             partition: the partition to compare.
             noted: the last sealed place as Redis has it; it was compared when it was written.
             end: where the archive ends.
-
-        Raises:
-            ArchiveDiffers: the archive lacks one of these entries.
-        """
-        found = self.compare(partition, noted, end)
-        if found.lacking is not None:
-            raise ArchiveDiffers(
-                _describe_difference(partition, self._archive.where, found.lacking, end)
-            )
-        return found.upto
-
-    def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
-        """Compare the log with the archive up to the archive's end, as `check` does.
-
-        As a rule the archive ends at the noted place, and one read of one entry is enough.
         """
         holds = self._is_sealed_upto(partition, noted, end)
         if holds and noted == end:
@@ -156,15 +137,3 @@ class ArchiveComparer:
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, key) from error
         return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
-
-
-def _describe_difference(partition: int, where: str, lacking: Place, end: Place) -> str:
-    return (
-        f"partition {lane_name(partition)}: the archive at {where} continues to event {end.n}, but "
-        f"does not have event {lacking.n} that this log has at {lacking.entry}: another Redis that "
-        f"began as a copy of this one archives there too, or this one came back from an older copy "
-        f"with its clock behind. Nothing is sealed or trimmed. Let each Redis have its own "
-        f"`archive` (stop the copy, or give it a copy of this directory); then, if what is there "
-        f"may stay: memorybus archive repair --execute; see docs/history.md, "
-        f'"Two logs, one archive"'
-    )

@@ -9,7 +9,6 @@ from memorybus.text.redact import masked
 
 Code = Literal[
     "data_loss",
-    "numbering",
     "foreign_entries",
     "eviction_policy",
     "persistence",

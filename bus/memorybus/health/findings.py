@@ -31,7 +31,6 @@ from memorybus.log.continuity import (
     PartitionView,
     count_foreign,
     find_archived_only,
-    has_lost_counter,
 )
 from memorybus.log.losses import Loss
 from memorybus.recall.demand import JOB_TTL_SECONDS
@@ -115,31 +114,13 @@ def loss_alarms(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
         yield Finding("data_loss", "critical", loss.name, f"{how}: {gaps}", remedy, loss.found_at)
 
 
-def numbering_alarms(
+def foreign_alarms(
     views: Mapping[int, PartitionView], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
-    """Yield an alarm for each partition with repeated numbers, soon or now, or foreign entries."""
+    """Yield an alarm for each partition with foreign entries."""
     for partition, view in views.items():
         name, read = lane_name(partition), numbers.get(partition)
-        if has_lost_counter(view) and view.last is not None:
-            yield Finding(
-                "numbering",
-                "critical",
-                name,
-                f"partition {name}: the counter says {view.n}, the last event is {view.last.n}: "
-                f"numbers will be assigned twice",
-                f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
-            )
-        elif read is not None and read.restarted:
-            yield Finding(
-                "numbering",
-                "critical",
-                name,
-                f"partition {name}: after event {read.restarted} the numbers begin anew: its "
-                f"counter was lost",
-                "renumber its events: memorybus archive repair --execute",
-            )
-        elif read is not None and (foreign := count_foreign(view, read)):
+        if read is not None and (foreign := count_foreign(view, read)):
             yield Finding(
                 "foreign_entries",
                 "warning",

@@ -139,7 +139,7 @@ class Examiner:
     def _log_alarms(self, continuity: Continuity) -> Iterator[Finding]:
         yield from findings.gap_alarms(continuity.gaps)
         yield from findings.loss_alarms(continuity.losses, self._keys)
-        yield from findings.numbering_alarms(self._views(), self._numbers, self._keys)
+        yield from findings.foreign_alarms(self._views(), self._numbers, self._keys)
 
     def _gaps(self) -> list[Gap]:
         return [

@@ -151,11 +151,6 @@ def count_foreign(view: PartitionView, numbers: Numbers | None) -> int:
     return max(-count_mismatch(view), numbers.foreign if numbers else 0)
 
 
-def has_lost_counter(view: PartitionView) -> bool:
-    """Say whether the counter was lost, so that numbers in use would be given again."""
-    return view.last is not None and view.n < view.last.n
-
-
 def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap | None:
     """Return the numbers that the log lost at its end and gave again, or None.
 

@@ -113,7 +113,8 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         True,
         "The partition's last dense number; the number up to which it is archived and may be "
-        "trimmed (`sealed`, with its `sealed_entry`); the numbers that only the archive had when "
+        "trimmed (`sealed`, with its `sealed_entry` and the server's run then, `sealed_run`); the "
+        "numbers that only the archive had when "
         "Redis came back older (`set_back`); counts of duplicates and conflicts; when its "
         "window of event ids began; the run of the server on which it was created; who last asked "
         "a replica to confirm (`confirmed`); and where the next look for silent producers begins "

@@ -40,7 +40,7 @@ def _load(name: str, *shared: str) -> Script:
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-_APPEND = _load("append", "server_time", "server_restart", "known_producers")
+_APPEND = _load("append", "server_time", "server_restart", "known_producers", "log_entries")
 _NOTE_RESTING_PRODUCER = _load("note_resting_producer", "server_time", "known_producers")
 _FORGET_PRODUCER = _load("forget_producer", "known_producers")
 _ACQUIRE = _load("acquire", "server_time", "server_restart", "lane_death")
@@ -60,8 +60,8 @@ _SPEND = _load("spend")
 _STORE_WARM = _load("store_warm")
 _LOOK_AT_PARTITION = _load("look_at_partition", "server_time", "log_entries")
 _READ_NUMBERS = _load("read_numbers", "log_entries")
-_SEAL = _load("seal", "server_time", "log_entries")
-_RENUMBER = _load("renumber", "log_entries")
+_SEAL = _load("seal", "server_time", "server_restart", "log_entries")
+_RENUMBER = _load("renumber", "server_restart", "log_entries")
 
 
 class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
@@ -635,43 +635,35 @@ def _read_seal(reply: Any) -> Written | Stale | UnknownEntry:
     return UnknownEntry() if reply < 0 else _read_written(reply)
 
 
-class OtherSealed(msgspec.Struct, frozen=True):
-    """Nothing was written: Redis and the caller know different numbers to be sealed."""
+class SealedByOther(msgspec.Struct, frozen=True):
+    """Nothing was written: another Redis archives into the same place."""
 
 
 def renumber(
-    keys: Keys,
-    partition: int,
+    archiver: OwnedLane,
     lanes: Sequence[str],
     *,
     known: str,
-    entry: str,
-    n: int,
-    sealed: int,
+    end: tuple[str, int],
     back: tuple[str, int],
-) -> ScriptCall[int | OtherSealed]:
+) -> ScriptCall[Written | Stale | SealedByOther]:
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
-    Returns how many entries were moved.
-
     Args:
-        keys: the keys of the log.
-        partition: the partition.
-        lanes: the keys of its lanes.
+        archiver: the partition's lane `@archive`.
+        lanes: the keys of its other lanes.
         known: the log's last entry that the archive has.
-        entry: the archive's last entry; ``0-0`` for none.
-        n: its number; 0 for none.
-        sealed: the number that must be sealed according to Redis; otherwise nothing is written.
+        end: entry and n of the archive's end; ``0-0`` and 0 for none.
         back: entry and n of the archive's last event before the repeated numbers; a lane that took
             some of these continues there.
     """
-    where = (keys.log(partition), keys.state(partition), *lanes)
-    given = (known, entry, n, sealed, *back)
-    return ScriptCall(_RENUMBER, where, given, _read_renumber)
+    keys, partition = archiver.keys, archiver.partition
+    where = (archiver.key, keys.log(partition), keys.state(partition), *lanes)
+    return ScriptCall(_RENUMBER, where, (archiver.epoch, known, *end, *back), _read_renumber)
 
 
-def _read_renumber(reply: Any) -> int | OtherSealed:
-    return OtherSealed() if reply < 0 else int(reply)
+def _read_renumber(reply: Any) -> Written | Stale | SealedByOther:
+    return SealedByOther() if reply < 0 else _read_written(reply)
 
 
 class CallWait(msgspec.Struct, frozen=True):

@@ -24,7 +24,6 @@ from memorybus_hermes.install.status import HermesStatus
 from memorybus_hermes.reconcile.reconcile import ReconcileReport
 
 from memorybus_console.operations.archive.export import ArchiveExported
-from memorybus_console.operations.archive.repair import RepairResult
 from memorybus_console.operations.archive.segments import Segments
 from memorybus_console.operations.archive.verify import ArchiveVerified
 from memorybus_console.operations.copies.copies import Copy
@@ -452,7 +451,6 @@ RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
         "archive export": Result((ArchiveExported,)),
         "archive import": Result((ImportResult,)),
         "archive ls": Result((Segments,)),
-        "archive repair": Result((RepairResult,)),
         "archive run": Result((ArchiverRun,)),
         "archive verify": Result((ArchiveVerified,)),
         "check": Result((Verdict,)),

@@ -36,7 +36,6 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
         ("schema", "status"),
         *amendments(bus),
         ("provider", "move", "holographic"),
-        ("archive", "repair"),
         ("archive", "export", out),
         ("archive", "import", out),
         ("dlq", "edit", bus.event, "--provider", NAME, "--file", edit(bus), "--reason", "x"),

@@ -65,21 +65,15 @@ def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: s
     assert alarm.remedy.endswith(f"redis-cli hdel ns:losses {subject}")
 
 
-def test_numbers_given_twice_and_strangers() -> None:
-    """G2, G6: a lost counter is told with the command that repairs it, also when it is too late."""
-    lost = PartitionView(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
+def test_foreign_entries_are_counted() -> None:
+    """G6: entries of other programs are an alarm, and numbers that begin again are none."""
     whole = PartitionView(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
     begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
     strange = Numbers(Place("2-0", 2), done=True, foreign=4)
-    views = {0: lost, 1: whole, 2: whole, 3: whole}
-    found = list(alarms.numbering_alarms(views, {1: begun_anew, 2: strange}, KEYS))
-    assert short(found) == [
-        ("numbering", "critical", "p00"),
-        ("numbering", "critical", "p01"),
-        ("foreign_entries", "warning", "p02"),
-    ]
-    assert "redis-cli hset ns:{p00}:state n 2" in found[0].remedy
-    assert "4 entries" in found[2].text
+    views = {1: whole, 2: whole, 3: whole}
+    found = list(alarms.foreign_alarms(views, {1: begun_anew, 2: strange}, KEYS))
+    assert short(found) == [("foreign_entries", "warning", "p02")]
+    assert "4 entries" in found[0].text
 
 
 @pytest.mark.parametrize(

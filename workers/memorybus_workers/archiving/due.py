@@ -44,7 +44,16 @@ class DueArchiving(msgspec.Struct, frozen=True):
 
 
 class NumbersGivenTwice(MemoryBusError):
-    """A partition's numbers do not ascend: some were assigned twice, so they give no order."""
+    """A partition's numbers do not ascend: some were assigned twice, so they give no order.
+
+    Attributes:
+        n: the first of them.
+    """
+
+    def __init__(self, entry: str, n: int, after: int) -> None:
+        """Name the entry, its number, and the number that came before it."""
+        super().__init__(f"entry {entry} has the number {n}, but {after} came before it")
+        self.n = n
 
 
 def find_due(state: PartitionState, settings: Settings, *, force: bool = False) -> DueArchiving:
@@ -128,11 +137,7 @@ def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -
         if n is None:
             continue
         if n <= after:
-            raise NumbersGivenTwice(
-                f"entry {entry} has the number {n}, but {after} came before it: some numbers were "
-                f"assigned twice, after Redis lost its tail or its counter. Nothing is lost; this "
-                f"partition is not sealed until you run: memorybus archive repair --execute"
-            )
+            raise NumbersGivenTwice(entry, n, after)
         found.append(RawEntry(entry, n, fields))
         after = n
     return found

@@ -2,13 +2,12 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from memorybus.archive.archive import Archive
 from memorybus.archive.location import ARCHIVER
 from memorybus.archive.objects.store import missing_extra_error
-from memorybus.archive.renumbering import Renumbering
 from memorybus.archive.seals import SealReports
 from memorybus.config.redis_urls import redacted
 from memorybus.errors import (
@@ -24,7 +23,7 @@ from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, local_home
 
 from memorybus_workers.archiving.compactor import Compactor
-from memorybus_workers.archiving.due import NumbersGivenTwice, find_due
+from memorybus_workers.archiving.due import find_due
 from memorybus_workers.archiving.retention import read_policy
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer, SealingContext
 from memorybus_workers.calls.blame import raise_unless_lane_error
@@ -130,34 +129,8 @@ class ArchivingRound:
         sealed = 0
         for partition, state in todo.items():
             with self._contain_errors(archive, partition):
-                try:
-                    sealed += self._work_on(log_id, archive, partition, state, force=force)
-                except NumbersGivenTwice as error:
-                    self._renumber_if_restored(archive, partition, error)
+                sealed += self._work_on(log_id, archive, partition, state, force=force)
         return sealed
-
-    def _renumber_if_restored(
-        self, archive: Archive, partition: int, error: NumbersGivenTwice
-    ) -> None:
-        """Give new numbers to what came before a restored Redis knew its archive's end.
-
-        Any other reason for numbers that were given twice is left to an operator. What got new
-        numbers is sealed at the next look.
-        """
-        context = self._context
-        renumbering = Renumbering(context.redis, self._keys, archive, context.clock)
-        twice = renumbering.find(partition)
-        if twice is None or not renumbering.is_end_older_than_server(twice):
-            self.errors[partition] = str(error)
-            return
-        with suppress(ArchiveTaken):  # the next look tries again
-            moved = renumbering.mend(twice)
-            _log.warning(
-                "partition %s: Redis came back older than its archive and gave numbers twice; "
-                "%d events have new ones behind the archive's end",
-                lane_name(partition),
-                moved,
-            )
 
     @contextmanager
     def _contain_errors(self, archive: Archive, partition: int) -> Iterator[None]:
@@ -233,11 +206,7 @@ class ArchivingRound:
     def _work_on(
         self, log_id: str, archive: Archive, partition: int, state: PartitionState, *, force: bool
     ) -> int:
-        """Do what is due for a partition, unless another archiver has it.
-
-        Raises:
-            NumbersGivenTwice: the log's numbers cannot be put in one order.
-        """
+        """Do what is due for a partition, unless another archiver has it."""
         owned = self._sealer.acquire(archive, log_id, partition)
         self._keen = owned is not None
         if owned is None:

@@ -24,11 +24,13 @@ from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, check_log_id, read_entries
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.redis.owned_lane import OwnedLane
 from memorybus.testing import CrashPoint
 from memorybus.text.display import iso
 from redis import Redis
 
 from memorybus_workers.archiving import due
+from memorybus_workers.archiving.renumbering import Renumbering, RepeatedNumbers
 from memorybus_workers.archiving.retention import Policy, build_omission_filter, judgement_of
 from memorybus_workers.lanes.leases import Lease, Leases
 
@@ -83,6 +85,7 @@ class Sealer:
         self._keys = Keys(context.settings.namespace)
         self._losses = Losses(context.redis, self._keys)
         self._reports = SealReports(context.redis, self._keys)
+        self._renumbering = Renumbering(context.redis, self._keys)
 
     def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
         """Acquire a partition's lane; return None if another archiver has it.
@@ -111,6 +114,8 @@ class Sealer:
     ) -> int:
         """Seal and trim all that may be; return how many events were sealed.
 
+        If numbers were given twice, the events get new ones, and are sealed at the next look.
+
         Args:
             owned: the partition.
             state: what was read of it.
@@ -119,17 +124,33 @@ class Sealer:
 
         Raises:
             ArchiveDamaged: the archive lacks sealed events; nothing is done.
-            ArchiveDiffers: it continues with other events than the log; nothing is done.
+            ArchiveDiffers: another Redis archives there, too; nothing is done.
             ArchiveUnavailable: it cannot be reached.
-            NumbersGivenTwice: the log's numbers cannot be put in one order.
-            LeaseLost: the partition has another owner now.
+            LeaseLost, ArchiveTaken: the partition has another owner now.
             redis.RedisError: Redis is away.
         """
         end = owned.archive.end(owned.partition)
-        known = self._compare_with_log(owned, state, end) if end else START
+        compared = self._compare_with_log(owned, state, end) if end else START
         self._check_nothing_lacks(owned, state, end)
+        if isinstance(compared, RepeatedNumbers):
+            return self._renumber(owned, compared)
         if end is not None:
-            self._write_end(owned, end, known)
+            self._write_end(owned, end, compared)
+        try:
+            return self._seal_ready(owned, state, policy, end, force=force)
+        except due.NumbersGivenTwice as error:  # events that came while this was compared
+            end = owned.archive.end(owned.partition) or Place(START, 0)
+            return self._renumber(owned, RepeatedNumbers(error.n, end.entry, end))
+
+    def _seal_ready(
+        self,
+        owned: OwnedPartition,
+        state: PartitionState,
+        policy: Policy,
+        end: Place | None,
+        *,
+        force: bool,
+    ) -> int:
         sealed = 0
         while taken := self._gather_if_ready(owned, state, end, force=force):
             self._record_gaps(owned, due.find_gaps(owned.partition, end.n if end else 0, taken))
@@ -138,11 +159,33 @@ class Sealer:
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
-    def _compare_with_log(self, owned: OwnedPartition, state: PartitionState, end: Place) -> str:
-        """Return the log's last entry before the archive's end; all entries up to it are sealed."""
+    def _compare_with_log(
+        self, owned: OwnedPartition, state: PartitionState, end: Place
+    ) -> str | RepeatedNumbers:
+        """Return the log's last entry before the archive's end; all entries up to it are sealed.
+
+        If numbers were given twice, return these.
+        """
         comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
         noted = Place(state.view.sealed_at or START, state.view.sealed)
-        return comparing.check(owned.partition, noted, end)
+        agreement = comparing.compare(owned.partition, noted, end)
+        if agreement.lacking is not None:
+            return RepeatedNumbers(agreement.lacking.n, agreement.upto, end)
+        repeated = None if noted == end else self._renumbering.find_behind(owned.partition, end)
+        return repeated or agreement.upto
+
+    def _renumber(self, owned: OwnedPartition, repeated: RepeatedNumbers) -> int:
+        """Give repeated numbers anew; return 0, because nothing is sealed."""
+        self._check_ownership(owned)
+        lane = OwnedLane(self._keys, owned.partition, ARCHIVE_LANE, owned.epoch)
+        self._renumbering.mend(lane, owned.archive, repeated)
+        _log.warning(
+            "partition %s: Redis came back older than its archive and gave numbers twice, from %d "
+            "on; its events have new ones behind the archive's end",
+            lane_name(owned.partition),
+            repeated.first,
+        )
+        return 0
 
     def write_counts(self, owned: OwnedPartition) -> None:
         """Write to Redis what the archive has of a partition.

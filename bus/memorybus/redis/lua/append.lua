@@ -2,8 +2,9 @@
 --
 -- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope);
 --                    `e` is named `r` if the log may have had the event before and lost it.
--- KEYS[2] state      hash: `n` last dense number, `sealed` number up to which the archive has the
---                    partition (never given again, even if Redis lost its tail below it), `since`
+-- KEYS[2] state      hash: `n` last dense number (the log's last entry has it if the field was
+--                    deleted), `sealed` number up to which the archive has the partition (never
+--                    given again, even if Redis lost its tail below it), `since`
 --                    when the window of ids began (ms), `swept` where the next search for silent
 --                    producers begins, `duplicates` and `conflicts` counted so far, `run` the
 --                    server's run id when the first event came (see acquire).
@@ -33,7 +34,7 @@ end
 local now = now_ms()
 local counters = redis.call('HMGET', state, 'n', 'since', 'sealed')
 local n, since = tonumber(counters[1] or '0'), tonumber(counters[2] or '0')
-n = math.max(n, tonumber(counters[3] or '0'))
+n = math.max(n, tonumber(counters[3] or '0'), last_number(log, counters[1] and 1 or 1000))
 local born = n == 0
 if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4]) then
   redis.call('HSET', state, 'since', string.format('%d', now))

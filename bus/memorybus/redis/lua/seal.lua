@@ -7,8 +7,8 @@
 --                never the last one; the consumer group `@archive` is set to what is sealed. New
 --                entries get ids behind what is sealed, even if the server's clock is behind that.
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
---                lowered; `sealed_entry`, the entry of that number; `n`, the last number given;
---                `set_back`, written if the archive has later ones: this Redis then is older than
+--                lowered; `sealed_entry`, the entry of that number; `sealed_run`, the server's run
+--                id at that time; `n`, the last number given; `set_back`, written if the archive has later ones: this Redis then is older than
 --                its archive. It names the first and the last of the numbers that it never gave.
 --
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), and the log's
@@ -28,7 +28,10 @@ if known and is_behind(known[1], ARGV[5]) then
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
 local now = now_ms()
-local was = redis.call('HMGET', state, 'sealed', 'sealed_entry', 'n', 'set_back')
+local was = redis.call('HMGET', state, 'sealed', 'sealed_entry', 'n', 'set_back', 'sealed_run')
+if was[5] ~= run_id() then
+  redis.call('HSET', state, 'sealed_run', run_id())
+end
 local sealed, given = tonumber(was[1] or '0'), tonumber(was[3] or '0')
 if n > sealed or (n == sealed and was[2] ~= entry) then
   redis.call('HSET', state, 'sealed', ARGV[3], 'sealed_entry', entry)

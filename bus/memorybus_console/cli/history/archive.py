@@ -47,7 +47,6 @@ def register(app: App) -> None:
     archive.command(run_archive_verify, name="verify")
     archive.command(run_archive_export, name="export")
     archive.command(run_archive_import, name="import")
-    archive.command(run_archive_repair, name="repair")
     app.command(archive)
 
 
@@ -215,38 +214,6 @@ def run_archive_import(
         if not done.logged:
             output.note("Redis has not taken all of them yet; `memorybus up` sends the rest")
     return 1 if done.refused_events else 0
-
-
-def run_archive_repair(*, execute: ExecuteOption = False, common: Common = DEFAULT) -> int:
-    """Give new numbers to events whose numbers were used twice, so that they can be sealed.
-
-    Numbers are used twice when Redis is restored from an older copy, or when a partition's counter
-    is deleted. No event is lost: those that are not sealed yet are appended again, in their order,
-    at new positions. Redis serves no other client in that moment.
-
-    For example:
-
-    - `memorybus archive repair`
-    - `memorybus archive repair --execute`
-    """
-    from memorybus_console.operations.archive.repair import repair_numbering
-
-    output = common.output()
-    done = repair_numbering(common.settings(), execute=execute)
-    if output.json:
-        output.result(done)
-        return 0
-    for one in done.twice:
-        output.show(
-            f"p{one.partition:02d}: {one.after} comes after {one.before}; {one.entries} events are "
-            f"not sealed: {'they got' if execute else 'they would get'} the numbers from "
-            f"{one.end.n + 1} on"
-        )
-    if not done.twice:
-        output.show("no number was used twice")
-    elif not execute:
-        output.note(NOTHING_DONE)
-    return 0
 
 
 def _query(

@@ -1,4 +1,4 @@
-"""What commands do with the archive: seal, list, verify, export, import another one, repair.
+"""What commands do with the archive: seal, list, verify, export, import another one.
 
 It uses the archive and the client. Only commands use it.
 """

@@ -17,7 +17,7 @@ from memorybus.redis.facts import Server
 from memorybus.redis.known_faults import faults_of
 
 _TOPICS: dict[str, tuple[Code, ...]] = {
-    "continuity": ("data_loss", "numbering", "foreign_entries"),
+    "continuity": ("data_loss", "foreign_entries"),
     "persistence": ("persistence", "read_only"),
     "memory": ("memory",),
     "archive": ("archive", "archive_ahead"),

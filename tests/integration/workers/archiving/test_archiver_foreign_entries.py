@@ -4,12 +4,12 @@ import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
-from memorybus.archive.renumbering import Renumbering
 from memorybus.clock import SYSTEM
 from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
-from memorybus.testing import FakeClock, no_crash
+from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
+from memorybus_workers.archiving.renumbering import Renumbering
 
 P = SealedLog.PARTITION
 
@@ -70,7 +70,9 @@ def test_a_number_makes_a_foreign_entry_none_of_ours(log: SealedLog) -> None:
     write_foreign(log, n="7", note="hello")
     log.append(2)
     before = log.redis.xrange(log.key)
-    assert Renumbering(log.redis, log.keys, log.archive(), FakeClock()).find(P) is None
+    end = log.archive().end(P)
+    assert end is not None
+    assert Renumbering(log.redis, log.keys).find_behind(P, end) is None
     assert log.redis.xrange(log.key) == before
     health = read_health(log.settings)
     assert health.continuity.gaps == []

@@ -12,6 +12,17 @@ local function number_of(fields)
   end
 end
 
+-- Return the number of the last entry of ours among the last `count` entries; 0 if none is.
+local function last_number(log, count)
+  for _, entry in ipairs(redis.call('XREVRANGE', log, '+', '-', 'COUNT', count)) do
+    local n = number_of(entry[2])
+    if n then
+      return n
+    end
+  end
+  return 0
+end
+
 -- Say whether one entry's id comes behind another one.
 local function is_behind(one, other)
   local ms, sequence = string.match(one, '^(%d+)-(%d+)$')

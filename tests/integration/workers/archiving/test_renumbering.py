@@ -1,27 +1,26 @@
-"""``memorybus archive repair``: Redis came back from an older copy than the archive (G2, G7)."""
+"""An archiver gives repeated numbers anew: Redis came back older than its archive (G2, G7)."""
 
-import json
 from collections.abc import Iterator
 
 import msgspec
 import pytest
-from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.archive.sealed_log import QUICK, SealedLog, may_stay, refused
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers import recording
+from helpers.redis.clusters import with_replica
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, home, recorded, thread_worker
-from memorybus.archive.renumbering import Renumbering
 from memorybus.errors import ArchiveTaken
 from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts
+from memorybus.redis.keys import ARCHIVE_LANE
 from memorybus.redis.owned_lane import OwnedLane
 from memorybus.redis.scripts import AcquiredLane, Checkpoint
-from memorybus.testing import FakeClock
-from memorybus_console.cli import main
 from memorybus_workers.archiving.archiver import run_once
+from memorybus_workers.archiving.renumbering import Renumbering, RepeatedNumbers
 
 P = SealedLog.PARTITION
 
@@ -33,11 +32,8 @@ def _server(make_redis: MakeServer) -> RedisServer:
 
 
 @pytest.fixture(name="log")
-def _log(
-    server: RedisServer, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SealedLog]:
+def _log(server: RedisServer, make_settings: MakeSettings) -> Iterator[SealedLog]:
     log = SealedLog(make_settings(url=server.url, **QUICK, **recorded("Transactional")))
-    found_by_commands(log, monkeypatch)
     yield log
     log.redis.close()
 
@@ -47,20 +43,13 @@ def fall_back(log: SealedLog) -> None:
 
     The server goes on meanwhile, as one does beside whose archive a copy of it works.
     """
-    log.append(40)
+    log.grow(40)
     copied = {key: log.redis.dump(key) for key in log.redis.scan_iter()}
     log.grow(10)
     log.redis.flushdb()
     for key, value in copied.items():
         log.redis.restore(key, 0, value)  # type: ignore[arg-type]
     log.append(5)
-
-
-def come_back_older(server: RedisServer, log: SealedLog) -> None:
-    """Let Redis start again from its last copy, in a later second than what was sealed."""
-    sealed_at = int(log.redis.time()[0])  # type: ignore[index]
-    wait_until(lambda: int(log.redis.time()[0]) > sealed_at, "a second has passed")  # type: ignore[index]
-    server.restart()
 
 
 def turns(log: SealedLog) -> list[int]:
@@ -79,39 +68,48 @@ def applied(log: SealedLog, name: str = NAME) -> list[int]:
     return [int(one.split()[1]) for one in recording.texts(home(log.settings, name))]
 
 
-def repair(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
-    """Run the command with --json."""
-    assert main(["archive", "repair", *words, "--json"]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
-
-
-def test_numbers_given_twice_beside_a_server_that_goes_on_are_given_anew(
-    log: SealedLog, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """G7: nothing is sealed or lost until the repair; then all is one history, in order."""
+def test_beside_a_server_that_goes_on_nothing_is_given_anew(log: SealedLog) -> None:
+    """G7: nothing is sealed or lost until an operator decides; then all is one history."""
     fall_back(log)
-    assert log.logged()[-5:] == [41, 42, 43, 44, 45]
-    done = run_once(log.settings)
-    assert done.events == 0
-    assert "memorybus archive repair --execute" in done.errors["p01"]
+    assert log.logged() == list(range(40, 46))
+    assert "does not have event 41" in refused(log)
+    assert "does not have event 41" in refused(log)
+    assert log.logged() == list(range(40, 46))
+    may_stay(log)
+    assert refused(log) == ""
     log.append(3)
-    assert log.logged()[-3:] == [51, 52, 53]  # above what is sealed: Redis knows of it by now
-    would = repair(capsys)
-    assert (would["entries"], would["executed"]) == (0, False)
-    (twice,) = would["twice"]  # type: ignore[misc]
-    assert (twice["partition"], twice["after"], twice["entries"]) == (P, 41, 8)
-    assert repair(capsys, "--execute")["entries"] == 8
-    log.append(2)
-    assert log.logged()[-10:] == list(range(51, 61))
+    assert log.logged() == [40, *range(51, 59)]
     assert run_once(log.settings).errors == {}
-    assert log.archived() == list(range(1, 61))
+    assert log.archived() == list(range(1, 59))
     log.assert_whole()
-    assert turns(log) == list(range(1, 61))
+    assert turns(log) == list(range(1, 59))
     health = read_health(log.settings)
     assert health.continuity.gaps == []
-    assert "numbering" not in {alarm.code for alarm in health.alarms}
-    assert repair(capsys, "--execute")["twice"] == []
+    (ahead,) = [alarm for alarm in health.alarms if alarm.code == "archive_ahead"]
+    assert "partition p01: events 41 to 50" in ahead.text
+
+
+def test_a_replica_that_lacked_a_sealed_tail_needs_no_operator(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G7: what a promoted replica takes before it knows the archive's end gets new numbers."""
+    master, replica = with_replica(make_redis)
+    log = SealedLog(make_settings(url=master.url, **QUICK))
+    log.grow(40)
+    log.redis.wait(1, 10_000)
+    replica.client().replicaof("no", "one")
+    log.grow(10)
+    promoted = SealedLog(msgspec.structs.replace(log.settings, url=replica.url))
+    promoted._sequence = 50
+    promoted.append(5)
+    assert promoted.logged()[-5:] == [41, 42, 43, 44, 45]
+    assert refused(promoted) == ""
+    assert promoted.logged()[-5:] == [51, 52, 53, 54, 55]
+    assert run_once(promoted.settings).errors == {}
+    promoted.assert_whole()
+    assert turns(promoted) == list(range(1, 56))
+    log.redis.close()
+    promoted.redis.close()
 
 
 def test_what_a_restored_redis_took_too_early_gets_new_numbers(
@@ -121,7 +119,7 @@ def test_what_a_restored_redis_took_too_early_gets_new_numbers(
     log.append(40)
     log.redis.save()
     log.grow(10)
-    come_back_older(server, log)
+    server.restart()
     log.append(5)
     assert log.logged()[-5:] == [41, 42, 43, 44, 45]
     assert run_once(log.settings).errors == {}
@@ -131,7 +129,8 @@ def test_what_a_restored_redis_took_too_early_gets_new_numbers(
     assert log.archived() == list(range(1, 59))
     log.assert_whole()
     assert turns(log) == list(range(1, 59))
-    assert "numbering" not in {alarm.code for alarm in read_health(log.settings).alarms}
+    (ahead,) = [a for a in read_health(log.settings).alarms if a.code == "archive_ahead"]
+    assert "partition p01: events 41 to 50" in ahead.text
 
 
 def test_a_provider_gets_each_event_once(server: RedisServer, log: SealedLog) -> None:
@@ -144,7 +143,7 @@ def test_a_provider_gets_each_event_once(server: RedisServer, log: SealedLog) ->
     with thread_worker(log.settings):
         log.append(10)
         wait_until(lambda: len(applied(log)) == 50 == log.sealed(), "50 are applied and sealed")
-    come_back_older(server, log)
+    server.restart()
     log.append(5)
     with thread_worker(log.settings):
         wait_until(lambda: log.sealed() == log.head() == 55, "the five have numbers of their own")
@@ -167,7 +166,7 @@ def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(
         wait_until(lambda: len(applied(log)) == 40, "the first 40 are applied")
     log.redis.save()
     log.grow(10)
-    come_back_older(server, log)
+    server.restart()
     log.append(5)
     with thread_worker(slowly):
         wait_until(lambda: len(applied(log)) == 45, "the repeated numbers are applied")
@@ -179,15 +178,12 @@ def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(
 def test_lanes_forget_the_old_numbers(log: SealedLog) -> None:
     """G3, G4: a done-set of old numbers, an owner's too, passes over no event that has them now."""
     fall_back(log)
-    run_once(log.settings)  # Redis learns what is sealed
     first = taken(log)
     done = Checkpoint("0-0", 0, b"a done-set", 3)
     assert committed(log, first.epoch, done)
     scripts.run(log.redis, scripts.note_tries(owned(log, first.epoch), b"", b'{"42":1}'))
-    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
-    twice = renumbering.find(P)
-    assert twice is not None
-    assert renumbering.mend(twice) == 5
+    may_stay(log)
+    assert refused(log) == ""
     assert not committed(log, first.epoch, done)
     lease, lane = log.keys.lease(P, NAME), log.keys.lane(P, NAME)
     renewal = scripts.Renewal(lease, lane, first.epoch, "w", 60_000)
@@ -220,18 +216,16 @@ def committed(log: SealedLog, epoch: int, at: Checkpoint) -> bool:
 def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     """G7: new numbers do not hide what was lost: before, between and behind what is there."""
     log.grow(20)
+    log.redis.xtrim(log.key, maxlen=0, approximate=False)
     log.redis.hset(log.state, mapping={"n": 10, "sealed": 0})
     log.append(10)
     entries = log.redis.xrange(log.key)
-    log.redis.xdel(log.key, entries[4][0], entries[5][0], entries[10][0])  # type: ignore[index]
+    log.redis.xdel(log.key, entries[3][0], entries[4][0], entries[9][0])  # type: ignore[index]
     log.redis.xadd(log.key, {"hello": "world"})
     log.redis.hset(log.state, "sealed", 20)
-    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
-    twice = renumbering.find(P)
-    assert twice is not None
-    assert (twice.entries, renumbering.mend(twice)) == (7, 7)
+    assert refused(log) == ""
     numbers = [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]  # type: ignore[union-attr]
-    assert numbers == [20, 21, 22, 23, 26, 27, 28, 29]
+    assert numbers == [21, 22, 23, 26, 27, 28, 29]
     assert log.head() == 30
     gaps = read_health(log.settings).continuity.gaps
     assert Gap(P, 30, 30, 1) in gaps
@@ -239,21 +233,18 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     assert log.archived() == [*range(1, 24), *range(26, 30)]
 
 
-def test_an_archiver_at_work_is_not_disturbed(log: SealedLog) -> None:
-    """G5: numbers change only under the partition's lease, and where archive and Redis agree."""
+def test_a_stale_archiver_renumbers_nothing(log: SealedLog) -> None:
+    """G5: numbers change only under the newest epoch of the archiver's lane."""
     fall_back(log)
-    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
-    twice = renumbering.find(P)
-    assert twice is not None
-    with pytest.raises(ArchiveTaken, match="run: memorybus archive run"):
-        renumbering.mend(twice)
-    run_once(log.settings)  # Redis learns what is sealed
-    before = log.logged()
-    lease = log.keys.lease(P, "@archive")
-    log.redis.set(lease, "7:other", px=60_000)
-    with pytest.raises(ArchiveTaken, match="at work on it"):
-        renumbering.mend(twice)
-    log.redis.delete(lease)
-    assert log.logged() == before
-    assert renumbering.mend(twice) == 5
-    assert not log.redis.exists(lease)
+    log.redis.hdel(log.state, "sealed_run")
+    end = log.archive().end(P)
+    assert end is not None
+    renumbering = Renumbering(log.redis, log.keys)
+    repeated = renumbering.find_behind(P, end)
+    assert repeated == RepeatedNumbers(41, end.entry, end)
+    log.redis.hset(log.keys.lane(P, ARCHIVE_LANE), "epoch", 7)
+    with pytest.raises(ArchiveTaken, match="another archiver"):
+        renumbering.mend(OwnedLane(log.keys, P, ARCHIVE_LANE, 6), log.archive(), repeated)
+    assert log.logged() == list(range(40, 46))
+    renumbering.mend(OwnedLane(log.keys, P, ARCHIVE_LANE, 7), log.archive(), repeated)
+    assert log.logged() == [40, *range(51, 56)]
