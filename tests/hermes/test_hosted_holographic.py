@@ -1,7 +1,5 @@
 """The real holographic plugin, hosted: the same store as inside Hermes, and other real loading."""
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,39 +63,9 @@ def test_a_repeated_event_adds_nothing(place: Path) -> None:
     assert [row[1] for row in facts(ours)] == ["once"]
 
 
-def test_the_adapters_know_this_hermes(place: Path) -> None:
-    """Every private attribute that a settle adapter reads is there in Hermes 0.19's plugins."""
-    relied_on = {
-        "hindsight": ["_retain_queue", "_retain_every_n_turns"],
-        "honcho": [
-            *("_session_initialized", "_cron_skipped", "_init_thread"),
-            "_start_session_init_background",
-        ],
-        "mem0": ["_backend", "_sync_thread", "_is_breaker_open"],
-    }
-    program = (
-        "import json, sys; from plugins.memory import load_memory_provider as load\n"
-        "relied_on = json.load(sys.stdin)\n"
-        "lacking = [f'{n}.{a}' for n, names in relied_on.items() for a in names\n"
-        "           if not hasattr(load(n), a)]\n"
-        "print(json.dumps(lacking))"
-    )
-    env = {"HERMES_HOME": str(place), "HOME": str(place), "HERMES_DISABLE_LAZY_INSTALLS": "1"}
-    done = subprocess.run(
-        [PYTHON, "-I", "-c", program],
-        input=json.dumps(relied_on),
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(done.stdout) == []
-
-
 def test_the_real_hermes_loads_a_directory(place: Path) -> None:
     """A plugin of one's own, from any directory, with threads and a session switch."""
-    provider = opened("recorder", place / "home", PYTHON, settle="threads")
+    provider = opened("recorder", place / "home", PYTHON)
     say(provider, "!thread works")
     event = SessionSwitched(new_id="s2", parent="s1", reason="branch")
     provider.on_session_switch(event, context("s2"))

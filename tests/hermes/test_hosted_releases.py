@@ -113,7 +113,7 @@ def test_a_hosted_plugin_runs_in_its_child_alone(place: Path, person: Path) -> N
     """A Hermes that isolates plugins (``plugins.isolation``) does not move a hosted one away."""
     (person / "config.yaml").write_text("plugins:\n  isolation: host\n")
     shutil.copytree(PLUGINS / "recorder", person / "plugins" / "mine")
-    provider = opened("mine", place / "home", PYTHON, hermes_home=str(person), settle="threads")
+    provider = opened("mine", place / "home", PYTHON, hermes_home=str(person))
     say(provider, "!thread works")
     provider.shutdown()
     assert [one["text"] for one in calls(person, "turn")] == ["!thread works"]

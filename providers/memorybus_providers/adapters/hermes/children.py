@@ -143,7 +143,7 @@ class Children:
             person=options.home or hermes_home(),
             plugin=self._plugin,
             directory=self._directory,
-            settle=options.settle or self._known.settle,
+            settle=options.settle,
             instances=options.instances,
             idle=options.idle,
             env=options.env,

@@ -49,7 +49,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         person: the HERMES_HOME into which the person installs plugins.
         plugin: the plugin's name.
         directory: the plugin's directory, if Hermes does not find it by name.
-        settle: the name of the settle adapter.
+        settle: what ends a write: ``threads`` or ``synchronous``.
         instances: how many plugin instances it keeps open.
         idle: seconds without any connection after which it ends.
         env: names of environment variables to pass on, whose values are masked in messages.
@@ -61,7 +61,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     person: Path
     plugin: str
     directory: str = ""
-    settle: str = "generic"
+    settle: str = "threads"
     instances: int = 32
     idle: float = 5.0
     env: tuple[str, ...] = ()

@@ -102,7 +102,7 @@ class HostLink:
             self.close()
             raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
         failure = answer.get("error")
-        if answer.get("worn"):
+        if answer.get("exhausted"):
             self.close(kill_child=True)  # failed instances have left too many threads in it
         if failure:
             raise _error_from_failure(failure)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from memorybus.errors import ConfigError
@@ -18,7 +18,7 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hermes_python: str = ""
     hermes_home: str = ""
     directory: str = ""
-    settle: str = ""
+    settle: Literal["threads", "synchronous"] = "threads"
     agent: str = "default"
     user: str = "default"
     workspace: str = ""
@@ -57,10 +57,9 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
     {
         "key": "settle",
-        "description": "how the end of a write is known: generic (it is not: 2 s), threads (each "
-        "write's thread ends with it, or waits at a queue for the next), synchronous, or the name "
-        "of a plugin that is known (honcho, mem0, ...); by the plugin's name if not given",
-        "default": "",
+        "description": "when a write is over: threads (those that it began have ended, or wait for "
+        "more work) or synchronous (its hook has returned)",
+        "default": "threads",
     },
     {"key": "agent", "description": "whose hermes_home is: the agent", "default": "default"},
     {"key": "user", "description": "whose hermes_home is: the person", "default": "default"},

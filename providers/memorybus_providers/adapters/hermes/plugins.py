@@ -21,7 +21,6 @@ class KnownPlugin(msgspec.Struct, frozen=True):
     """What the bus knows of a plugin.
 
     Attributes:
-        settle: the adapter with which the child waits for the end of a write.
         separation: see `Separation`.
         reading_tools: its tools that only read; calls of other tools are applied as events.
         common_tools: its tools for what all persons share; only the instance's own person may use
@@ -30,7 +29,6 @@ class KnownPlugin(msgspec.Struct, frozen=True):
             persons.
     """
 
-    settle: str = "generic"
     separation: Separation = "home"
     reading_tools: frozenset[str] = frozenset()
     common_tools: frozenset[str] = frozenset()
@@ -44,44 +42,31 @@ def _tools(plugin: str, *names: str) -> frozenset[str]:
 PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
     {
         "byterover": KnownPlugin(reading_tools=_tools("brv", "query", "status")),
-        "hindsight": KnownPlugin("hindsight", "no", _tools("hindsight", "recall", "reflect")),
+        "hindsight": KnownPlugin("no", _tools("hindsight", "recall", "reflect")),
         # `fact_store` reads or writes, depending on an argument, so it counts as a writing tool.
-        "holographic": KnownPlugin("synchronous"),
+        "holographic": KnownPlugin(),
         # `honcho_profile` writes if it is given a card.
         "honcho": KnownPlugin(
-            "honcho",
             "profile",
             _tools("honcho", "search", "context", "reasoning"),
             peers=frozenset(("user", "ai")),
         ),
-        "mem0": KnownPlugin("mem0", "plugin", _tools("mem0", "search")),
-        "openviking": KnownPlugin("openviking", "no", _tools("viking", "search", "read", "browse")),
+        "mem0": KnownPlugin("plugin", _tools("mem0", "search")),
+        "openviking": KnownPlugin("no", _tools("viking", "search", "read", "browse")),
         "retaindb": KnownPlugin(
-            "retaindb",
             "profile",
             _tools("retaindb", "profile", "search", "context", "list_files", "read_file"),
             _tools(
                 "retaindb", "upload_file", "list_files", "read_file", "ingest_file", "delete_file"
             ),
         ),
-        "supermemory": KnownPlugin("supermemory", "no", _tools("supermemory", "search", "profile")),
+        "supermemory": KnownPlugin("no", _tools("supermemory", "search", "profile")),
     }
 )
 
-SETTLING_ADAPTERS: Final = frozenset(
-    ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
-)
-"""The adapters that know when a write is over. ``generic`` only waits some time, and the plugin
-``supermemory`` keeps a session's turns in memory until the session ends."""
-
-
-_UNKNOWN_ADAPTER_NOTE: Final = (
-    "its writes count after 2 s, done or not; each try of one may leave a copy"
-)
-_UNSETTLED_NOTES: Final = MappingProxyType(
+_KEEPS: Final = MappingProxyType(
     {"supermemory": "turns that count are in its memory until the session ends"}
 )
-
 
 NATIVE_KINDS: Final = frozenset(("hindsight", "holographic", "honcho", "mem0"))
 """The plugins for whose backends the bus has a kind of the same name."""
@@ -92,9 +77,8 @@ def known_plugin(name: str) -> KnownPlugin:
     return PLUGINS.get(name, KnownPlugin())
 
 
-def describe_plugin(name: str, settle: str) -> str:
+def describe_plugin(name: str) -> str:
     """Return the note that people see about a hosted plugin."""
-    settled = settle in SETTLING_ADAPTERS
-    why = "" if settled else f" ({_UNSETTLED_NOTES.get(settle, _UNKNOWN_ADAPTER_NOTE)})"
+    keeps = f"; {_KEEPS[name]}" if name in _KEEPS else ""
     own = f"; the bus has a kind {name!r} of its own" if name in NATIVE_KINDS else ""
-    return f"hosted Hermes plugin {name}, settles: {'yes' if settled else 'no'}{why}{own}"
+    return f"hosted Hermes plugin {name}{keeps}{own}"

@@ -7,8 +7,8 @@
     hermes_python = "~/.hermes/hermes-agent/venv/bin/python"
 
 Hermes's hooks take no event id, so a call that was interrupted is repeated, and may have its effect
-twice (delivery ``blind``, G4). For most plugins an event counts as applied only after its write has
-ended; `note` says whether the writes of a plugin can be awaited.
+twice (delivery ``blind``, G4). An event counts as applied once the threads that its hook began have
+done their work. What a plugin keeps in memory counts, too, and goes with its process.
 """
 
 import contextlib
@@ -117,7 +117,7 @@ class HostedHermesProvider(MemoryProvider):
         self._asked: OrderedDict[Owner, str] = OrderedDict()
         self._notes = SessionNotes(config.home)
         self._is_open = False
-        self.note = describe_plugin(self.plugin, self._options.settle or self.known.settle)
+        self.note = describe_plugin(self.plugin)
 
     # -- life -------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 So does Honcho's of Hermes 0.20.4; this writer sends each from a thread of its own. What it could
 not send it keeps, and sends it with the next turn and at its shutdown. "Sent" is a line in
 ``$HERMES_HOME/sent``; it cannot send while the file ``down`` is there. The turn ``!polls`` starts a
-thread that never ends and waits at no queue.
+thread that never ends and waits at no queue. With the file ``late`` it begins its session in a
+thread, and drops turns before that, as Honcho's does; with ``synchronous`` it declares itself so.
 """
 
 import logging
@@ -27,9 +28,15 @@ class Writer(MemoryProvider):
         self.unsent = []
         self.queue = queue.Queue()
         self.thread = None
+        self.synchronous = (_home() / "synchronous").exists()
+        self.begun = not (_home() / "late").exists()
+        if not self.begun:
+            threading.Thread(target=self._begin, daemon=True).start()
 
     def sync_turn(self, user_content, assistant_content, *, session_id="", messages=None):
         """Hand a turn to the writer, from a thread."""
+        if not self.begun:
+            return
         if user_content == "!polls":
             threading.Thread(target=self._poll, name="poller", daemon=True).start()
         threading.Thread(target=self._hand_over, args=(user_content,), daemon=True).start()
@@ -37,6 +44,13 @@ class Writer(MemoryProvider):
     def shutdown(self):
         """Send what is left."""
         self._send()
+
+    def _begin(self):
+        threading.Event().wait(0.3)
+        if (_home() / "down").exists():
+            logger.warning("session init failed: %s", ConnectionRefusedError("the backend is down"))
+        else:
+            self.begun = True
 
     def _poll(self):
         while True:
@@ -62,13 +76,17 @@ class Writer(MemoryProvider):
         self._send()
 
     def _send(self):
-        home = Path(os.environ["HERMES_HOME"])
+        home = _home()
         if (home / "down").exists():
             logger.error("could not send: %s", ConnectionRefusedError("the backend is down"))
             return
         with (home / "sent").open("a") as file:
             file.writelines(f"{text}\n" for text in self.unsent)
         self.unsent.clear()
+
+
+def _home():
+    return Path(os.environ["HERMES_HOME"])
 
 
 def register(ctx):

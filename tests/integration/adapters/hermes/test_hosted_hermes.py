@@ -68,7 +68,7 @@ def make(home: Path, short_dir: Path) -> Iterator[Make]:
 @pytest.fixture
 def recorder(make: Make) -> HostedHermesProvider:
     """Return an open recorder whose writes' threads are awaited."""
-    return make(settle="threads")
+    return make()
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
 
 
 def test_a_turn_counts_when_its_thread_has_ended(recorder: Any, hermes_home: Path) -> None:
-    """With a settle adapter, a write returns after the threads it started (the truth of an ack)."""
+    """A write returns after the threads that it started (the truth of an ack)."""
     say(recorder, "!thread works on")
     assert turns(hermes_home) == ["!thread works on"]
 
@@ -290,7 +290,7 @@ def test_a_child_ends_when_nobody_asks(make: Make, home: Path, hermes_home: Path
 
 def test_the_least_used_instance_is_closed_in_quiet(make: Make, hermes_home: Path) -> None:
     """Above the limit an instance is shut down after its work, and its end is not made up (G10)."""
-    provider = make(instances=2, settle="threads")
+    provider = make(instances=2)
     for session in ("s1", "s2", "s1", "s3"):
         say(provider, "!thread", session)
     assert [one["session"] for one in calls(hermes_home, "shutdown")] == ["s2"]
@@ -339,7 +339,7 @@ OWNERS = [Scope(a, u, w) for a in ("a", "b") for u in ("ann", "ben") for w in ("
 
 def test_every_owner_is_told_its_own(make: Make) -> None:
     """Two agents, two persons, three workspaces, one session id: recalls and tools keep apart."""
-    provider: Any = make(settle="threads", processes=4)
+    provider: Any = make(processes=4)
     for scope in OWNERS:
         told = TurnCompleted(user=f"cat {_named(scope)}", assistant="ok")
         provider.sync_turn(told, msgspec.structs.replace(context(), scope=scope))
@@ -494,41 +494,17 @@ def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str)
 
 
 @pytest.mark.parametrize(
-    ("plugin", "options", "note"),
+    ("plugin", "note"),
     [
-        (
-            "holographic",
-            {},
-            (
-                "hosted Hermes plugin holographic, settles: yes; "
-                "the bus has a kind 'holographic' of its own"
-            ),
-        ),
-        (
-            "supermemory",
-            {},
-            (
-                "hosted Hermes plugin supermemory, settles: no "
-                "(turns that count are in its memory until the session ends)"
-            ),
-        ),
-        (
-            "recorder",
-            {},
-            (
-                "hosted Hermes plugin recorder, settles: no "
-                "(its writes count after 2 s, done or not; each try of one may leave a copy)"
-            ),
-        ),
-        ("recorder", {"settle": "threads"}, "hosted Hermes plugin recorder, settles: yes"),
+        ("holographic", "; the bus has a kind 'holographic' of its own"),
+        ("supermemory", "; turns that count are in its memory until the session ends"),
+        ("recorder", ""),
     ],
 )
-def test_the_note_says_whether_writes_are_awaited(
-    home: Path, plugin: str, options: dict[str, Any], note: str
-) -> None:
-    """People are told what an applied event means for each plugin; delivery is blind (G4)."""
-    provider = hosted(plugin, home, Path("/python"), **options)
-    assert provider.note == note
+def test_the_note_names_what_people_should_know(home: Path, plugin: str, note: str) -> None:
+    """People are told of a kind that promises more, and of what a crash loses (G4)."""
+    provider = hosted(plugin, home, Path("/python"))
+    assert provider.note == f"hosted Hermes plugin {plugin}{note}"
     assert provider.delivery == "blind"
 
 
@@ -554,7 +530,7 @@ def test_a_person_who_is_not_served_has_no_prompt(home: Path) -> None:
 
 def test_a_writer_that_never_ends_is_waited_for(make: Make, hermes_home: Path) -> None:
     """G4: a thread that waits for more at its queue has done what the call gave it, no sooner."""
-    writer = make("writer", settle="threads")
+    writer = make("writer")
     for number in range(3):
         say(writer, f"turn {number}", deadline=20.0)
         assert sent(hermes_home) == [f"turn {one}" for one in range(number + 1)]
@@ -563,7 +539,7 @@ def test_a_writer_that_never_ends_is_waited_for(make: Make, hermes_home: Path) -
 @pytest.mark.parametrize("refusals", [1, 4])
 def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -> None:
     """G4: an instance whose write failed sends nothing of it again, not even at its end."""
-    writer = make("writer", settle="threads")
+    writer = make("writer")
     say(writer, "before")
     (hermes_home / "down").touch()
     for _ in range(refusals):
@@ -578,31 +554,45 @@ def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -
 
 
 def test_a_thread_that_cannot_be_judged_is_named(make: Make, home: Path) -> None:
-    """It is no sign of an end: the call takes too long, and the log says why; generic goes on."""
-    writer = make("writer", settle="threads")
+    """The call takes too long, the log names the thread, and a synchronous plugin goes on."""
+    writer = make("writer")
     with pytest.raises(Transient, match="took longer than"):
         say(writer, "!polls", deadline=8.0)
     assert "sync_turn waits for the thread poller" in (home / "hermes-host.log").read_text()
     writer.shutdown()
+    say(make("writer", settle="synchronous"), "!polls", deadline=20.0)
+
+
+def test_a_plugin_may_declare_itself_synchronous(make: Make, hermes_home: Path) -> None:
+    """Where the plugin has the attribute ``synchronous``, no thread is awaited."""
+    hermes_home.mkdir(parents=True)
+    (hermes_home / "synchronous").touch()
     say(make("writer"), "!polls", deadline=20.0)
 
 
-def test_an_unknown_plugin_keeps_what_it_holds(make: Make, hermes_home: Path) -> None:
-    """What a plugin that does not settle holds may count as applied: a failure forgets nothing."""
+def test_a_plugin_that_begins_late_gets_its_first_turn(make: Make, hermes_home: Path) -> None:
+    """G4: a turn waits for the threads of `initialize`; one that comes sooner would be lost."""
+    hermes_home.mkdir(parents=True)
+    (hermes_home / "late").touch()
+    say(make("writer"), "the first", deadline=20.0)
+    assert sent(hermes_home) == ["the first"]
+
+
+def test_a_plugin_that_cannot_begin_loses_no_turn(make: Make, hermes_home: Path) -> None:
+    """G4: what a thread of `initialize` reports makes the lane wait, and the next try begins."""
     writer = make("writer")
+    (hermes_home / "late").touch()
     (hermes_home / "down").touch()
-    with pytest.raises(Unavailable, match="the backend is down"):
-        say(writer, "held")
+    with pytest.raises(Unavailable, match="could not begin its session"):
+        say(writer, "the first", deadline=20.0)
     (hermes_home / "down").unlink()
-    (child,) = children(hermes_home.parent)
-    writer.shutdown()
-    wait_until(lambda: not is_alive(child), "the child ends by itself")
-    assert sent(hermes_home) == ["held"]
+    say(writer, "the first", deadline=20.0)
+    assert sent(hermes_home) == ["the first"]
 
 
 def test_a_failure_forgets_no_conversation(make: Make, hermes_home: Path, tmp_path: Path) -> None:
     """The instance that takes a failed one's place hands over the transcript so far."""
-    recorder, down = make(settle="threads"), tmp_path / "down"
+    recorder, down = make(), tmp_path / "down"
     say(recorder, "one")
     down.touch()
     with pytest.raises(Unavailable):
@@ -615,7 +605,7 @@ def test_a_failure_forgets_no_conversation(make: Make, hermes_home: Path, tmp_pa
 
 def test_a_failed_switch_is_made_again(make: Make, hermes_home: Path) -> None:
     """The switch is repeated by an instance that is in the session which was left."""
-    recorder, down = make(settle="threads"), hermes_home / "no-switch"
+    recorder, down = make(), hermes_home / "no-switch"
     say(recorder, "one")
     down.touch()
     event = SessionSwitched(new_id="s2", parent="s1", reason="compression")
@@ -643,7 +633,7 @@ def test_what_a_dead_worker_asked_is_not_done_again(make: Make, hermes_home: Pat
 
 def test_failures_leave_no_end_of_threads(make: Make, hermes_home: Path) -> None:
     """G10: a process that failed instances have filled with threads makes way for another."""
-    writer = make("writer", settle="threads", instances=1)
+    writer = make("writer", instances=1)
     (hermes_home / "down").touch()
     before = children(hermes_home.parent)
     for _ in range(4):

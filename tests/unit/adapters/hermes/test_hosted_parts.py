@@ -30,11 +30,10 @@ from memorybus_providers.adapters.hermes.child.failures import (
     answer_of,
     meaning_of,
 )
-from memorybus_providers.adapters.hermes.child.resting import is_idle
-from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
-from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
+from memorybus_providers.adapters.hermes.child.idle import is_idle
+from memorybus_providers.adapters.hermes.child.watch import Watch
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
-from memorybus_providers.adapters.hermes.plugins import NATIVE_KINDS, PLUGINS, SETTLING_ADAPTERS
+from memorybus_providers.adapters.hermes.plugins import NATIVE_KINDS
 from memorybus_providers.owners import Owner
 from memorybus_providers.registry import registered_kinds
 
@@ -97,6 +96,8 @@ def sqlite_error(code: int) -> sqlite3.OperationalError:
         (wrapped(sqlite_error(sqlite3.SQLITE_BUSY)), TRANSIENT),
         (ImportError("no mem0"), UNAVAILABLE),
         (OSError("disk full"), TRANSIENT),
+        (RuntimeError("POST /v1/memory failed (503): closed"), UNAVAILABLE),
+        (RuntimeError("no room for 503 facts"), PERMANENT),
         (TypeError("not this one"), PERMANENT),
         (wrapped(ConnectionResetError()), UNAVAILABLE),
         (SystemExit(1), PERMANENT),
@@ -277,124 +278,13 @@ def test_a_worker_rests_when_it_has_no_work(made: Any) -> None:
     assert is_idle(thread)
 
 
-def adapter(name: str) -> Settling:
-    """Return a settle adapter."""
-    return ADAPTERS[name]()
+def opened_instances(make: Any, limit: int) -> instances.PluginInstances:
+    """Return the instances of a plugin."""
+    return instances.PluginInstances(make, Watch(Path("/plugin")), limit)
 
 
-def test_every_known_adapter_exists() -> None:
-    """The parent's table names adapters that the child has."""
-    assert {one.settle for one in PLUGINS.values()} <= set(ADAPTERS)
-    assert set(ADAPTERS) - SETTLING_ADAPTERS == {"generic", "supermemory"}
-
-
-def test_hindsight_is_over_when_its_queue_is_empty() -> None:
-    """The adapter waits for the writer's last job, and forbids volatile buffers."""
-    jobs: queue.Queue[Any] = queue.Queue()
-    done: list[int] = []
-    plugin = SimpleNamespace(_retain_queue=jobs, _retain_every_n_turns=5)
-
-    def write() -> None:
-        while (number := jobs.get()) is not None:
-            threading.Event().wait(0.05)
-            done.append(number)
-            jobs.task_done()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    adapter("hindsight").after_initialize(plugin)
-    for number in range(3):
-        jobs.put(number)
-    adapter("hindsight").settle(plugin, WatchedCall("sync_turn", writes=True))
-    assert done == [0, 1, 2]
-    assert plugin._retain_every_n_turns == 1
-    jobs.put(None)
-    writer.join()
-
-
-class Honcho:
-    """Begins its session in a thread, as the plugin does; it may not succeed."""
-
-    def __init__(self, *, succeeds: bool) -> None:
-        """Be as after `initialize`."""
-        self._session_initialized = self._cron_skipped = False
-        self._init_thread: threading.Thread | None = None
-        self._init_error = "no route"
-        self._manager = SimpleNamespace(
-            honcho=SimpleNamespace(_http=SimpleNamespace(max_retries=2))
-        )
-        self._succeeds = succeeds
-
-    def _start_session_init_background(self) -> None:
-        self._init_thread = threading.Thread(target=self._begin)
-        self._init_thread.start()
-
-    def _begin(self) -> None:
-        threading.Event().wait(0.05)
-        self._session_initialized = self._succeeds
-
-
-def test_honcho_is_ready_when_its_session_is() -> None:
-    """A turn before that would be dropped without a word; the SDK sends nothing twice by itself."""
-    plugin = Honcho(succeeds=True)
-    adapter("honcho").ensure_ready(plugin)
-    assert plugin._session_initialized
-    assert plugin._manager.honcho._http.max_retries == 0
-
-
-def test_honcho_without_a_session_is_unavailable() -> None:
-    """It is refused instead of dropped."""
-    with pytest.raises(CallRefused, match="could not begin its session: no route") as raised:
-        adapter("honcho").ensure_ready(Honcho(succeeds=False))
-    assert raised.value.meaning == UNAVAILABLE
-
-
-def mem0(**differences: Any) -> SimpleNamespace:
-    """Return the plugin's state between two turns."""
-    state = {"_backend": object(), "_sync_thread": None, "_is_breaker_open": lambda: False}
-    return SimpleNamespace(**{**state, **differences})
-
-
-@pytest.mark.parametrize(
-    ("differences", "said"),
-    [
-        ({"_backend": None, "_init_error": "no key"}, "no backend: no key"),
-        ({"_is_breaker_open": lambda: True}, "breaker"),
-    ],
-)
-def test_mem0_is_refused_while_it_would_drop(differences: dict[str, Any], said: str) -> None:
-    """Its own breaker and a missing backend are seen before the turn is given."""
-    with pytest.raises(CallRefused, match=said) as raised:
-        adapter("mem0").ensure_ready(mem0(**differences))
-    assert raised.value.meaning == UNAVAILABLE
-
-
-def test_mem0_that_started_no_thread_has_dropped_the_turn() -> None:
-    """A turn is sent by a thread of its own; without one nothing was sent."""
-    with pytest.raises(CallRefused, match="dropped"):
-        adapter("mem0").settle(mem0(), WatchedCall("sync_turn", writes=True))
-
-
-def test_an_unknown_version_is_named_not_guessed() -> None:
-    """An adapter that lacks what it relies on says so, with the remedy."""
-    with pytest.raises(CallRefused, match="settle = 'generic'"):
-        adapter("mem0").ensure_ready(SimpleNamespace())
-
-
-class Quiet(Settling):
-    """Notes what it waits for."""
-
-    def __init__(self, log: list[str]) -> None:
-        """Write into `log`."""
-        self._log = log
-
-    def settle(self, plugin: Any, call: WatchedCall) -> None:
-        """Note it."""
-        self._log.append(f"settled before {call.hook} of {plugin.name}")
-
-
-def test_an_instance_is_settled_before_it_is_shut_down() -> None:
-    """What a plugin still has to do is waited for before its instance goes."""
+def test_only_an_idle_instance_is_shut_down() -> None:
+    """Above the limit the least used one goes, but none that is being called (G10)."""
     log: list[str] = []
     names = iter("abc")
 
@@ -406,26 +296,21 @@ def test_an_instance_is_settled_before_it_is_shut_down() -> None:
             shutdown=lambda: log.append(f"{name} is shut down"),
         )
 
-    opened = instances.PluginInstances(make, Quiet(log), 1)
+    opened = opened_instances(make, 1)
     opened.instance_for({"session_id": "s1"})
     with opened.instance_for({"session_id": "s1"}).lock:
         opened.instance_for({"session_id": "s2"})  # s1 is being called: it stays, above the limit
     opened.instance_for({"session_id": "s3"})
-    assert log == [
-        *("a is s1", "b is s2", "c is s3"),
-        *("settled before shutdown of a", "a is shut down"),
-        *("settled before shutdown of b", "b is shut down"),
-    ]
+    assert log == ["a is s1", "b is s2", "c is s3", "a is shut down", "b is shut down"]
 
 
 def test_the_instance_of_the_same_chat_goes_on() -> None:
     """A switch moves the instance that writes, not one that a recall opened; else the latest."""
-    log: list[str] = []
 
     def make() -> SimpleNamespace:
         return SimpleNamespace(name="", initialize=lambda **_: None, shutdown=lambda: None)
 
-    opened = instances.PluginInstances(make, Quiet(log), 9)
+    opened = opened_instances(make, 9)
     writes = opened.instance_for({"session_id": "s1", "chat_id": "1"})
     asked = opened.instance_for({"session_id": "s1"})
     assert asked is not writes
@@ -447,11 +332,14 @@ def test_complaints_fail_the_write_they_fall_into(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plugin's own failures count, its advice, others' and quiet ones do not, some quiet do."""
-    watch = Watch(tmp_path, ("mirror failed",))
+    watch = Watch(tmp_path)
     watch.emit(record(tmp_path / "a.py", logging.WARNING, "before any write"))
     with watch.call(writes=True) as call:
         watch.emit(record(Path("/else/a.py"), logging.ERROR, "not the plugin's"))
         watch.emit(record(tmp_path / "a.py", logging.DEBUG, "all is well"))
+        watch.emit(
+            record(tmp_path / "a.py", logging.DEBUG, "/version probe failed: %s", KeyError())
+        )
         watch.emit(record(tmp_path / "a.py", logging.WARNING, "the server is old, upgrade it"))
         assert call.failures == []
         watch.emit(record(tmp_path / "a.py", logging.DEBUG, "mirror failed: %s", KeyError("x")))
@@ -464,7 +352,7 @@ def test_complaints_fail_the_write_they_fall_into(
 
 def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
     """What goes wrong in a recall beside a write does not fail the write."""
-    watch = Watch(tmp_path, ())
+    watch = Watch(tmp_path)
 
     def recall() -> None:
         with watch.call(writes=False):
@@ -479,7 +367,7 @@ def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
 
 def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
     """While a plugin is made ready its complaints are no write's; then they are again."""
-    watch = Watch(tmp_path, ())
+    watch = Watch(tmp_path)
     with watch.call(writes=True) as call:
         with watch.call(writes=False):
             watch.emit(record(tmp_path / "a.py", logging.WARNING, "prewarming failed"))

@@ -3,6 +3,7 @@
 Plugins may use any library, so errors are recognised by base class, by name and by HTTP status.
 """
 
+import re
 import sqlite3
 import traceback
 from collections.abc import Callable
@@ -36,11 +37,14 @@ _TIMEOUT_ERRORS = frozenset(
 _ACCESS_STATUSES = frozenset((401, 402, 403))
 _GATEWAY_STATUSES = frozenset((502, 503, 504))
 _RETRYABLE_STATUSES = frozenset((408, 409, 423, 425, 429))
+_STATUS_IN_TEXT = re.compile(r"(?i)(?:\bHTTP |\bstatus |\()([45]\d\d)\b")
+"""A status in the text of an error that has no other type than RuntimeError."""
+
 _LOCK_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class CallRefused(Exception):
-    """A failure for which a settle adapter or the host states the meaning.
+    """A failure for which the host states the meaning.
 
     Args:
         meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
@@ -120,4 +124,7 @@ def _status(error: BaseException) -> int:
         if isinstance(value, int) and 400 <= value < 600:
             return value
     code = getattr(error, "code", None)  # urllib's HTTPError
-    return code if isinstance(code, int) and 400 <= code < 600 else 0
+    if isinstance(code, int) and 400 <= code < 600:
+        return code
+    named = _STATUS_IN_TEXT.search(str(error)) if type(error) is RuntimeError else None
+    return int(named[1]) if named else 0

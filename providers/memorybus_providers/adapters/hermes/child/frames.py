@@ -5,7 +5,7 @@ import socket
 import struct
 from typing import Any, Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the protocol, which must be the same in both processes."""
 
 MAX_FRAME_BYTES: Final = 64 << 20

@@ -10,7 +10,6 @@ from . import hooks
 from .failures import UNAVAILABLE, CallRefused
 from .instances import PluginInstance, PluginInstances
 from .plugin import Plugin
-from .settle import WRITES, Settling
 from .watch import Watch, WatchedCall
 
 Request = Mapping[str, Any]
@@ -19,7 +18,7 @@ _MAX_ANSWERS = 16
 """The most answers that are kept in case a request is repeated."""
 
 _THREADS_PER_INSTANCE = 2
-"""The most idle threads for each instance that may be open."""
+"""The most threads that earlier calls may leave for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -38,25 +37,26 @@ class Host:
 
     Args:
         plugin: see `Plugin`.
-        settling: see `Settling`.
         watch: observes the threads and errors that calls leave behind.
         limit: the most instances that stay open.
+        synchronous: whether a write is over when its hook returns, also if the plugin does not
+            declare it by an attribute ``synchronous``.
 
     Attributes:
-        worn: whether dropped instances have left so many threads that a new process should replace
-            this one (G10). No event that counts as applied is lost with it.
+        exhausted: whether dropped instances have left so many threads that a new process should
+            replace this one (G10).
     """
 
-    def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
+    def __init__(self, plugin: Plugin, watch: Watch, limit: int, *, synchronous: bool) -> None:
         """Prepare; no instance is opened yet."""
         self._plugin = plugin
-        self._settling = settling
         self._watch = watch
         self._limit = limit
-        self.worn = False
+        self._synchronous = synchronous
+        self.exhausted = False
         self._done: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._writes = threading.Lock()
-        self._instances = PluginInstances(plugin.make, settling, limit)
+        self._instances = PluginInstances(plugin.make, watch, limit)
         self._answers: dict[str, Callable[[Request], Any]] = {
             "hook": self._hook,
             "ping": lambda _: None,
@@ -90,12 +90,11 @@ class Host:
     def _run_hook(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
         switches = name == "on_session_switch"
-        with self._watch.call("initialize", writes=False):
-            instance = (
-                self._instances.begin_switch(args["parent"], session)
-                if switches
-                else self._instances.instance_for(session)
-            )
+        instance = (
+            self._instances.begin_switch(args["parent"], session)
+            if switches
+            else self._instances.instance_for(session)
+        )
         if instance is None or name == "initialize":
             return None  # a new instance got all of this by `initialize`, as in Hermes
         with instance.lock:
@@ -106,38 +105,36 @@ class Host:
 
     def _run_write(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
         name = request["hook"]
-        with self._watch.call(name, request["event"], writes=True) as call:
-            try:
+        try:
+            with self._watch.call(name, request["event"], writes=True) as call:
                 value = self._apply(instance, call, args)
-            except BaseException:
-                self._after_failure(instance, call)
-                raise
+        except BaseException:
+            self._after_failure(instance)
+            raise
         _remember(instance, name, args)
         return value
 
     def _apply(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
-        plugin, settling = instance.plugin, self._settling
-        if call.hook not in WRITES:
-            return HOOKS[call.hook](plugin, args)
-        with self._watch.call("ready", writes=False):  # its threads do not belong to the write
-            settling.ensure_ready(plugin)
-        if settling.begin_write(plugin, call, doubted=not instance.proven):
-            value = None
-        else:
-            value = HOOKS[call.hook](plugin, args)
-            settling.settle(plugin, call)
+        """Call a hook, and wait until the threads that it began have done their work."""
+        waits = call.hook != "on_turn_start" and not self._is_synchronous(instance.plugin)
+        if waits and not instance.has_begun:
+            _await_opening(instance.opening)
+        instance.has_begun = True
+        call.opening = instance.opening
+        value = HOOKS[call.hook](instance.plugin, args)
+        if waits:
+            call.join()
         if call.hook != "handle_tool_call":  # a tool reports failures in its answer
             call.raise_failure()
-        instance.proven = instance.proven or call.hook == "sync_turn"
         return value
 
-    def _after_failure(self, instance: PluginInstance, call: WatchedCall) -> None:
-        goes_on = False
-        with contextlib.suppress(Exception):  # only the error of the write must be reported
-            goes_on = self._settling.after_failure(instance.plugin, call)
-        if not goes_on:
-            instance.drop_plugin()
-            self.worn = self._watch.idle_threads > _THREADS_PER_INSTANCE * self._limit
+    def _is_synchronous(self, plugin: Any) -> bool:
+        return self._synchronous or getattr(plugin, "synchronous", False) is True
+
+    def _after_failure(self, instance: PluginInstance) -> None:
+        """Drop the instance, since the bus brings the event again to another one."""
+        instance.drop_plugin()
+        self.exhausted = self._watch.left_threads > _THREADS_PER_INSTANCE * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]
@@ -171,6 +168,14 @@ class Host:
 
     def _tools(self, request: Request) -> Any:
         return self._plugin.make().get_tool_schemas()
+
+
+def _await_opening(opening: WatchedCall) -> None:
+    """Wait until a plugin has begun its session; before that, it may drop a turn silently."""
+    opening.join()
+    if opening.failures:
+        reason = f"the plugin could not begin its session: {opening.failures[0]}"
+        raise CallRefused(UNAVAILABLE, reason) from opening.failures[0]
 
 
 def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from . import separation
 from .failures import UNAVAILABLE, CallRefused
-from .settle import Settling
-from .watch import WatchedCall
+from .watch import Watch, WatchedCall
 
 TranscriptMessage = dict[str, Any]
 InstanceKey = tuple[str, tuple[str, ...], str]
@@ -29,23 +28,25 @@ class PluginInstance:
 
     Attributes:
         plugin: the plugin's object; None after a failed write, until the next call makes another.
-        proven: whether it has written a turn. If so, no earlier turn is in doubt any more.
+        opening: the call that initialised it, whose threads may still work.
+        has_begun: whether these threads were awaited once.
         lock: held while it is called.
         transcript: the session's messages that this instance has seen, at most 2,000. Hermes passes
             the whole conversation to some hooks, while an event carries only its own turn.
     """
 
-    def __init__(self, plugin: Any) -> None:
+    def __init__(self, plugin: Any, opening: WatchedCall) -> None:
         """Begin with an empty transcript."""
         self.plugin = plugin
-        self.proven = False
+        self.opening = opening
+        self.has_begun = False
         self.lock = threading.Lock()
         self.transcript: list[TranscriptMessage] = []
 
     def drop_plugin(self) -> None:
-        """Drop the plugin's object after a failed write."""
+        """Drop the plugin's object after a failed write, without ``shutdown``: it sends no more."""
         self.plugin = None
-        self.proven = False
+        self.has_begun = False
 
     def keep_transcript(self, messages: list[TranscriptMessage]) -> None:
         """Keep a transcript, or only its end if it is long."""
@@ -57,14 +58,14 @@ class PluginInstances:
 
     Args:
         make: makes a plugin's object.
-        settling: see `Settling`.
+        watch: observes the threads of initialisations.
         limit: how many instances stay open; an instance is never closed while it is called.
     """
 
-    def __init__(self, make: Callable[[], Any], settling: Settling, limit: int) -> None:
+    def __init__(self, make: Callable[[], Any], watch: Watch, limit: int) -> None:
         """Prepare; no instance is opened yet."""
         self._make = make
-        self._settling = settling
+        self._watch = watch
         self._limit = limit
         self._guard = threading.RLock()
         self._open: OrderedDict[InstanceKey, PluginInstance] = OrderedDict()
@@ -76,13 +77,12 @@ class PluginInstances:
     def begin_switch(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
         """Return the instance that continues as `session`: the parent's, or the session's own.
 
-        If there is neither, or if the plugin cannot switch, a new instance is opened, and the
-        result is None.
+        If there is neither, a new instance is opened, and the result is None.
         """
         name = _key(session, session["session_id"])
         with self._guard:
             known = self._key_before(session, parent) or (name if name in self._open else None)
-            if known is not None and not self._settling.reopens_on_switch:
+            if known is not None:
                 return self._ensure_open(known, {**session, "session_id": known[0]})
             self.instance_for(session)
             return None
@@ -117,19 +117,19 @@ class PluginInstances:
     def _ensure_open(self, name: InstanceKey, session: Mapping[str, Any]) -> PluginInstance:
         with self._guard:
             if name not in self._open:
-                self._open[name] = PluginInstance(self._open_plugin(session))
+                self._open[name] = PluginInstance(*self._open_plugin(session))
                 self._shrink(name)
-            elif self._open[name].plugin is None:
-                self._open[name].plugin = self._open_plugin(session)
+            elif (instance := self._open[name]).plugin is None:
+                instance.plugin, instance.opening = self._open_plugin(session)
             self._open.move_to_end(name)
             return self._open[name]
 
-    def _open_plugin(self, session: Mapping[str, Any]) -> Any:
+    def _open_plugin(self, session: Mapping[str, Any]) -> tuple[Any, WatchedCall]:
         """Return an initialised plugin; raise `CallRefused` if that fails: no event caused it."""
         plugin = self._make()
-        self._settling.before_initialize(plugin)
         try:
-            separation.initialize(plugin, session)
+            with self._watch.call("initialize", writes=False) as opening:
+                separation.initialize(plugin, session)
         except CallRefused:
             with contextlib.suppress(Exception):
                 plugin.shutdown()
@@ -137,8 +137,7 @@ class PluginInstances:
         except Exception as error:
             reason = f"the plugin could not be initialised: {type(error).__name__}: {error}"
             raise CallRefused(UNAVAILABLE, reason) from error
-        self._settling.after_initialize(plugin)
-        return plugin
+        return plugin, opening
 
     def _shrink(self, newest: InstanceKey) -> None:
         """Close the least recently used idle instances that are too many."""
@@ -147,12 +146,10 @@ class PluginInstances:
             self._discard(name)
 
     def _discard(self, name: InstanceKey) -> None:
-        """Settle and shut down an instance, without ``on_session_end``: the session continues."""
+        """Shut down an instance, without ``on_session_end``: the session continues."""
         instance = self._open.pop(name, None)
         if instance is None or instance.plugin is None:
             return
-        with contextlib.suppress(Exception):
-            self._settling.settle(instance.plugin, WatchedCall("shutdown", writes=True))
         with contextlib.suppress(Exception):
             instance.plugin.shutdown()
 

@@ -17,7 +17,6 @@ from .failures import answer_of
 from .host import Host
 from .output import Mask, capture, kept_secrets
 from .plugin import Plugin
-from .settle import ADAPTERS
 from .watch import Watch
 
 _HELLO_SECONDS = 10.0
@@ -74,8 +73,8 @@ class HostService:
                 return {"error": self.failure}
             return {"value": self.host.answer(request)}
         except BaseException as error:  # also SystemExit: a plugin must not end this process
-            worn = self.host is not None and self.host.worn
-            return {"error": answer_of(error, self.mask), "worn": worn}
+            exhausted = self.host is not None and self.host.exhausted
+            return {"error": answer_of(error, self.mask), "exhausted": exhausted}
 
     def close(self) -> None:
         """Close the plugin's instances."""
@@ -127,21 +126,14 @@ def _make_host(config: dict[str, Any]) -> Host:
     atexit.register = lambda function, *_, **__: function  # type: ignore[assignment]
     loader = importlib.import_module("hermes_cli.env_loader")
     loader.load_hermes_dotenv(hermes_home=config["home"])
-    settling = ADAPTERS[config["settle"]]()
     homes = Path(config["home"]), Path(config["person"])
     plugin = Plugin(config["plugin"], config["directory"], *homes)
-    watch = Watch(plugin.directory, settling.failure_prefixes)
+    watch = Watch(plugin.directory)
     watch.install()
     try:
         plugin.make()
     except BaseException:
         sys.stderr.write("\n".join([*watch.last, ""]))
         raise
-    _let_failures_through(plugin, settling.failure_prefixes)
-    return Host(plugin, settling, watch, config["instances"])
-
-
-def _let_failures_through(plugin: Plugin, failure_prefixes: tuple[str, ...]) -> None:
-    """Log messages of low levels if an adapter needs some of them."""
-    if failure_prefixes:
-        logging.getLogger(plugin.package).setLevel(logging.DEBUG)
+    logging.getLogger(plugin.package).setLevel(logging.DEBUG)  # the level of many failures
+    return Host(plugin, watch, config["instances"], synchronous=config["settle"] == "synchronous")

@@ -1,11 +1,13 @@
 """Observes what a call leaves behind: threads, their errors, and failures in the plugin's log.
 
 Hermes plugins work in their own threads and report failures only in the log. So an event counts as
-applied only if these threads have ended or are idle, and no failure was logged.
+applied only if these threads have ended or are idle, and no failure was logged. Nothing of a plugin
+is read or changed for that.
 """
 
 import contextlib
 import logging
+import math
 import re
 import sys
 import threading
@@ -17,11 +19,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .failures import TRANSIENT, CallRefused
-from .resting import is_idle
+from .idle import is_idle
 
 _MAX_LINES = 5
 _POLL_SECONDS = 0.02
 _REPORT_AFTER_SECONDS = 2.0
+_FAILED_WRITE = re.compile(
+    r"(?i)(sync|write|mirror|ingest|flush|retain|store|save|upload)\w*\b.{0,40}\bfailed\b"
+)
 _FAILURE = re.compile(
     r"(?i)\b(fail|error|drop|lost|refus|unable|could not|cannot|timed out|timeout)"
 )
@@ -33,11 +38,14 @@ class WatchedCall:
     Args:
         hook: the hook that is called.
         event: the id of the event that it applies; "" if it applies none.
-        writes: whether failures during the call are attributed to it.
+        writes: whether what threads of earlier calls do meanwhile belongs to it.
 
     Attributes:
-        threads: the threads that the call or its threads started, and idle ones of earlier calls.
-        failures: the failures that were raised or logged.
+        opening: the call that initialised the plugin's instance, whose threads work for it, too.
+        thread: the id of the thread that calls.
+        threads: the threads that the call or its threads started, and those that earlier writes
+            left.
+        failures: the failures that its threads raised or logged.
     """
 
     def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
@@ -45,30 +53,35 @@ class WatchedCall:
         self.hook = hook
         self.event = event
         self.writes = writes
+        self.opening: WatchedCall | None = None
+        self.thread = threading.get_ident()
         self.threads: list[threading.Thread] = []
         self.failures: list[BaseException] = []
 
-    def join(self, seconds: float | None = None) -> bool:
-        """Wait until all threads have ended or are idle; return whether they have.
+    def join(self, seconds: float = math.inf) -> None:
+        """Wait until all threads have ended or are idle; if this takes long, print one, once.
 
-        There is no limit if `seconds` is None. If this takes long, a thread is printed, once.
+        Without a limit the parent kills this process in the end, so that nothing is written late.
         """
         begun = time.monotonic()
-        told = False
-        while working := self._working():
-            waited = time.monotonic() - begun
-            if seconds is not None and waited >= seconds:
-                return False
-            if waited >= _REPORT_AFTER_SECONDS and not told:
+        reported = False
+        while (working := self._working()) and time.monotonic() - begun < seconds:
+            if time.monotonic() - begun >= _REPORT_AFTER_SECONDS and not reported:
                 sys.stderr.write(f"WARNING {self.hook} waits for the thread {working[0].name}\n")
-                told = True
+                reported = True
             working[0].join(_POLL_SECONDS)
-        return True
 
     def _working(self) -> list[threading.Thread]:
         """Return the threads that work; check twice, since one may have given work to another."""
-        found = [thread for thread in self.threads if not is_idle(thread)]
-        return found or [thread for thread in self.threads if not is_idle(thread)]
+        for _ in range(2):
+            if working := [thread for thread in self.all_threads() if not is_idle(thread)]:
+                return working
+        return []
+
+    def all_threads(self) -> list[threading.Thread]:
+        """Return each thread that may work for the call once."""
+        opened = self.opening.threads if self.opening else ()
+        return list(dict.fromkeys((*self.threads, *opened)))
 
     def raise_failure(self) -> None:
         """Raise the first failure that was seen."""
@@ -81,14 +94,12 @@ class Watch(logging.Handler):
 
     Args:
         directory: the plugin's directory; only log records from its files may report failures.
-        failure_prefixes: beginnings of messages below WARNING that report a failure, too.
     """
 
-    def __init__(self, directory: Path, failure_prefixes: tuple[str, ...]) -> None:
+    def __init__(self, directory: Path) -> None:
         """Prepare; `install` begins to observe."""
         super().__init__(logging.DEBUG)
         self._directory = f"{directory}/"
-        self._failure_prefixes = failure_prefixes
         self._calls: WeakKeyDictionary[threading.Thread, WatchedCall] = WeakKeyDictionary()
         self._writing: WatchedCall | None = None
         self._standing: list[threading.Thread] = []
@@ -113,8 +124,8 @@ class Watch(logging.Handler):
         logging.getLogger().addHandler(self)
 
     @property
-    def idle_threads(self) -> int:
-        """How many threads of earlier calls are idle."""
+    def left_threads(self) -> int:
+        """How many threads earlier calls have left."""
         return len(self._standing)
 
     @contextlib.contextmanager
@@ -134,25 +145,18 @@ class Watch(logging.Handler):
                 self._calls[thread] = around
             if writes:
                 self._writing = None
-                self._standing = [one for one in call.threads if one.is_alive() and is_idle(one)]
+                self._standing = [thread for thread in call.all_threads() if thread.is_alive()]
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a failure that the plugin logs for the call that writes; print warnings."""
+        """Keep a failure that the plugin logs for the call that it belongs to; print warnings."""
         message = f"{record.name}: {record.getMessage()}"
         if record.levelno >= logging.WARNING:
             sys.stderr.write(f"{record.levelname} {message}\n")
         if record.name.startswith("plugins.memory") or self._is_plugins(record):
             self.last.append(message)
-        if self._reports_failure(record):
-            self._note_failure(_cause(record) or CallRefused(TRANSIENT, message))
-
-    def _reports_failure(self, record: logging.LogRecord) -> bool:
-        """Say whether a record reports a failure.
-
-        A warning may also be advice, for which an event must not be applied again.
-        """
-        known = str(record.msg).startswith(self._failure_prefixes or ("\0",))
-        return self._is_plugins(record) and (known or _tells_of_failure(record))
+        call = self._current_call()
+        if call is not None and self._is_plugins(record) and _is_failure(record, call):
+            call.failures.append(_cause(record) or CallRefused(TRANSIENT, message))
 
     def _is_plugins(self, record: logging.LogRecord) -> bool:
         return record.pathname.startswith(self._directory)
@@ -160,20 +164,31 @@ class Watch(logging.Handler):
     def _thread_raised(self, args: Any) -> None:
         name = args.thread.name if args.thread else "a thread"
         sys.stderr.write(f"ERROR {name} ended: {args.exc_type.__name__}: {args.exc_value}\n")
-        self._note_failure(args.exc_value or args.exc_type())
+        if (call := self._current_call()) is not None:
+            call.failures.append(args.exc_value or args.exc_type())
 
-    def _note_failure(self, error: BaseException) -> None:
-        """Attribute an error to the call that writes, unless this thread belongs to a recall."""
-        own = self._calls.get(threading.current_thread())
-        if own is not None and not own.writes:
-            return
-        if self._writing is not None:
-            self._writing.failures.append(error)
+    def _current_call(self) -> WatchedCall | None:
+        """Return the call that this thread works for.
+
+        A thread that `initialize` has begun works for the writes of its instance.
+        """
+        own, writing = self._calls.get(threading.current_thread()), self._writing
+        if own is None or own.writes or (writing is not None and writing.opening is own):
+            return writing
+        return own
 
 
-def _tells_of_failure(record: logging.LogRecord) -> bool:
-    if record.levelno < logging.WARNING:
+def _is_failure(record: logging.LogRecord, call: WatchedCall) -> bool:
+    """Return whether a record reports that a call failed.
+
+    Plugins log failed writes at DEBUG, too, with the exception; what else failed at that level does
+    not matter. A warning may also be advice, for which an event must not be applied again; so of an
+    initialisation only its threads report.
+    """
+    if not call.writes and record.thread == call.thread:
         return False
+    if record.levelno < logging.WARNING:
+        return call.writes and bool(_FAILED_WRITE.search(str(record.msg)) and _cause(record))
     worded = _FAILURE.search(str(record.msg)) is not None
     return record.levelno >= logging.ERROR or worded or _cause(record) is not None
 
