@@ -110,7 +110,7 @@ class FactSearch:
             if told or not (question.months or question.years):
                 return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
-            question = parse_question(asked, aside).without_vague_terms()
+            question = parse_question(asked, aside)
         talk, answers = self._find(question, without_words(text, names), names, view)
         found = merge(talk, answers, share_of_answers(asked))
         return self._validity.settle(found, scope, as_of)

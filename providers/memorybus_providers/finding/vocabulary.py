@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from memorybus_providers.finding.source import FactSource
-from memorybus_providers.language.languages import LATIN, form_stems, is_stop_word, stems_of
+from memorybus_providers.language.languages import form_stems, is_stop_word, stems_of
 from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
     LAST_CHARACTER,
@@ -67,10 +67,6 @@ class Vocabulary:
             scopes,
             lambda number, token: _is_form(token, terms[number], question.languages),
         )
-        if question.languages == LATIN:
-            counts = [
-                _prefer_sure_forms(term, found) for term, found in zip(terms, counts, strict=True)
-            ]
         unknown = [n for n, found in enumerate(counts) if not found and may_mean_another(terms[n])]
         for number, near in zip(unknown, self._near_words(terms, unknown, scopes), strict=False):
             counts[number] = near
@@ -116,20 +112,6 @@ def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
     """Leave out unknown terms that only add to others, or whose word is known in another way."""
     met = {one.term.word for one in known if one.facts}
     return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
-
-
-def _prefer_sure_forms(term: Term, counts: _TokenCounts) -> _TokenCounts:
-    """Return the forms that are certain in any language: itself and English ones; all if none."""
-    sure = {
-        (scope, token): facts
-        for (scope, token), facts in counts.items()
-        if _is_form(token, _english(term), LATIN[:1])
-    }
-    return sure or counts
-
-
-def _english(term: Term) -> Term:
-    return msgspec.structs.replace(term, kin=stems_of(term.forms[0], LATIN[:1]))
 
 
 def _is_form(token: str, term: Term, languages: Sequence[str]) -> bool:

@@ -24,7 +24,6 @@ from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
 from memorybus_providers.language.time_words import (
     ACTIVITIES,
     MONTH_NUMBERS,
-    VAGUE,
     WEEKDAY_NUMBERS,
 )
 from memorybus_providers.language.times import NamedTimes, Period, read_times
@@ -123,7 +122,6 @@ class Question(msgspec.Struct, frozen=True):
         mine: the folded words after "my" or "our", two for each.
         periods: the times that it asks for; the words that name them are not terms.
         dates: the folded words that name days ("april", "17"); they are terms, too.
-        asked_at: when it was asked, milliseconds.
         zone: the time zone in which days begin.
     """
 
@@ -136,13 +134,12 @@ class Question(msgspec.Struct, frozen=True):
     mine: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     dates: frozenset[str] = frozenset()
-    asked_at: int = 0
     zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
         """Say whether it asks only for what was said at a time, perhaps by some speakers."""
         return bool(self.periods) and all(
-            term.word in VAGUE
+            is_asking_word(term.word)
             or term.word in ACTIVITIES
             or term.word in names
             or term.word in self.dates
@@ -161,11 +158,6 @@ class Question(msgspec.Struct, frozen=True):
     def without_asking_terms(self) -> "Question":
         """Return the question without the words of asking itself, if it has others."""
         kept = tuple(term for term in self.terms if not is_asking_word(term.word))
-        return msgspec.structs.replace(self, terms=kept or self.terms)
-
-    def without_vague_terms(self) -> "Question":
-        """Return the question without terms such as "happened" or "anything", if it has others."""
-        kept = tuple(term for term in self.terms if term.word not in VAGUE)
         return msgspec.structs.replace(self, terms=kept or self.terms)
 
     def read_texts(self, texts: Iterable[str]) -> Iterator[list[str]]:
@@ -225,7 +217,6 @@ def parse_question(
         frozenset(folded(word) for hit in _MINE.findall(text) for word in hit if word),
         times.periods,
         frozenset(term.word for term in days.values()),
-        now or 0,
         zone,
     )
 
@@ -244,8 +235,8 @@ def _stop_words(text: str, words: Sequence[str], languages: Sequence[str]) -> fr
 
 
 def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
-    """Say whether a question names a time, and has no terms but vague ones."""
-    return bool(times.periods) and all(term.word in VAGUE for term in asked.values())
+    """Say whether a question names a time, and has no terms but words of asking."""
+    return bool(times.periods) and all(is_asking_word(term.word) for term in asked.values())
 
 
 def _with_aside(

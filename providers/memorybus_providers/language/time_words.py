@@ -162,13 +162,6 @@ def time_patterns() -> Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]:
     )
 
 
-_VAGUE: Final = """
-    happen happens happened happening talk talked talking discuss discussed chat chatted speak spoke
-    spoken say said saying tell told mention mentioned anything everything something thing things
-    stuff remember recall recap summary summarize summarise went go going gone
-    passiert geschehen los besprochen gesprochen geredet gesagt erzahlt gemacht getan machte tat
-    etwas alles
-"""
 _ACTIVITY: Final = """
     ask asked asking decide decided promise promised learn learned learnt plan planned suggest
     suggested recommend recommended buy bought get got order ordered eat ate cook cooked meet met
@@ -178,6 +171,3 @@ _ACTIVITY: Final = """
 """
 ACTIVITIES: Final = frozenset(_ACTIVITY.split())
 """Words that ask what somebody did at a time; the answer may use other words."""
-
-VAGUE: Final = frozenset(_VAGUE.split())
-"""Words that ask for nothing in particular but a time: what happened, what did we talk about."""

@@ -27,19 +27,11 @@ from memorybus_providers.ranking.nearness import Near, meaning_amounts
 SPEAKER_FACTOR = 1.6
 """Factor of a fact whose speaker the question names."""
 
+DAY_FACTOR = 3.4
 MONTH_FACTOR = 2.6
 YEAR_FACTOR = 1.8
-"""Factors of a fact said in a month, or a year, that the question names, or in a shorter or longer
-period: "last week", "last year"."""
-
-DAY_FACTOR = 1.3
-"""Further factor of a fact said on a day that the question names with its month."""
-
-PRESENT_FACTOR = 1.2
-"""Factor of a fact said in a period that is not over: "today" is said in passing, too."""
-
-QUESTION_FACTOR = 0.6
-"""Factor of an utterance that asks rather than tells."""
+"""Factors of a fact said on a day that the question names with its month, in a month, or in a year,
+or in a shorter or longer period: "last week", "last year"."""
 
 RECENCY_GAIN = 0.03
 """What the newest of the facts found gains over the oldest, as a share of its score."""
@@ -68,9 +60,6 @@ MAX_RARE_TERMS = 5
 FEW_FACTS = 100
 """How many terms of a long question count as what is asked for, and how many facts are few."""
 
-UNKNOWN_NAME = 2.0
-"""How much more a name counts that no fact contains: nothing is known of its bearer."""
-
 USE_GAIN = 0.01
 MAX_USES = 5
 """What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
@@ -82,8 +71,6 @@ LOOKED_AT = 10_000
 MAX_EXAMINED = 100
 """The most facts that are examined closely, the likeliest ones (G10)."""
 
-_BEHIND_FACTOR = 0.999
-_ASKS = "asks"
 _WORDS = "words"
 
 _LONG_MS = 100 * DAY_MS  # longer than a season: the year that a question names
@@ -158,7 +145,7 @@ class Corpus(msgspec.Struct, frozen=True):
         """The rarity of all terms asked for; only of the `MAX_RARE_TERMS` ones if there are more.
 
         If there are few facts, it says little that no fact contains a word, so such a word counts
-        less. For a name it says more.
+        less.
         """
         if self.names and all(self.found.get(stem) for stem in self.names):
             return max(map(self.rarity, self.names))
@@ -169,7 +156,7 @@ class Corpus(msgspec.Struct, frozen=True):
         if self.found[stem]:
             return self.rarity(stem)
         missing = self.size / (self.size + FEW_FACTS)
-        return self.rarity(stem) * missing * (UNKNOWN_NAME if stem in self.names else 1)
+        return self.rarity(stem) * missing
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -237,14 +224,26 @@ def rank_facts(
     ]
     likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
     known = any(corpus.found.values())
-    scored = [_score(one, near.get(one.fact.id), asked, known=known) for one in likely]
-    told = sorted(_answers_first(question, _newer_counts_more(scored)), key=_best_first)
+    scored = [
+        _score(one, near.get(one.fact.id), asked, known=known)
+        for one in likely
+        if not _only_repeats(question, one.fact.content)
+    ]
+    told = sorted(_newer_counts_more(scored), key=_best_first)
     return sorted(_each_message_once(told), key=_best_first)
 
 
 def _answers(weight: Weight, near: Near | None) -> bool:
     """Say whether a fact speaks of what is asked: by a word, or because it is rather near."""
     return weight.total > weight.meaning or (near is not None and near.is_enough)
+
+
+def _only_repeats(question: Question, text: str) -> bool:
+    """Say whether a text asks, too, and for nothing else."""
+    if not only_asks(text):
+        return False
+    terms = {term.stem for term in parse_question(text).terms}
+    return bool(terms) and terms <= {term.stem for term in question.terms}
 
 
 def _newer_counts_more(scored: Sequence[Scored]) -> list[Scored]:
@@ -309,23 +308,6 @@ def _weights(
     return evidence.weights(places, rarity, meant)
 
 
-def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:
-    """Put mere questions behind the texts that follow them; drop those that repeat the question."""
-    asked = {term.stem for term in question.terms}
-    scores = {one.fact.place: one.score for one in scored}
-    for one in scored:
-        if _ASKS not in one.parts:
-            yield one
-        elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
-            follower = _next_place(one.fact)
-            limit = scores.get(follower, math.inf) if follower else math.inf
-            yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND_FACTOR))
-
-
-def _says_more(content: str, asked: Collection[str]) -> bool:
-    return any(term.stem not in asked for term in parse_question(content).terms)
-
-
 def _next_place(fact: Fact) -> tuple[int, int] | None:
     return (fact.place[0], fact.place[1] + 1) if fact.place else None
 
@@ -341,20 +323,18 @@ def _score(one: _Candidate, near: Near | None, asked: float, *, known: bool) -> 
         "meaning": one.weight.meaning,
         "conversation": one.weight.around,
     }
-    looks = _look_factors(one.fact)
-    parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
-    score = one.score * math.prod(looks.values())
-    fit = (one.weight.total - one.weight.meaning) / one.weight.total * score / asked
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors}
+    fit = (one.weight.total - one.weight.meaning) / one.weight.total * one.score / asked
     if near is None:
-        return Scored(one.fact, score, parts, fit=fit)
+        return Scored(one.fact, one.score, parts, fit=fit)
     fit = max(fit, LEAST_FIT * near.fit(known=known))
-    return Scored(one.fact, score, parts, near.nearness, fit=fit)
+    return Scored(one.fact, one.score, parts, near.nearness, fit=fit)
 
 
 def _circumstance_factors(
     question: Question, fact: Fact, speakers: Collection[str]
 ) -> dict[str, float]:
-    """Return the factors for who said it and when, and for what happened to it since."""
+    """Return the factors for what words do not say: who said it and when, and how long it is."""
     factors: dict[str, float] = {}
     if (trust := 0.75 + 0.5 * fact.trust) != 1.0:
         factors["trust"] = trust
@@ -366,16 +346,8 @@ def _circumstance_factors(
         factors["time"] = time
     if fact.place is None:
         factors["kept"] = KEPT_FACTOR
+    factors["length"] = (USUAL_LINE_CHARS / _line_chars(fact)) ** LENGTH_POWER
     return factors
-
-
-def _look_factors(fact: Fact) -> dict[str, float]:
-    """Return the factors for what a text looks like."""
-    factors = {
-        _ASKS: QUESTION_FACTOR if only_asks(fact.content) else 1.0,
-        "length": (USUAL_LINE_CHARS / _line_chars(fact)) ** LENGTH_POWER,
-    }
-    return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
 def _line_chars(fact: Fact) -> int:
@@ -390,14 +362,13 @@ def _names_a_time(question: Question) -> bool:
 def _time_factor(question: Question, at: int) -> float:
     held_by = [period for period in question.periods if period.holds(at)]
     if not (question.months or question.years):
-        return max((_period_factor(period, question.asked_at) for period in held_by), default=1.0)
-    day = DAY_FACTOR if any(period.is_a_day for period in held_by) else 1.0
-    return day * _calendar_factor(question, at)
+        return max(map(_period_factor, held_by), default=1.0)
+    if any(period.is_a_day for period in held_by):
+        return DAY_FACTOR
+    return _calendar_factor(question, at)
 
 
-def _period_factor(period: Period, now: int) -> float:
-    if period.holds(now):
-        return PRESENT_FACTOR
+def _period_factor(period: Period) -> float:
     return YEAR_FACTOR if period.end - period.start > _LONG_MS else MONTH_FACTOR
 
 

@@ -108,15 +108,6 @@ def test_a_missing_word_counts_more_among_many_facts() -> None:
     assert many.rarity_of_question > many.rarity("tea") + 0.9 * many.rarity("zebra")
 
 
-def test_a_name_that_nobody_wrote_counts_twice() -> None:
-    """Who is asked about a stranger knows nothing, though other words of the question are known."""
-    found = {"tell": 900, "ruben": 0}
-    word, name = Corpus(1_000, found), Corpus(1_000, found, frozenset({"ruben"}))
-
-    missing = word.rarity_of_question - word.rarity("tell")
-    assert name.rarity_of_question == pytest.approx(word.rarity("tell") + 2 * missing)
-
-
 def test_a_stranger_has_no_answer(provider: HolographicProvider) -> None:
     """The words around a name say nothing of whom it names."""
     feed(provider, [turn(f"Mara told me about day {day}", f"Fine, day {day}") for day in range(60)])

@@ -96,6 +96,18 @@ def test_what_only_asks_the_same_is_no_answer(asked: str, provider: HolographicP
     assert {"I live near the harbour", "Near the harbour"} <= set(found)
 
 
+def test_bare_questions_fill_no_block(provider: HolographicProvider) -> None:
+    """Of questions that were answered only the answers are given, however many words they share."""
+    for n, what in enumerate(("leave", "arrive", "sail", "dock")):
+        feed(provider, [turn(f"When does the ferry {what}?", f"At {n} o'clock")], first=2 * n)
+    feed(provider, [turn("The ferry ticket costs 9 euros", "Noted")], first=20)
+
+    found = texts(provider, "What about the ferry?")
+
+    assert found[0] == "The ferry ticket costs 9 euros"
+    assert set(found[1:]) == {f"At {n} o'clock" for n in range(4)}
+
+
 def test_neighbours_in_another_session_gain_nothing(provider: HolographicProvider) -> None:
     """Only the same conversation is around a fact."""
     feed(provider, [turn("Which instrument do you play?")], session="a")
