@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from memorybus_console.operations.doctor import passage
+from memorybus_console.operations.doctor.canary import check_passage, send_and_await
 from memorybus_console.web.page import PageRequest
 from memorybus_console.web.site import Site
 
@@ -76,9 +76,7 @@ class Canary:
 
     def _send(self) -> Check:
         try:
-            return passage.check_passage(
-                passage.send_and_await(self._settings, self._clock, new_id())
-            )
+            return check_passage(send_and_await(self._settings, self._clock, new_id()))
         except MemoryBusError as error:
             fix = "run: memorybus doctor"
             return Check(name="canary", ok=False, found=str(error), fix=fix)

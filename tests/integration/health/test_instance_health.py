@@ -7,7 +7,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM
-from memorybus_console.operations.doctor.serving import check_health
+from memorybus_console.operations.doctor.instances import check_health
 
 
 def test_the_doctor_hears_what_ails_a_backend(

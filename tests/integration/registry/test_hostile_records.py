@@ -20,7 +20,7 @@ from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
-from memorybus_console.operations.doctor.serving import check_copies
+from memorybus_console.operations.doctor.instances import check_copies
 from memorybus_console.operations.stores import Stores
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.hosting.instances import make_copy

@@ -1,19 +1,85 @@
-"""``memorybus doctor``: runs all checks, each with its remedy, and sends a canary.
+"""``memorybus doctor``: this host, Redis, all findings by topic, the instances, and a canary.
 
-The checks are independent: one that fails does not hide the others.
+The findings are those of `memorybus check`: nothing is judged twice. The checks are independent:
+one that fails does not hide the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Final
 
+import msgspec
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.health.finding import Check
-from memorybus.health.findings import START_REMEDY
+from memorybus.embedded.binary import OLDEST_VERSION, format_version, parse_version
+from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.health.finding import Check, Code
+from memorybus.health.findings import (
+    START_REMEDY,
+    ServerState,
+    findings_of,
+    refuses_writes,
+    server_alarms,
+)
+from memorybus.health.monitor import read_status
+from memorybus.health.status import Status, describe_archive
 from memorybus.ids import NewId, new_id
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.facts import Server
+from memorybus.redis.known_faults import faults_of
 
-from memorybus_console.operations.doctor import canary, host, passage
-from memorybus_console.operations.doctor.log import check_redis
-from memorybus_console.operations.doctor.serving import check_serving, run_guarded
+from memorybus_console.operations.doctor import canary, host
+from memorybus_console.operations.doctor.instances import check_instances, run_guarded
+
+
+class Topic(msgspec.Struct, frozen=True):
+    """The findings that make one check.
+
+    Attributes:
+        name: the check.
+        codes: their codes.
+        describe: returns what to show if there are none; "" for nothing.
+    """
+
+    name: str
+    codes: tuple[Code, ...]
+    describe: Callable[[Status], str]
+
+
+def _describe_served(status: Status) -> str:
+    served = [p.live or p.name for p in status.providers if p.lanes_owned == p.lanes]
+    return f"every lane of {', '.join(served)} is owned" if served else "none has lanes now"
+
+
+LOG_TOPICS: Final = (
+    Topic("durability", ("no_append_only_file",), lambda s: s.redis.durability),
+    Topic(
+        "continuity",
+        ("data_loss", "foreign_entries"),
+        lambda _: "no number is missing in the log",
+    ),
+    Topic("persistence", ("persistence", "read_only"), lambda _: "Redis can write what it gets"),
+    Topic("memory", ("memory",), lambda s: str(s.memory)),
+    Topic("disk", ("disk",), lambda s: str(s.disk or "")),
+    Topic("archive", ("archive", "archive_ahead"), lambda s: describe_archive(s.archive)),
+    Topic("lanes", ("lane_halted",), lambda _: "no lane is stopped"),
+)
+SERVICE_TOPICS: Final = (
+    Topic("worker", ("no_worker", "worker_gone", "versions"), lambda s: f"{len(s.workers)} alive"),
+    Topic("providers", ("unserved",), _describe_served),
+    Topic("backends", ("failing",), lambda _: "no provider reports that its calls fail"),
+    Topic("paused", ("paused",), lambda _: "no provider is paused"),
+    Topic("dead letters", ("dead_letters",), lambda _: "none"),
+    Topic(
+        "backlog",
+        ("behind", "hot_lane"),
+        lambda s: f"{sum(p.backlog for p in s.providers)} events wait",
+    ),
+    Topic("recalls", ("recalls",), lambda s: f"{sum(j.queued for j in s.jobs)} wait"),
+    Topic("spools", ("spool",), lambda s: f"{s.spool.events} events wait for Redis here"),
+)
+"""If Redis refuses writes, only what is wrong of these is shown: workers cannot show themselves."""
 
 
 def examine(
@@ -35,21 +101,113 @@ def examine(
     start = spool.fix or START_REMEDY
     yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
     yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
-    obstacle = yield from check_redis(settings, spool.fix)
+    log = EventLog(connect_redis(settings), settings)
+    try:
+        server = log.server()
+    except LogUnavailable as error:
+        fix = spool.fix or error.remedy or "do as the message says"
+        unreached = Check(name="redis", ok=False, found=error.problem, fix=fix)
+        yield unreached
+        yield from (_check_not_tried(name, unreached) for name in ("worker", "canary"))
+        return
+    yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
+    obstacle = yield from check_log(log, server)
+    yield from check_status(settings, clock)
     if obstacle is not None:
-        yield _check_not_tried("worker", obstacle)
         yield _check_not_tried("canary", obstacle)
         return
-    yield from check_serving(settings, clock)
     yield run_guarded("canary", start, lambda: _check_canary(settings, clock, make_id(), deep=deep))
 
 
 def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
     if deep:
         return canary.check_recall(canary.send_and_recall(settings, clock, word))
-    return passage.check_passage(passage.send_and_await(settings, clock, word))
+    return canary.check_passage(canary.send_and_await(settings, clock, word))
 
 
 def _check_not_tried(name: str, obstacle: Check) -> Check:
     found = f"not tried: see {obstacle.name}"
     return Check(name=name, ok=False, found=found, fix=obstacle.fix)
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def check_log(log: EventLog, server: Server) -> Generator[Check, None, Check | None]:
+    """Check the server, and that the log in it can be opened; this is done if it evicts nothing.
+
+    Returns:
+        The failed check that prevents publishing and applying; None if nothing does.
+    """
+    yield check_version(server)
+    needed = check_eviction(server)
+    yield needed
+    if needed.ok:
+        needed = _check_opens(log)
+        yield needed
+    return None if needed.ok else needed
+
+
+def check_eviction(server: Server) -> Check:
+    """Check that the server never evicts keys (G1)."""
+    wrong = server_alarms(ServerState(policy=server.policy))
+    return Check.from_findings("eviction policy", wrong, server.policy)
+
+
+def check_version(server: Server) -> Check:
+    """Check that the server is new enough, and name the known faults of its release."""
+    found = parse_version(f"v={server.version}")
+    name = f"{server.product} {server.version}"
+    if found is None or found < OLDEST_VERSION:
+        fix = f"use Redis {format_version(OLDEST_VERSION)} or later, or Valkey"
+        return Check(name="redis version", ok=False, found=name, fix=fix)
+    faults = list(faults_of(server))
+    texts = "; ".join((name, *(f"{fault.text}: {fault.source}" for fault in faults)))
+    fix = f"update to a {server.product} without these faults" if faults else ""
+    return Check(name="redis version", ok=True, found=texts, fix=fix)
+
+
+def _check_opens(log: EventLog) -> Check:
+    """Check that the log can be opened, and that every key of its partitions is ours."""
+    try:
+        log.open()
+        heads, foreign = log.heads(), log.foreign_keys()
+    except (MemoryBusError, OSError) as error:
+        return Check(name="log", ok=False, found=str(error), fix="do as the message says")
+    if foreign:
+        found = f"not ours: {', '.join(foreign)}; these partitions are stopped"
+        fix = "rename or delete these keys, or set another `namespace`"
+        return Check(name="log", ok=False, found=found, fix=fix)
+    total = sum(head.n for head in heads)
+    return Check(name="log", ok=True, found=f"{len(heads)} partitions, {total} events")
+
+
+# -- the findings ----------------------------------------------------------------------------------
+
+
+def check_status(settings: Settings, clock: Clock) -> Iterator[Check]:
+    """Check everything that the status shows, and then the instances."""
+    try:
+        status = read_status(settings)
+    except MemoryBusError as error:
+        yield Check(name="status", ok=False, found=str(error), fix="do as the message says")
+        return
+    yield from checks_of(status, settings.providers, clock.now_ms())
+    yield from check_instances(settings, clock)
+
+
+def checks_of(status: Status, configured: Sequence[str], now_ms: int) -> Iterator[Check]:
+    """Yield one check for each topic: it fails if a finding of it is critical; pure.
+
+    Args:
+        status: the figures.
+        configured: the providers of the settings.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    wrong = findings_of(status, configured, now_ms)
+    hidden = SERVICE_TOPICS if refuses_writes(status) else ()
+    for topic in (*LOG_TOPICS, *SERVICE_TOPICS):
+        found = [finding for finding in wrong if finding.code in topic.codes]
+        well = "" if topic in hidden else topic.describe(status)
+        if found or well:
+            yield Check.from_findings(topic.name, found, well)

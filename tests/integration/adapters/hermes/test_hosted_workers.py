@@ -15,7 +15,7 @@ from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus_console.operations.doctor.serving import check_notes
+from memorybus_console.operations.doctor.instances import check_notes
 from memorybus_console.operations.providers.inventory import list_instances
 
 MakeHosted = Callable[..., Settings]

@@ -1,12 +1,14 @@
 """The doctor's checks: each says what is wrong and what to do, and hides no other."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.health.findings import START_REMEDY
-from memorybus.health.log_health import LogHealth
+from memorybus.health.finding import Code, Finding
+from memorybus.health.findings import START_REMEDY, ServerState, server_alarms
 from memorybus.health.status import (
     Continuity,
     Memory,
@@ -21,12 +23,13 @@ from memorybus.ids import new_id
 from memorybus.redis.facts import Server
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
-from memorybus_console.operations.doctor import canary, doctor, host, serving
-from memorybus_console.operations.doctor.log import (
-    build_checks,
-    check_durability,
+from memorybus_console.operations.doctor import canary, doctor, host
+from memorybus_console.operations.doctor.doctor import (
+    LOG_TOPICS,
+    SERVICE_TOPICS,
     check_eviction,
     check_version,
+    checks_of,
 )
 
 QUIET = Memory(0, None, "unknown")
@@ -57,6 +60,37 @@ def status(*providers, workers=ALIVE):
 def found(checks):
     """Return checks by name."""
     return {check.name: check for check in checks}
+
+
+def topics(status, *configured):
+    """Return the checks of what is wrong with a status, by name."""
+    return found(checks_of(status, configured, 0))
+
+
+def test_the_doctor_leaves_no_finding_out():
+    """Every code of a finding has one check, but for those that are found before the status."""
+    codes = [code for topic in (*LOG_TOPICS, *SERVICE_TOPICS) for code in topic.codes]
+
+    assert sorted([*codes, "eviction_policy", "redis_away"]) == sorted(get_args(Code))
+
+
+def test_a_lane_that_is_stopped_fails_a_check():
+    """What `memorybus check` calls critical, the doctor calls failed, with the same remedy."""
+    halted = Finding("lane_halted", "critical", "rec:p01", "partition p01 is stopped", "repair it")
+
+    check = topics(msgspec.structs.replace(status(), alarms=[halted]))["lanes"]
+
+    assert (check.ok, check.fix) == (False, "repair it")
+
+
+def test_a_redis_that_refuses_writes_is_not_blamed_on_workers():
+    """G9: workers that cannot show themselves are no finding, and no check calls them well."""
+    full = Finding("persistence", "critical", "aof", "the file cannot be written", "make room")
+
+    checks = topics(msgspec.structs.replace(status(workers=[]), alarms=[full]))
+
+    assert not checks["persistence"].ok
+    assert "worker" not in checks
 
 
 def test_without_redis_every_remedy_starts_it(short_dir):
@@ -92,8 +126,8 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert serving.check_worker(status(workers=[]), 0).fix == START_REMEDY
-    assert serving.check_worker(status(), 0).ok
+    assert topics(status(workers=[]))["worker"].fix == START_REMEDY
+    assert topics(status())["worker"].ok
 
 
 @pytest.mark.parametrize(
@@ -107,44 +141,11 @@ def test_no_live_worker_is_told():
 )
 def test_every_configured_provider_must_be_served(providers, said):
     """A name that no worker serves fails the check, whatever else is well."""
-    check = serving.check_providers(status(*providers), ("builtin", "notes"))
+    check = topics(status(*providers), "builtin", "notes")["providers"]
 
     assert check.ok is not bool(said)
     assert said in check.found
     assert bool(check.fix) is bool(said)
-
-
-@pytest.mark.parametrize(
-    ("later", "stuck"),
-    [
-        (provider("p", applied=5, backlog=3), True),
-        (provider("p", applied=5, backlog=9), True),
-        (provider("p", applied=6, backlog=3), False),
-        (provider("p", applied=5, backlog=2), False),
-        (provider("q"), False),
-    ],
-)
-def test_a_backlog_moves_if_anything_of_it_was_done(later, stuck):
-    """Applied or put aside is movement; more events alone are none."""
-    before = provider("p", applied=5, backlog=3)
-
-    assert serving.find_unmoved([before], [later]) == ([before] if stuck else [])
-
-
-def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
-    """Whoever is behind gets some seconds; nobody behind costs none."""
-    clock = FakeClock()
-    behind = status(provider("slow", backlog=3), provider("well"))
-    monkeypatch.setattr(serving, "read_status", lambda settings: behind)
-
-    check = serving.check_backlog(Settings(data_dir=short_dir), behind, clock)
-
-    assert not check.ok
-    assert "slow (3 events)" in check.found
-    assert "well" not in check.found
-    begun = clock.monotonic()
-    assert serving.check_backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
-    assert clock.monotonic() == begun
 
 
 @pytest.mark.parametrize(
@@ -163,9 +164,8 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
 def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
     """G7: what keeps every worker from archiving fails at once; nobody there is a warning."""
     archive = build_archive_status({}, ArchiverReports({}, workers), None)
-    look = LogHealth([], Continuity("ab", [], []), QUIET, None, archive)
 
-    (check,) = [one for one in build_checks(look) if one.name == "archive"]
+    check = topics(msgspec.structs.replace(status(), archive=archive))["archive"]
 
     assert check.ok is ok
     assert bool(check.fix) is warns
@@ -183,8 +183,10 @@ def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
 def test_the_doctor_judges_a_server_as_the_alarms_do(policy, durability, severities):
     """G1: a policy that evicts fails; a Redis without an append-only file works, with a remedy."""
     server = Server("7.2.4", policy, durability)
+    alarms = list(server_alarms(ServerState(policy=server.policy, aof=server.has_aof)))
 
-    evicts, lasts = check_eviction(server), check_durability(server)
+    evicts = check_eviction(server)
+    lasts = topics(msgspec.structs.replace(status(), alarms=alarms))["durability"]
 
     assert (evicts.ok, bool(evicts.fix), lasts.ok, bool(lasts.fix)) == severities
 

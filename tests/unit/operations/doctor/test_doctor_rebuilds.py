@@ -3,7 +3,7 @@
 import pytest
 from memorybus.registry.instances import Instance, InstancesView, Live
 from memorybus.registry.pauses import InstancePause, command_pause
-from memorybus_console.operations.doctor.serving import check_left_behind
+from memorybus_console.operations.doctor.instances import check_left_behind
 
 NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
 CHECKED = Instance(name="p.verify@1", provider="p", purpose="verify")

@@ -1,15 +1,12 @@
-"""Checks for the doctor what serves the log: workers, providers, copies, rebuilds, recalls."""
+"""Checks for the doctor what no status shows: homes, notes, records, killed rebuilds, backends."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
-from memorybus.health import findings
 from memorybus.health.finding import Check
 from memorybus.health.findings import START_REMEDY
-from memorybus.health.monitor import read_status
-from memorybus.health.status import ProviderStatus, Status
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -36,10 +33,14 @@ from memorybus_console.operations.providers.inventory import (
 )
 from memorybus_console.operations.stores import Stores
 
-MOVES_WITHIN = 3.0
-"""Seconds within which a backlog must shrink to count as being worked on."""
 
-LOOK_EVERY = 0.1
+def check_instances(settings: Settings, clock: Clock) -> Iterator[Check]:
+    """Check the provider instances, beside what their figures show."""
+    yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
+    yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
+    yield run_guarded("copies", START_REMEDY, lambda: check_copies(settings))
+    yield run_guarded("rebuilds", START_REMEDY, lambda: check_rebuilds(settings))
+    yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
 
 
 def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
@@ -50,50 +51,6 @@ def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
         return Check(name=name, ok=False, found=error.problem, fix=error.remedy or fix)
     except (MemoryBusError, OSError) as error:
         return Check(name=name, ok=False, found=str(error), fix=fix)
-
-
-def check_serving(settings: Settings, clock: Clock) -> Iterator[Check]:
-    """Check everything that serves the log, in order."""
-    try:
-        status = read_status(settings)
-    except MemoryBusError as error:
-        yield Check(name="worker", ok=False, found=str(error), fix="do as the message says")
-        return
-    yield check_worker(status, clock.now_ms())
-    yield run_guarded("homes", START_REMEDY, lambda: check_homes(list_instances(settings)))
-    yield run_guarded("notes", START_REMEDY, lambda: check_notes(list_instances(settings)))
-    yield Check.from_findings("dead letters", findings.find_dead_letters(status), "none")
-    yield Check.from_findings(
-        "backends", findings.find_failing(status), "no provider says that its calls fail"
-    )
-    yield Check.from_findings("paused", findings.find_paused(status), "no provider is paused")
-    yield run_guarded("copies", START_REMEDY, lambda: check_copies(settings))
-    yield run_guarded("rebuilds", START_REMEDY, lambda: check_rebuilds(settings))
-    if status.workers:
-        yield check_providers(status, settings.providers)
-        yield run_guarded("backlog", START_REMEDY, lambda: check_backlog(settings, status, clock))
-        waiting = sum(one.queued for one in status.jobs)
-        well = f"{waiting} wait" if waiting else "none wait"
-        yield Check.from_findings(
-            "recalls", findings.find_recall_trouble(status.jobs, clock.now_ms()), well
-        )
-        yield run_guarded("health", START_REMEDY, lambda: check_health(settings, clock))
-
-
-def check_worker(status: Status, now_ms: int) -> Check:
-    """Check that a worker is alive, and that none disappeared."""
-    found = [
-        *findings.find_no_worker(status, now_ms),
-        *findings.find_gone_workers(status, now_ms),
-    ]
-    return Check.from_findings("worker", found, f"{len(status.workers)} alive")
-
-
-def check_providers(status: Status, configured: Sequence[str]) -> Check:
-    """Check that every provider is served in all its lanes."""
-    owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
-    well = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
-    return Check.from_findings("providers", findings.find_unserved(status, configured), well)
 
 
 def check_notes(found: Sequence[ListedProvider]) -> Check:
@@ -127,39 +84,6 @@ def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping
         return InstanceInspector(settings, clock).health(name, live_name(name, live))
     except InspectionFailed as error:
         return str(error)
-
-
-# -- backlog --------------------------------------------------------------------------------------
-
-
-def check_backlog(settings: Settings, status: Status, clock: Clock) -> Check:
-    """Check that providers with a backlog catch up; wait up to `MOVES_WITHIN` if one has any."""
-    behind = [one for one in status.providers if one.backlog and (one.lanes_owned or one.failing)]
-    behind = [one for one in behind if not one.paused]
-    stuck = behind
-    deadline = clock.monotonic() + MOVES_WITHIN
-    while stuck and clock.monotonic() < deadline:
-        clock.sleep(LOOK_EVERY)
-        stuck = find_unmoved(stuck, read_status(settings).providers)
-    if stuck:
-        named = ", ".join(f"{one.name} ({one.backlog} events)" for one in stuck)
-        fix = "read the worker's log: it says what its provider waits for"
-        return Check(name="backlog", ok=False, found=f"does not move: {named}", fix=fix)
-    return Check(name="backlog", ok=True, found="being worked on" if behind else "none")
-
-
-def find_unmoved(
-    before: Iterable[ProviderStatus], after: Iterable[ProviderStatus]
-) -> list[ProviderStatus]:
-    """Return those of `before` that have applied nothing since and whose backlog did not shrink."""
-    now = {one.name: one for one in after}
-    return [
-        one
-        for one in before
-        if one.name in now
-        and now[one.name].applied <= one.applied
-        and now[one.name].backlog >= one.backlog
-    ]
 
 
 # -- copies ---------------------------------------------------------------------------------------
