@@ -48,23 +48,18 @@ class Derivation:
     def __init__(self, *parts: str | int) -> None:
         """Hash the beginning once."""
         self._hasher = hashlib.blake2b(digest_size=16)
-        _feed(self._hasher, parts)
+        for data in [str(part).encode("utf-8", "surrogatepass") for part in parts]:
+            self._hasher.update(len(data).to_bytes(4, "big") + data)
 
     def id(self, *parts: str | int) -> str:
         """Return the id of the key that continues with `parts`: 32 hex digits."""
         hasher = self._hasher.copy()
-        _feed(hasher, parts)
+        for data in [str(part).encode("utf-8", "surrogatepass") for part in parts]:
+            hasher.update(len(data).to_bytes(4, "big") + data)
         raw = bytearray(hasher.digest())
         raw[6] = (raw[6] & 0x0F) | 0x80
         raw[8] = (raw[8] & 0x3F) | 0x80
         return raw.hex()
-
-
-def _feed(hasher: "hashlib.blake2b", parts: tuple[str | int, ...]) -> None:
-    for part in parts:
-        data = str(part).encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(4, "big"))
-        hasher.update(data)
 
 
 def derived_id(*parts: str | int) -> str:

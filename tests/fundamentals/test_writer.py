@@ -20,8 +20,8 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.ids import checksum
+from memorybus.sending.publisher import Writer
 from memorybus.wire.codec import Decoder
-from memorybus.wire.writer import Writer
 
 
 class _Markup(str):

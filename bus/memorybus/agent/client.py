@@ -16,7 +16,7 @@ from memorybus.agent.session_store import HostSessions
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.errors import LogError
-from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, SessionStarted
+from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
@@ -37,7 +37,7 @@ from memorybus.testing import crash_points
 from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
-from memorybus.wire.writer import exact_value, whole
+from memorybus.wire.exact import exact_value, whole
 
 _CLOSE_SECONDS = 2.0
 """Seconds that the end of a process waits for Redis; unsent events then stay in the spool."""
@@ -59,6 +59,7 @@ class MemoryBus:
         listener: waits for replies.
         clock: time.
         tracing: makes spans if the process has set up a tracer provider.
+        publisher: takes the events of all sessions.
     """
 
     def __init__(
@@ -82,16 +83,17 @@ class MemoryBus:
         self.prompts = PromptAnswers(self._fresh, self._counter, clock)
         self.listener = Listener(settings, clock)
         self._tools_note = ToolsNote(settings, clock, new_id)
-        self._publisher = Publisher(
+        self.publisher = Publisher(
             SendingContext(
                 settings, clock, rng or new_rng(), new_id, crash_points(settings.crash_at)
             ),
+            self.tracing,
             self._after_connecting,
         )
         atexit.register(self.leave)
 
     def _log_state(self) -> LogState:
-        return self._publisher.flusher.state
+        return self.publisher.flusher.state
 
     def _after_connecting(self) -> None:
         """Do the other work of the flusher's thread, while Redis answers."""
@@ -224,43 +226,40 @@ class MemoryBus:
             EventTooLarge: the event has more than `event_max_bytes`.
             SpoolFull: the spool has reached its bound, or the disk is full (G10).
         """
-        event_id = event_id or self.new_id()
-        with self.tracing.publish(event_id, type(event).__name__) as span:
-            envelope = Envelope(
-                id=event_id,
-                key=key,
-                scope=scope,
-                session=session,
-                at=self.clock.now_ms() if at is None else at,
-                v=event.version if isinstance(event, Event) else 0,  # the writer refuses others
-                trace=trace or (span.trace if span else ""),
-                event=event,
-            )
-            return self._publisher.publish(envelope, durable=durable)
+        return self.publisher.publish(
+            event,
+            key=key,
+            scope=scope,
+            session=session,
+            event_id=event_id,
+            at=at,
+            trace=trace,
+            durable=durable,
+        )
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall after the events that were published so far."""
-        self._publisher.ask(ask)
+        self.publisher.ask(ask)
 
     @property
     def last_sequence(self) -> int:
         """The sequence of the last event this process published."""
-        return self._publisher.last_sequence
+        return self.publisher.last_sequence
 
     @property
     def unsent(self) -> int:
         """How many events this process published that are not known to be in the log."""
-        return self._publisher.unsent
+        return self.publisher.unsent
 
     @property
     def counters(self) -> Counters:
         """The counters of this process since it connected."""
-        return self._publisher.counters(self.warm.failures)
+        return self.publisher.counters(self.warm.failures)
 
     @property
     def problem(self) -> str:
         """Why events are not sent now; "" while they are."""
-        return self._publisher.flusher.problem
+        return self.publisher.flusher.problem
 
     def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
         """Wait until everything published so far is as safe as `level` says (G1).
@@ -269,7 +268,7 @@ class MemoryBus:
             False if this takes longer than `timeout` seconds (`problem` says why); even then no
             event is lost.
         """
-        return self._publisher.flush(level, timeout)
+        return self.publisher.flush(level, timeout)
 
     def recall(
         self,
@@ -341,14 +340,14 @@ class MemoryBus:
             Whether Redis took everything that this process published. Redis may have lost events
             since; only `flush` asks it again (G1's ``logged``).
         """
-        return self._publisher.hurry(timeout)
+        return self.publisher.hurry(timeout)
 
     def leave(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Call `hurry` because the process ends; Python calls this at its exit.
 
         The bus stays open: events that other exit functions publish later are sent in the same way.
         """
-        self._publisher.leave(timeout)
+        self.publisher.leave(timeout)
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Send the events that Redis takes within `timeout` seconds, and close the bus.
@@ -356,7 +355,7 @@ class MemoryBus:
         Unsent events stay in the spool; none is lost.
         """
         atexit.unregister(self.leave)
-        self._publisher.close(timeout)
+        self.publisher.close(timeout)
         self.sessions.close()
         self.warm.close()
         with contextlib.suppress(LogError):  # counts are not worth waiting for

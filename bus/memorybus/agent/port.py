@@ -18,6 +18,7 @@ from memorybus.recall.pending import Ask
 from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
+from memorybus.sending.publisher import Publisher
 from memorybus.tracing.spans import Tracing
 
 
@@ -32,6 +33,7 @@ class SessionBus(Protocol):
     prompts: PromptAnswers
     listener: Listener
     tracing: Tracing
+    publisher: Publisher
 
     @property
     def last_sequence(self) -> int:
@@ -41,20 +43,6 @@ class SessionBus(Protocol):
     @property
     def problem(self) -> str:
         """See `MemoryBus.problem`."""
-        ...
-
-    def publish(
-        self,
-        event: AnyEvent,
-        *,
-        key: str,
-        scope: Scope,
-        session: SessionRef,
-        event_id: str = "",
-        at: int | None = None,
-        durable: bool = False,
-    ) -> Receipt:
-        """See `MemoryBus.publish`."""
         ...
 
     def ask(self, ask: Ask) -> None:

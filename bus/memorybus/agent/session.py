@@ -20,6 +20,7 @@ from memorybus.events import (
     SessionRef,
     SessionStarted,
     StoreName,
+    TurnCompleted,
     TurnStarted,
     WriteAction,
 )
@@ -40,9 +41,9 @@ from memorybus.recall.window import WindowMessages, unseen_by_provider, window_t
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.small_talk import asks_for_profile, is_greeting, is_trivial
-from memorybus.text.cleaning import check_id, clean_messages, clean_text
+from memorybus.text.cleaning import check_id, clean_fields, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
-from memorybus.wire.writer import refusal, whole
+from memorybus.wire.exact import refusal, whole
 
 _PROMPT_INTERVAL_SECONDS = 30.0
 """The shortest time, in seconds, between a session's requests for the next system prompt."""
@@ -147,11 +148,15 @@ class Session:
             durable: the event must also survive a power cut.
             details: what else is known of the turn: names, model, tokens; see `TurnDetails`.
         """
-        if ordinal is not None:
+        if ordinal is not None and type(ordinal) is not int:
             ordinal = whole("ordinal", ordinal)
-        event = session_events.build_turn(user, assistant, messages, ordinal, **details)
+        event = TurnCompleted(
+            **clean_fields({"user": user, "assistant": assistant, **details}),
+            messages=clean_messages(messages) if messages else (),
+            ordinal=-1 if ordinal is None else ordinal,
+        )
         if ordinal is not None and not event_id:
-            event_id = self.event_id("turn", ordinal, event.user, event.assistant)
+            event_id = self._derivation.id("turn", ordinal, event.user, event.assistant)
         return self.publish(event, event_id, at, durable=durable)
 
     def memory_written(
@@ -292,13 +297,13 @@ class Session:
         Raises:
             InvalidEvent: see `MemoryBus.publish`; or `at` is in seconds.
         """
-        return self._bus.publish(
+        return self._bus.publisher.publish(
             event,
             event_id=event_id,
             key=key or self.key,
             scope=self.scope,
             session=self.ref,
-            at=session_events.checked_time(at),
+            at=None if at is None else session_events.checked_time(at),
             durable=durable,
         )
 

@@ -12,12 +12,11 @@ from memorybus.events import (
     MemoryWritten,
     Message,
     StoreName,
-    TurnCompleted,
     WriteAction,
 )
 from memorybus.receipt import Receipt
 from memorybus.text.cleaning import clean_messages, clean_text
-from memorybus.wire.writer import refusal, whole
+from memorybus.wire.exact import refusal, whole
 
 _MESSAGE_ROOM = 1_024
 _SECONDS_FROM, _SECONDS_END = 10**9, 10**10
@@ -60,38 +59,6 @@ class TurnDetails(TypedDict, total=False):
     synthetic: bool
     source_id: str
     replaces: str
-
-
-def build_turn(
-    user: str,
-    assistant: str,
-    messages: Sequence[Mapping[str, Any]],
-    ordinal: int | None,
-    *,
-    user_name: str = "",
-    assistant_name: str = "",
-    model: str = "",
-    tokens_in: int = 0,
-    tokens_out: int = 0,
-    synthetic: bool = False,
-    source_id: str = "",
-    replaces: str = "",
-) -> TurnCompleted:
-    """Return a completed turn; see `Session.turn_completed` and `TurnDetails`."""
-    return TurnCompleted(
-        user=clean_text(user, "user"),
-        assistant=clean_text(assistant, "assistant"),
-        messages=clean_messages(messages) if messages else (),
-        user_name=clean_text(user_name, "user_name"),
-        assistant_name=clean_text(assistant_name, "assistant_name"),
-        ordinal=-1 if ordinal is None else ordinal,
-        model=clean_text(model, "model"),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        synthetic=synthetic,
-        source_id=clean_text(source_id),
-        replaces=replaces,
-    )
 
 
 def memory_write(

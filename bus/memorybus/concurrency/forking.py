@@ -34,15 +34,22 @@ class ForkGuard:
     behind belongs to its thread: no fork of that thread heeds it, and the thread's next visit
     removes it. For the same reason the context does not nest.
 
+    Code that cannot afford the two calls of a ``with`` sets its mark in `inside` itself, calls
+    `wait` if there are `forks`, and removes the mark.
+
     Args:
         patience: seconds that a fork waits at most.
+
+    Attributes:
+        inside: the threads that are marked.
+        forks: as many entries as forks are under way.
     """
 
     def __init__(self, patience: float) -> None:
         """Make a guard that holds no fork back yet; `heed_forks` begins that."""
         self.patience = patience
-        self._inside: set[int] = set()
-        self._forks: list[None] = []
+        self.inside: set[int] = set()
+        self.forks: list[None] = []
         self._forking = 0
 
     def __enter__(self) -> None:
@@ -51,16 +58,21 @@ class ForkGuard:
         The forking thread may come here too, through a signal handler or a hook that publishes.
         The wait is bounded, and a fork waits only half as long.
         """
-        me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * self.patience
-        self._inside.add(me)
-        while self._forks and self._forking != me and SYSTEM.monotonic() < until:
-            self._inside.discard(me)
-            SYSTEM.sleep(_POLL_SECONDS)
-            self._inside.add(me)
+        self.inside.add(threading.get_ident())
+        if self.forks:
+            self.wait()
 
     def __exit__(self, *_: object) -> None:
         """Count this thread as a user no longer."""
-        self._inside.discard(threading.get_ident())
+        self.inside.discard(threading.get_ident())
+
+    def wait(self) -> None:
+        """Wait until no other thread's fork is under way; this thread is marked already."""
+        me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * self.patience
+        while self.forks and self._forking != me and SYSTEM.monotonic() < until:
+            self.inside.discard(me)
+            SYSTEM.sleep(_POLL_SECONDS)
+            self.inside.add(me)
 
     def heed_forks(self) -> None:
         """Make this process's forks wait, for good.
@@ -70,18 +82,18 @@ class ForkGuard:
         """
         os.register_at_fork(before=self._await_users)
         os.register_at_fork(
-            before=partial(self._forks.append, None),
-            after_in_parent=self._forks.pop,
-            after_in_child=self._forks.clear,
+            before=partial(self.forks.append, None),
+            after_in_parent=self.forks.pop,
+            after_in_child=self.forks.clear,
         )
         os.register_at_fork(
-            after_in_child=self._inside.clear
+            after_in_child=self.inside.clear
         )  # the marks belong to threads of the parent
 
     def _await_users(self) -> None:
         self._forking = me = threading.get_ident()
         until = SYSTEM.monotonic() + self.patience
-        while self._inside - {me} and SYSTEM.monotonic() < until:
+        while self.inside - {me} and SYSTEM.monotonic() < until:
             SYSTEM.sleep(_POLL_SECONDS)
 
 

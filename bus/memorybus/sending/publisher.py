@@ -1,14 +1,17 @@
 """The publisher: takes an event, inserts it into the local spool, returns a receipt (G1, G9)."""
 
 import os
+import sys
 from collections.abc import Callable
 from typing import get_args
 
 import msgspec
 
 from memorybus.concurrency.forking import ProcessLock
-from memorybus.errors import ConfigError, SpoolCorrupt, SpoolError
-from memorybus.events import Envelope
+from memorybus.errors import ConfigError, EventTooLarge, SpoolCorrupt, SpoolError
+from memorybus.events import LATEST, AnyEvent, Envelope, Event, Scope, SessionRef
+from memorybus.ids import checksum
+from memorybus.msgspec_types import prepared
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.redis.keys import partition_of
@@ -17,9 +20,11 @@ from memorybus.sending.counters import Counters
 from memorybus.sending.flusher import Flusher
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
-from memorybus.wire.writer import Writer
+from memorybus.tracing.spans import TRACING_API, Tracing
+from memorybus.wire.exact import NOT_AS_GIVEN, exact_envelope
 
 _LEVELS = get_args(Level)
+_ID_BYTES = 16
 _STOP_SECONDS = 1.0
 """Seconds within which the flusher of a damaged spool has to end."""
 
@@ -27,21 +32,66 @@ _MIN_CLOSE_SECONDS = 0.1
 """When the bus is closed, the flusher gets at least this many seconds to end."""
 
 
+class Writer:
+    """Writes envelopes so that readers get what was given. Safe to call from any thread."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """Refuse envelopes of more than `max_bytes`."""
+        self._max_bytes = max_bytes
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode
+
+    def write(self, envelope: Envelope) -> tuple[Envelope, bytes, bytes]:
+        """Return an envelope as readers get it, its bytes, and the `checksum` of its event's bytes.
+
+        A whole float is taken where an integer belongs, and written as one.
+
+        Raises:
+            InvalidEvent: readers would get something else, or nothing; the message names the field.
+            EventTooLarge: it has too many bytes.
+        """
+        try:
+            body, event_id = self._encode(envelope), bytes.fromhex(envelope.id)
+            is_read_as_given = (
+                self._decode(body) == envelope
+                and envelope.v == envelope.event.version
+                and len(event_id) == _ID_BYTES
+                and event_id.hex() == envelope.id
+                and 0 <= envelope.at <= LATEST
+            )
+        except (ValueError, *NOT_AS_GIVEN):
+            is_read_as_given = False
+        if not is_read_as_given:
+            envelope = exact_envelope(envelope)
+            body = self._encode(envelope)
+        if len(body) > self._max_bytes:
+            raise EventTooLarge(
+                f"this {type(envelope.event).__name__} has {len(body)} bytes, and "
+                f"`event_max_bytes` is {self._max_bytes}. Publish less text per event, or raise "
+                "the bound"
+            )
+        return envelope, body, checksum(self._encode(envelope.event))
+
+
 class Publisher:
     """Publishes the events of one process. Safe to call from any thread, and after a fork.
 
     Args:
         context: what all parts of sending share.
+        tracing: makes spans if the process has set up a tracer provider.
         while_connected: called now and then on the flusher's thread while Redis answers.
     """
 
-    def __init__(self, context: SendingContext, while_connected: Callable[[], None]) -> None:
+    def __init__(
+        self, context: SendingContext, tracing: Tracing, while_connected: Callable[[], None]
+    ) -> None:
         """Claim a spool and start the flusher.
 
         Raises:
             SpoolError: no spool can be opened under `data_dir`.
         """
         self._context = context
+        self._tracing = tracing
         self._settings = settings = context.settings
         self._clock = context.clock
         self._crash = context.crash
@@ -60,36 +110,56 @@ class Publisher:
         self.spool, self.flusher = spool, flusher
         self._pid = os.getpid()  # last: until then other threads wait in `_adapt_to_fork`
 
-    def publish(self, envelope: Envelope, *, durable: bool = False) -> Receipt:
+    def publish(
+        self,
+        event: AnyEvent,
+        *,
+        key: str,
+        scope: Scope,
+        session: SessionRef,
+        event_id: str = "",
+        at: int | None = None,
+        trace: str = "",
+        durable: bool = False,
+    ) -> Receipt:
         """Accept an event: when this returns, it survives this process (G1).
 
-        Args:
-            envelope: the event with its id (the same id enters the log once, G2), key and time.
-            durable: the event must also survive a power cut (fsync).
-
-        Raises:
-            InvalidEvent: readers could not read a value as it was given; see `Writer.write`.
-            EventTooLarge: the event has more than ``event_max_bytes``.
-            SpoolFull: the spool has reached its bound, or the disk is full.
+        See `MemoryBus.publish`. The walk from a session to the spool's insert is short on purpose:
+        tests/unit/sending/test_publish_walk.py bounds it.
         """
-        accepted, body, mark = self._writer.write(envelope)
-        partition = partition_of(accepted.key, self._settings.partitions)
-        sequence = self._append(partition, bytes.fromhex(accepted.id), mark, body, durable)
+        envelope = Envelope(
+            id=event_id or self._context.new_id(),
+            key=key,
+            scope=scope,
+            session=session,
+            at=self._clock.now_ms() if at is None else at,
+            v=event.version if isinstance(event, Event) else 0,  # the writer refuses others
+            trace=trace,
+            event=event,
+        )
+        if TRACING_API not in sys.modules:  # nobody traces: the usual case
+            return self._accept(envelope, durable)
+        with self._tracing.publish(envelope.id, type(event).__name__) as span:
+            if span and not trace:
+                envelope = msgspec.structs.replace(envelope, trace=span.trace)
+            return self._accept(envelope, durable)
+
+    def _accept(self, envelope: Envelope, durable: bool) -> Receipt:
+        envelope, body, mark = self._writer.write(envelope)
+        partition = partition_of(envelope.key, self._settings.partitions)
+        row = (partition, bytes.fromhex(envelope.id), mark, body)
+        usable = os.getpid() == self._pid and not (self._closed or self.flusher.corrupt)
+        spool = self.spool if usable else self._usable_spool()
+        try:
+            sequence = spool.append(*row, durable=durable)
+        except SpoolCorrupt as error:
+            spool = self._replace_spool(spool, str(error))
+            sequence = spool.append(*row, durable=durable)
         self.flusher.wake()
         self._crash("publisher.after_spool")
         if self._leaving:
             self.hurry(self._leaving)
-        return Receipt(accepted.id, "spooled", sequence, self.flusher.state)
-
-    def _append(
-        self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
-    ) -> int:
-        spool = self._usable_spool()
-        try:
-            return spool.append(partition, event_id, mark, body, durable=durable)
-        except SpoolCorrupt as error:
-            spool = self._replace_spool(spool, str(error))
-            return spool.append(partition, event_id, mark, body, durable=durable)
+        return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
 
     def _usable_spool(self) -> Spool:
         self._adapt_to_fork()

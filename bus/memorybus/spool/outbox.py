@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from memorybus.clock import Clock
 from memorybus.concurrency.forking import sqlite_guard
-from memorybus.errors import SpoolError, SpoolFull
+from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.spool import database
 from memorybus.spool.database import (
     ROW_OVERHEAD,
@@ -65,7 +65,7 @@ class Spool:
         self._reserve = DiskReserve(path, disk_reserve)
         self._writing = threading.Lock()
         self._reading = threading.Lock()
-        self._undisturbed = sqlite_guard()
+        self._guard = sqlite_guard()
         self._since_checkpoint = 0
         self._disk_full = False
         self._noted = SpoolStats()
@@ -113,8 +113,19 @@ class Spool:
             if self._bytes + size > self._max_bytes or self._disk_full:
                 raise SpoolFull(self._full_message())
             sequence = self._next_sequence()
-            with self._undisturbed:
-                self._insert((sequence, partition, event_id, digest, body), durable)
+            self._guard.inside.add(thread := threading.get_ident())  # a `with` is two calls more
+            try:
+                if self._guard.forks:
+                    self._guard.wait()
+                if durable:
+                    self._in.execute("pragma synchronous = full")
+                self._in.execute(database.INSERT, (sequence, partition, event_id, digest, body))
+            except sqlite3.Error as error:
+                raise self._meaning(error) from error
+            finally:
+                if durable:
+                    self._in.execute("pragma synchronous = normal")
+                self._guard.inside.discard(thread)
             self.last = sequence
             self._rows += 1
             self._bytes += size
@@ -128,19 +139,12 @@ class Spool:
         self._given = sequence  # before the insert: an interrupted insert may still have happened
         return sequence
 
-    def _insert(self, row: SpoolRow, durable: bool) -> None:
-        try:
-            if durable:
-                self._in.execute("pragma synchronous = full")
-            self._in.execute(database.INSERT, row)
-        except sqlite3.Error as error:
-            meant = translate_sqlite_error(self.path, error)
-            if isinstance(meant, SpoolFull):
-                self._give_up_reserve()
-            raise meant from error
-        finally:
-            if durable:
-                self._in.execute("pragma synchronous = normal")
+    def _meaning(self, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
+        """Return what a failed insert means; on a full disk, free the reserve."""
+        meaning = translate_sqlite_error(self.path, error)
+        if isinstance(meaning, SpoolFull):
+            self._give_up_reserve()
+        return meaning
 
     def _full_message(self) -> str:
         if self._disk_full:
@@ -300,7 +304,7 @@ class Spool:
         A read that goes on ends first: SQLite brings the whole process down if a connection is
         closed while another thread uses it.
         """
-        with self._writing, self._reading, self._undisturbed:
+        with self._writing, self._reading, self._guard:
             self._in.close()
             self._out.close()
         return self._file_lock

@@ -53,6 +53,17 @@ def clean_text(text: str, field: str = "text") -> str:
     return scrub(text) if "<" in text else text
 
 
+def clean_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event's fields with their texts cleaned; the writer refuses what is no text."""
+    return {
+        name: value
+        if not isinstance(value, str)
+        or (value.isascii() and "<" not in value and "\x00" not in value)
+        else clean_text(value, name)
+        for name, value in fields.items()
+    }
+
+
 def _is_encodable(text: str) -> bool:
     try:
         text.encode()

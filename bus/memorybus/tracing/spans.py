@@ -17,7 +17,7 @@ from memorybus.concurrency.forking import import_guard
 if TYPE_CHECKING:
     from memorybus.tracing.otel import Span, Spans
 
-_API = "opentelemetry.trace"
+TRACING_API = "opentelemetry.trace"
 """Whoever configured a provider of tracers has imported this module; others need not load it."""
 
 MaybeSpan: TypeAlias = "AbstractContextManager[Span | None]"
@@ -50,7 +50,7 @@ class Tracing:
         self._look_at = float("-inf")
 
     def _spans(self) -> Spans | None:
-        if self._found is None and _API in sys.modules:
+        if self._found is None and TRACING_API in sys.modules:
             now = self._clock.monotonic()
             if now >= self._look_at:
                 self._look_at = now + _LOOK_EVERY

@@ -82,7 +82,7 @@ def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
 
             side_by_side(publish, zip(names, strict=True))
             assert bus.flush("logged", 30)
-            assert len(bus._publisher._inherited) == 1
+            assert len(bus.publisher._inherited) == 1
             assert len(bus.sessions._inherited) == 1
             assert len(list(settings.spool_dir.glob("*.db"))) == 2
             bus.close()

@@ -79,7 +79,7 @@ def test_a_redis_that_is_back_gets_the_last_events(
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()
     session.ended()
-    flusher = bus._publisher.flusher
+    flusher = bus.publisher.flusher
     wait_until(lambda: flusher._attempts.in_a_row >= 8, "the next try is seconds away", 60)
     private_redis.start()
     bus.close(WAIT_SECONDS)

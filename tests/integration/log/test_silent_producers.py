@@ -127,7 +127,7 @@ def test_an_agent_says_when_it_has_nothing_to_send_again(
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         session.turn_completed("a", "b")
-        name = bus._publisher.spool.producer
+        name = bus.publisher.spool.producer
 
         def rests() -> bool:
             return b"rests" in (redis_client.hget(key, f"{name}{HEARD}") or b"")

@@ -72,7 +72,7 @@ def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> No
         session = bus.session("s", warm=False)
         publish(session, 0, 50)
         assert bus.flush("replicated", 25), bus.problem
-        wait_until(lambda: bus._publisher.spool.size == 0, "rows that a replica has are deleted")
+        wait_until(lambda: bus.publisher.spool.size == 0, "rows that a replica has are deleted")
         master, replica = sentinels.servers
         replica.freeze()
         master.client().execute_command("CLIENT", "KILL", "TYPE", "replica")

@@ -206,7 +206,7 @@ def test_a_forked_child_publishes(bus: MemoryBus, session: Session, settings: Se
     events = [e.envelope.event for e in logged(settings, "s")]
     turns = [e.user for e in events if isinstance(e, TurnCompleted)]
     assert turns == ["parent before", "child", "parent after"]
-    assert bus._publisher.spool._file_lock.is_locked
+    assert bus.publisher.spool._file_lock.is_locked
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

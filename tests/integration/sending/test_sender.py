@@ -255,12 +255,12 @@ def test_rows_leave_the_spool_after_a_while(
     with MemoryBus.connect(keeping) as bus:
         publish(bus.session("s", warm=False), 0, 20)
         assert bus.flush("logged", 25)
-        size = bus._publisher.spool.size
+        size = bus.publisher.spool.size
         assert size > 0
         wait_until(lambda: spool_status(keeping).events == 0, "nothing counts as unsent")
-        assert bus._publisher.spool.size == size
+        assert bus.publisher.spool.size == size
     with MemoryBus.connect(make_settings(spool_keep=0.1)) as bus:
-        wait_until(lambda: bus._publisher.spool.size == 0, "the rows are deleted")
+        wait_until(lambda: bus.publisher.spool.size == 0, "the rows are deleted")
         assert bus.flush("logged", 25)
 
 
@@ -272,7 +272,7 @@ def test_what_cannot_be_resent_is_told(
     with MemoryBus.connect(settings) as bus:
         publish(bus.session("s", warm=False), 0, 20)
         assert bus.flush("logged", 25)
-        wait_until(lambda: bus._publisher.spool.size == 0, "the rows are deleted")
+        wait_until(lambda: bus.publisher.spool.size == 0, "the rows are deleted")
         redis_server.client().flushall()
         bus.session("s").turn_completed("after", "ok", ordinal=20)
         assert bus.flush("logged", 25)
@@ -311,7 +311,7 @@ def test_replicated_needs_a_replica(redis_server: RedisServer, make_settings: Ma
         client.config_resetstat()
         session.turn_completed("after", "ok")
         assert bus.flush("logged", 25)
-        wait_until(lambda: bus._publisher.spool.size == 0, "some rounds have passed")
+        wait_until(lambda: bus.publisher.spool.size == 0, "some rounds have passed")
         stats: Any = client.info("commandstats")
         assert stats.get("cmdstat_info", {"calls": 0})["calls"] < 20, "the flusher spins"
 
@@ -373,7 +373,7 @@ def test_a_recall_is_asked_for_under_a_steady_stream(
             session.queue_prefetch("what did I say")
             asked = f"{settings.namespace}:want:*"
             wait_until(lambda: list(redis_client.scan_iter(asked)), "the recall is asked for")
-            spool = bus._publisher.spool
+            spool = bus.publisher.spool
             wait_until(spool.deleted_sequences, "rows that were sent leave")
 
 

@@ -49,7 +49,7 @@ def test_what_is_sent_again_is_kept_as_long_again(
     server, clock = make_redis(), AheadClock()
     settings = make_settings(url=server.url, spool_keep=KEEP)
     with MemoryBus(settings, clock=clock) as bus:
-        flusher, spool = bus._publisher.flusher, bus._publisher.spool
+        flusher, spool = bus.publisher.flusher, bus.publisher.spool
         bus.session("s", warm=False).turn_completed("a", "b", ordinal=0)
         assert bus.flush("logged", 25)
         wait_until(lambda: flusher._retention._marks, "it is known when Redis had them")

@@ -34,6 +34,21 @@ def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
     return sender
 
 
+class Interrupted:
+    """A connection whose user presses Ctrl-C during a statement, which is done or not."""
+
+    def __init__(self, db: sqlite3.Connection, done: bool) -> None:
+        """Run each statement if `done`."""
+        self._db = db
+        self._done = done
+
+    def execute(self, *statement: Any) -> None:
+        """Run a statement, or not; then be interrupted."""
+        if self._done:
+            self._db.execute(*statement)
+        raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("done", [True, False], ids=["after the insert", "before it"])
 def test_ctrl_c_while_an_event_is_taken(
     redis_client: redis.Redis,
@@ -45,14 +60,7 @@ def test_ctrl_c_while_an_event_is_taken(
     """G1, G2: an interrupted `append` uses up its sequence; a gap does not stop sending."""
     spool = files_of(settings, clock).claim()
     put(spool, 0)
-    insert = Spool._insert
-
-    def interrupted(*args: Any) -> None:
-        if done:
-            insert(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Spool, "_insert", interrupted)
+    monkeypatch.setattr(spool, "_in", Interrupted(spool._in, done))
     with pytest.raises(KeyboardInterrupt):
         put(spool, 1)
     monkeypatch.undo()

@@ -45,9 +45,9 @@ def fork() -> None:
     """Fork a child that can enter, and finds nobody inside."""
 
     def child() -> None:
-        assert not sqlite_guard()._inside
+        assert not sqlite_guard().inside
         with sqlite_guard():
-            assert len(sqlite_guard()._inside) == 1
+            assert len(sqlite_guard().inside) == 1
 
     in_child(child)
 
@@ -60,7 +60,7 @@ def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
     users = [User(), User()]
     assert all(user.inside.wait(10) for user in users)
     forked = started(fork)
-    wait_until(lambda: sqlite_guard()._forks, "the fork waits")
+    wait_until(lambda: sqlite_guard().forks, "the fork waits")
     late = User()
     users[0].end()
     wait_until(still(forked.is_alive, 0.05), "one user is left")
@@ -70,21 +70,21 @@ def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until(lambda: not forked.is_alive(), "the fork is over")
     assert late.inside.wait(10)
     late.end()
-    assert not sqlite_guard()._inside
-    assert not sqlite_guard()._forks
+    assert not sqlite_guard().inside
+    assert not sqlite_guard().forks
 
 
 @pytest.mark.timeout(20)
 def test_who_forks_may_enter() -> None:
     """G9: a signal's handler that publishes while its thread waits to fork does not wait for it."""
     one, entered = ForkGuard(1.0), list[int]()
-    one._inside.add(0)  # some other thread
-    one._forks.append(None)
+    one.inside.add(0)  # some other thread
+    one.forks.append(None)
 
     def handler(number: int, frame: object) -> None:
         with one:
             entered.append(number)
-        one._inside.discard(0)
+        one.inside.discard(0)
 
     before = signal.signal(signal.SIGALRM, handler)
     try:
@@ -118,7 +118,7 @@ def test_an_interrupt_holds_nobody_up() -> None:
         other.join(20)
         assert not other.is_alive()
         visit()
-        assert not sqlite_guard()._inside, f"interrupted at instruction {steps}"
+        assert not sqlite_guard().inside, f"interrupted at instruction {steps}"
     assert steps > 10
 
 

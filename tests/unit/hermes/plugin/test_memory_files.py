@@ -200,7 +200,7 @@ def test_a_full_spool_loses_no_change(clock: FakeClock) -> None:
         assert host.shared.problems.count == 1
         accepted = len(writes(host))
         assert 0 < accepted < 20
-        host.bus._publisher.spool._max_bytes = 1 << 20
+        host.bus.publisher.spool._max_bytes = 1 << 20
         boundary(memory)
         assert len(writes(host)) == 20
 

@@ -7,7 +7,7 @@ always gives the same events, and a memory that was changed since then gives a n
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from memorybus.agent.session_events import build_turn, memory_write
+from memorybus.agent.session_events import memory_write
 from memorybus.errors import EventError
 from memorybus.events import (
     AnyEvent,
@@ -20,7 +20,7 @@ from memorybus.events import (
 )
 from memorybus.ids import derived_id, text_digest
 from memorybus.redis.keys import session_key, store_key
-from memorybus.text.cleaning import check_id
+from memorybus.text.cleaning import check_id, clean_fields
 
 from memorybus_console.operations.ingest.foreign.model import (
     ForeignMemory,
@@ -245,15 +245,14 @@ def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessa
 
 def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> TurnCompleted:
     names = {one.speaker: one.name for one in reversed(messages) if one.name}
-    return build_turn(
-        _join_side(messages, "user"),
-        _join_side(messages, "assistant"),
-        (),
-        ordinal,
-        user_name=names.get("user", ""),
-        assistant_name=names.get("assistant", ""),
-        source_id=messages[0].id,
-    )
+    texts = {
+        "user": _join_side(messages, "user"),
+        "assistant": _join_side(messages, "assistant"),
+        "user_name": names.get("user", ""),
+        "assistant_name": names.get("assistant", ""),
+        "source_id": messages[0].id,
+    }
+    return TurnCompleted(**clean_fields(texts), ordinal=ordinal)
 
 
 def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:

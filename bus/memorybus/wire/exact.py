@@ -1,7 +1,7 @@
-"""Writes envelopes so that readers get what was given; what they could not read is refused.
+"""What the fields of an envelope take: what readers could not read is refused by the field's name.
 
-Every envelope is read back by the readers' own decoder. So the types in `events` alone decide what
-an event may hold, and a field that is added there is checked at once.
+Every value is read back by the readers' own decoder. So the types in `events` alone decide what an
+event may hold, and a field that is added there is checked at once.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,14 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from memorybus.errors import EventTooLarge, InvalidEvent
+from memorybus.errors import InvalidEvent
 from memorybus.events import EVENT_TYPES, LATEST, AnyEvent, Envelope, Message, Scope, SessionRef
-from memorybus.ids import checksum
 from memorybus.msgspec_types import prepared
 from memorybus.wire.codec import is_plausible
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
-_REFUSALS = (
+NOT_AS_GIVEN = (
     UnicodeEncodeError, TypeError, OverflowError, RecursionError,
     msgspec.MsgspecError,
 )  # fmt: skip
@@ -35,46 +34,6 @@ _TAKES: Final[Mapping[Any, str]] = MappingProxyType({
     dict[str, str]: "texts by name", dict[str, Any]: "JSON values by name",
     tuple[str, ...]: "a list of texts", tuple[Message, ...]: "a list of JSON objects",
 })  # fmt: skip
-
-
-class Writer:
-    """Writes envelopes. Safe to call from any thread."""
-
-    def __init__(self, max_bytes: int) -> None:
-        """Refuse envelopes of more than `max_bytes`."""
-        self._max_bytes = max_bytes
-        self._msgpack = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode
-
-    def write(self, envelope: Envelope) -> tuple[Envelope, bytes, bytes]:
-        """Return an envelope as readers get it, its bytes, and the `checksum` of its event's bytes.
-
-        A whole float is taken where an integer belongs, and written as one.
-
-        Raises:
-            InvalidEvent: readers would get something else, or nothing; the message names the field.
-            EventTooLarge: it has too many bytes.
-        """
-        try:
-            body, mark = self._encode(envelope)
-            same = self._decode(body) == envelope and envelope.v == envelope.event.version
-            if same and is_plausible(envelope):
-                return envelope, body, mark
-        except _REFUSALS:
-            pass
-        exact = _exact_envelope(envelope)
-        return exact, *self._encode(exact)
-
-    def _encode(self, envelope: Envelope) -> tuple[bytes, bytes]:
-        mark = checksum(self._msgpack(envelope.event))
-        body = self._msgpack(envelope)
-        if len(body) > self._max_bytes:
-            raise EventTooLarge(
-                f"this {type(envelope.event).__name__} has {len(body)} bytes, and "
-                f"`event_max_bytes` is {self._max_bytes}. Publish less text per event, or raise "
-                "the bound"
-            )
-        return body, mark
 
 
 def whole(field: str, value: object) -> int:
@@ -96,7 +55,7 @@ def refusal(field: str, kind: Any, value: object) -> InvalidEvent:
     return InvalidEvent(f"`{field}` takes {takes}, not this {type(value).__name__}")
 
 
-def _exact_envelope(envelope: Envelope) -> Envelope:
+def exact_envelope(envelope: Envelope) -> Envelope:
     """Return an envelope in which every value has exactly the type of its field.
 
     Raises:
@@ -142,7 +101,7 @@ def exact_value(value: Any, kind: Any, field: str) -> Any:
         read = _read_back(value, kind)
         # msgspec writes some strangers as texts, such as a UUID; and NaN differs from itself.
         same = read == (value if isinstance(read, str) else _read_back(read, kind))
-    except _REFUSALS:
+    except NOT_AS_GIVEN:
         same = False
     if not same:
         raise refusal(field, kind, value)
