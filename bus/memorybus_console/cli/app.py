@@ -5,7 +5,6 @@ of a pipe went away, 143 ended by SIGTERM. `check` returns the codes of monitori
 """
 
 import io
-import logging
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +13,7 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
-from memorybus.text.redact import mask_record
+from memorybus_workers import logs
 
 from memorybus_console.cli import (
     check,
@@ -101,9 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; the process's own if None.
     """
-    logging.getLogger("memorybus").addFilter(mask_record)
     if not _streams_are_open():
         return FAILED
+    if argv is None:  # a caller with words of its own has its own logging
+        logs.set_up(level="warning")
     words = sys.argv[1:] if argv is None else list(argv)
     _show_any_text()
     try:

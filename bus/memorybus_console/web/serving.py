@@ -13,6 +13,7 @@ from memorybus.health.metrics_server import Address
 from memorybus.health.verdict import BusStateCache
 from memorybus.ids import new_secret
 from memorybus.text.redact import mask_record
+from memorybus_workers import logs
 
 from memorybus_console.web import answers
 from memorybus_console.web.access import Access, OwnToken, hash_token, own_token
@@ -66,6 +67,7 @@ def run(
         _check_loopback(where)
         own = own_token(settings.page_token_path, new_secret)
     site = build_site(settings, own)
+    logs.set_up(settings.log, "warning", settings.secrets)
     listener = open_listener(where)
     try:
         tell(Address(where.host, listener.getsockname()[1]), own)
@@ -86,6 +88,7 @@ def build_server(site: Site) -> uvicorn.Server:
     """Return a server of a site, which serves until its `should_exit` is set."""
     config = uvicorn.Config(
         build_app(site, PAGES),
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+import urllib.error
 import urllib.request
 
 import pytest
@@ -50,6 +51,28 @@ def test_a_wrong_hash_or_a_taken_port_is_told(
     assert child.wait(60) == 2
     assert "memorybus config page-token" in child.output()
     assert "Traceback" not in child.output()
+
+
+def test_the_log_of_the_page_is_structured_and_masked(
+    make_settings: MakeSettings, redis_url: str, spawn: Spawn
+) -> None:
+    """What the server logs of a request that fails is a JSON line without credentials."""
+    program = (
+        "import sys; from memorybus.health import verdict; from memorybus_console.cli import main\n"
+        "def fail(cache): raise KeyError('redis://ann:hunter2hunter2@host')\n"
+        "verdict.BusStateCache.read = fail; sys.argv[1:] = ['serve', '--port', '0', '--json']\n"
+        "sys.exit(main())"
+    )
+    child = spawn("-c", program, env=environ(make_settings(url=redis_url, log="json")))
+    child.wait_output('"url"')
+    with pytest.raises(urllib.error.HTTPError):
+        _get(json.loads(child.output().splitlines()[0])["url"])
+    child.wait_output("KeyError")
+    lines = [json.loads(line) for line in child.output().splitlines()[1:]]
+    assert any("redis://***@host" in line.get("exception", "") for line in lines)
+    assert "hunter2" not in child.output()
+    child.send(signal.SIGTERM)
+    assert child.wait() == 0
 
 
 def test_others_may_not_reach_what_nobody_guards(settings: Settings, spawn: Spawn) -> None:
