@@ -1,11 +1,11 @@
 # A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
 # It has every kind of provider, embedders, traces, metrics, the page, and what the archive needs,
 # without which Redis would never be trimmed. A smaller image has fewer:
-# `docker build --build-arg EXTRAS=archive,postgres,metrics,web .`
+# `docker build --build-arg EXTRAS=standard,archive,postgres,metrics,web .`
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
-ARG EXTRAS=archive,embeddings,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,metrics,notify,otel,postgres,web
+ARG EXTRAS=all,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY bus bus

@@ -4,10 +4,19 @@ It imports operations, views, the client, health and child processes, most of th
 command runs. The entry point ``memorybus`` calls it.
 """
 
+import sys
 from collections.abc import Sequence
 
 from memorybus.processes import garbage, signals
 from memorybus.processes.lean import without_opentelemetry
+
+_LIBRARIES = ("cyclopts", "rich", "structlog", "tomlkit")
+"""What commands need of the extra `standard`; an agent's process does without."""
+
+_MISSING = (
+    "memorybus: commands and workers need {library}, which is not installed here; "
+    "run: {python} -m pip install 'memorybus[standard]'"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals.end_on_stop()
     garbage.collect_seldom()
     garbage.end_without_collecting()
-    from memorybus_console.cli.app import main as run
-
+    try:
+        from memorybus_console.cli.app import main as run
+    except ModuleNotFoundError as error:
+        if error.name not in _LIBRARIES:
+            raise
+        sys.exit(_MISSING.format(library=error.name, python=sys.executable))
     with without_opentelemetry():
         return run(argv)
