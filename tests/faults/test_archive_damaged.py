@@ -75,7 +75,7 @@ def test_a_flipped_bit_of_a_segment_is_named(tmp_path: Path, report: Report) -> 
 
 
 def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path, report: Report) -> None:
-    """G7: one wrong bit anywhere in a manifest: it is named, and no wrong event is read."""
+    """G7: one wrong bit anywhere in a manifest: it is named, and nothing behind it is read."""
     known, rng = sealed(tmp_path, SEGMENTS, SIZE), chances("manifest")
     file = max((tmp_path / "p00").glob("manifest-*"))
     good = file.read_bytes()
@@ -85,8 +85,7 @@ def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path, report: Report) ->
         assert damaged(tmp_path) == [file.name] * len(damaged(tmp_path)) != []
         told: list[str] = []
         found = list(archive_in(tmp_path).scan(0, damage=DamageHandler(told)))
-        assert [one for one in known if one in found] == found
-        assert len(found) >= len(known) - 2 * SIZE
+        assert found == known[: len(found)]
     file.write_bytes(good)
     assert list(pages(archive_in(tmp_path))) == known
 

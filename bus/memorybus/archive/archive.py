@@ -13,7 +13,6 @@ from memorybus.archive import tombstones
 from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.format.manifest import (
     NO_RETENTION_MARK,
-    Damage,
     LogPartition,
     RetentionMark,
     Segment,
@@ -175,8 +174,15 @@ class Archive:
         return self._rows(partition).last_before(parse_entry_id(entry))
 
     def end(self, partition: int) -> Place | None:
-        """Return the last sealed place from the newest manifest; None if nothing is sealed."""
-        return self._partition(partition).newest_manifest().end
+        """Return the last sealed place from the newest manifest; None if nothing is sealed.
+
+        Raises:
+            ArchiveDamaged: the manifest is damaged, so nobody knows.
+        """
+        part = self._partition(partition)
+        end = part.newest_manifest().end
+        part.check_whole()
+        return end
 
     def segments(self, partition: int) -> tuple[Segment, ...]:
         """Return the sealed segments in order, from the newest manifest."""
@@ -187,10 +193,6 @@ class Archive:
         ms, sequence = parse_entry_id(entry)
         found = last_segment_before(self.segments(partition), (ms, sequence + 1))
         return found.file if found and parse_entry_id(found.last.entry) >= (ms, sequence) else ""
-
-    def damage(self, partition: int) -> tuple[Damage, ...]:
-        """Return the damage found in the newest manifest of a partition."""
-        return self._partition(partition).newest_manifest().damage
 
     # -- writing --------------------------------------------------------------------------------
 

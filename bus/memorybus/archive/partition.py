@@ -6,8 +6,13 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from memorybus.archive import tombstones
-from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, empty_manifest
-from memorybus.archive.format.manifest_repair import parse
+from memorybus.archive.format.manifest import (
+    EMPTY_MANIFEST,
+    LogPartition,
+    Manifest,
+    Segment,
+    parse,
+)
 from memorybus.archive.format.reader import Group, SegmentReader, naming_file
 from memorybus.archive.objects.store import Objects
 from memorybus.archive.read_ahead import GroupKey, PendingGroup, ReadAheadThread
@@ -72,7 +77,7 @@ class SealedPartition:
         self.folder = lane_name(of.partition)
         self.shared = shared
         self.objects = shared.objects
-        self._manifest = empty_manifest(of)
+        self._manifest = EMPTY_MANIFEST
         self._lasts: list[EntryMoment] = []
         self._open: SegmentReader | None = None
         self._groups: dict[GroupKey, Group] = {}
@@ -104,19 +109,11 @@ class SealedPartition:
         return found
 
     def load(self, version: int) -> Manifest:
-        """Return a manifest by its number; earlier manifests supply lines of a damaged one."""
+        """Return a manifest by its number; 0 is that of a partition without sealed events."""
         if version == 0:
-            return empty_manifest(self.of)
-        found = self._parse(version, ())
-        if found.damage:
-            earlier = [one for one in self.versions() if one < version]
-            older = [s for one in reversed(earlier) for s in self._parse(one, ()).segments]
-            found = self._parse(version, older)
-        return found
-
-    def _parse(self, version: int, older: Sequence[Segment]) -> Manifest:
+            return EMPTY_MANIFEST
         name = manifest_name(self.folder, version)
-        return parse(self.objects.get(name) or b"", self.of, version, name, older)
+        return parse(self.objects.get(name) or b"", self.of, version, name)
 
     # -- segments -------------------------------------------------------------------------------
 
@@ -252,22 +249,18 @@ class SealedPartition:
         """Return the segment with the first row after a moment; None if nothing follows.
 
         Raises:
-            ArchiveDamaged: the manifest has lost the line of that segment.
+            ArchiveDamaged: the manifest is damaged before the line of that segment.
         """
         if not self._lasts or place >= self._lasts[-1]:
             self.newest_manifest()
         index = bisect_right(self._lasts, place)
         if index == len(self._lasts):
-            if self._manifest.damage and not self._manifest.whole:
-                raise self._lost_part_error()
+            self.check_whole()
             return None
-        segment = self._manifest.segments[index]
-        if place < parse_entry_id(segment.first.entry) and self._manifest.gap_before(index):
-            raise self._lost_part_error()
-        return segment
+        return self._manifest.segments[index]
 
     def known_segment_after(self, place: EntryMoment) -> Segment | None:
-        """Return the next segment that the manifest names, even if lines before it are missing."""
+        """Return the next segment that the manifest names, even if it is damaged behind that."""
         index = bisect_right(self._lasts, place)
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
@@ -275,7 +268,7 @@ class SealedPartition:
         """Return the segment with the last row before a moment; None if there is none.
 
         Raises:
-            ArchiveDamaged: the manifest has lost the line of that segment.
+            ArchiveDamaged: the manifest is damaged before the line of that segment.
         """
         segment = last_segment_before(self.newest_manifest().segments, place)
         ms, sequence = parse_entry_id(segment.last.entry) if segment else (0, 0)
@@ -283,12 +276,18 @@ class SealedPartition:
             self.segment_after((ms, sequence))
         return segment
 
-    def _lost_part_error(self) -> ArchiveDamaged:
-        told = "; ".join(str(one) for one in self._manifest.damage)
-        return ArchiveDamaged(
-            f"{self.objects.where}: the manifest has lost a part of the history: {told}; restore "
-            f"it from a backup"
-        )
+    def check_whole(self) -> None:
+        """Make sure that the known manifest is as it was written.
+
+        Raises:
+            ArchiveDamaged: it is not.
+        """
+        if self._manifest.damage is not None:
+            raise ArchiveDamaged(
+                f"{self.objects.where}: the manifest is damaged: {self._manifest.damage}. Nothing "
+                f"behind that is read, and nothing is added. Restore this file from a copy of the "
+                f'archive, as docs/history.md says under "Back up and restore"'
+            )
 
 
 def last_segment_before(segments: Sequence[Segment], place: EntryMoment) -> Segment | None:

@@ -79,11 +79,12 @@ def report_missing_manifest(
 
 def _check_manifest(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     partition = part.of.partition
-    for damage in manifest.damage:
+    damage = manifest.damage
+    if damage is not None:
         why = f"line {damage.line}: {damage.why}" if damage.line else damage.why
         file = damage.file.rpartition("/")[2]
         yield FileReport(partition=partition, file=file, found="damaged", why=why)
-    if manifest.version and not manifest.damage:
+    elif manifest.version:
         name = f"manifest-{manifest.version:012d}.jsonl"
         yield FileReport(partition=partition, file=name, found="sound")
 
@@ -107,10 +108,10 @@ def _check_segment(part: SealedPartition, segment: Segment) -> FileReport:
 
 
 def _report_gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[FileReport]:
-    """Report numbers that are missing although no manifest line is: Redis had lost them."""
+    """Report numbers that are missing before a segment: Redis had lost them."""
     segment = manifest.segments[index]
     before = manifest.segments[index - 1].last.n if index else 0
-    if segment.first.n > before + 1 and not manifest.gap_before(index):
+    if segment.first.n > before + 1:
         why = f"numbers {before + 1} to {segment.first.n - 1} were never sealed"
         yield FileReport(partition=part.of.partition, file=segment.file, found="gap", why=why)
 

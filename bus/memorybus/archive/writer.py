@@ -112,11 +112,7 @@ class PartitionWriter:
 
     def _whole_manifest(self) -> Manifest:
         known = self._part.newest_manifest()
-        if not known.whole:
-            told = "; ".join(str(one) for one in known.damage)
-            raise ArchiveDamaged(
-                f"{self._where()}: the manifest is damaged, and nothing was added: {told}"
-            )
+        self._part.check_whole()
         return known
 
     def _write_segment(
@@ -263,7 +259,7 @@ def _find_unneeded(
         damaged: the SHA-256 of segments that cannot be read.
     """
     files = [{f"{folder}/{one.file}" for one in manifest.segments} for manifest in recent]
-    if not recent or not all(one.whole for one in recent) or not files[-1] <= found.keys():
+    if not recent or any(one.damage for one in recent) or not files[-1] <= found.keys():
         return _UnneededFiles()
     lost = [one for one in recent[-1].segments if one.sha256 in damaged]
     old = [

@@ -91,3 +91,22 @@ def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
     assert len(list(history.scan(damage=DamageHandler(told)))) == 51
     assert len(told) == 1
     history.close()
+
+
+def test_a_damaged_manifest_is_refused_until_it_is_moved_away(
+    log: SealedLog, make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: nothing is sealed behind damage; the manifest before it and the log have all."""
+    settings = make_settings(**QUICK | {"hot_window": 3600.0})
+    log.append(20)
+    run_once(settings)
+    manifest = newest(log)
+    manifest.write_bytes(manifest.read_bytes().replace(b'"count":', b'"Count":', 1))
+    log.append(5)
+    assert f"{manifest.name}, line 1: is not as it was written" in run_once(settings).errors["p01"]
+    code, result = verified(capsys)
+    assert (code, result["damaged"][0]["file"]) == (1, manifest.name)
+    manifest.rename(manifest.with_suffix(".damaged"))
+    assert run_once(settings).errors == {}
+    log.assert_whole()
+    assert log.sealed() == 125

@@ -136,18 +136,16 @@ def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log: SealedLog) 
 def test_a_lost_line_of_the_manifest_is_no_end(tmp_path: Path) -> None:
     """G7: what stands before a place is not told across a line that the manifest lost."""
     events = sealed_in(tmp_path, 4, 20)
-    *older, newest = sorted(tmp_path.glob("p00/manifest-*"))
-    for path in older:
-        path.unlink()
+    newest = max(tmp_path.glob("p00/manifest-*"))
     lines = newest.read_bytes().splitlines(keepends=True)
     newest.write_bytes(b"".join([lines[0], b"x\n", *lines[2:]]))
     entries = [event.position.entry for event in events]
-    for n in (22, 30, 41):
-        with pytest.raises(ArchiveDamaged, match="has lost a part of the history"):
+    for n in (22, 30, 41, 42, 80):
+        with pytest.raises(ArchiveDamaged, match=r"manifest is damaged: .*, line 2: "):
             archive_in(tmp_path).last_before(0, entries[n - 1])
-    with pytest.raises(ArchiveDamaged, match="has lost a part of the history"):
+    with pytest.raises(ArchiveDamaged, match="manifest is damaged"):
         archive_in(tmp_path).has(0, entries[29])
-    for n in (2, 20, 42, 80):
+    for n in (2, 20):
         found = archive_in(tmp_path).last_before(0, entries[n - 1])
         assert found is not None
         assert found.position.n == n - 1

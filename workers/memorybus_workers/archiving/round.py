@@ -171,7 +171,10 @@ class ArchivingRound:
         sealed = state.view.sealed
         known = self._seen.get(partition)
         if known is None or sealed < known:
-            end = archive.end(partition)
+            try:
+                end = archive.end(partition)
+            except ArchiveDamaged:
+                return True  # the work on it reports why
             if end is not None and end.n > sealed:
                 return True
         self._seen[partition] = sealed

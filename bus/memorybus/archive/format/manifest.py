@@ -2,22 +2,27 @@
 
 It has one JSON line for each segment, in order, and a last line that counts them. Every line ends
 with the SHA-256 of its own text, and the text holds the sum of the line before. So a line that was
-edited, lost, repeated or moved is found, and the others stay readable. Pure;
+edited, lost, repeated or moved is found; the lines before it count, and none behind it. Pure;
 `memorybus.archive.archive` reads and writes the files.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 import msgspec
 
 from memorybus.ids import sha256
 from memorybus.log.entry import Place
+from memorybus.msgspec_types import prepared
 
 FORMAT = 1
 
 _SUM = b',"sum":"'
 _HEX = 64
 _TAIL = len(_SUM) + _HEX + len(b'"}')
+
+_FILE = re.compile(r"segments/[0-9A-Za-z-]+\.parquet")
+_ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 class LogPartition(msgspec.Struct, frozen=True):
@@ -145,37 +150,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: its number; 0 if there is no manifest.
-        segments: the segments whose lines are intact, in order and without overlaps.
-        head: the sum of the last segment's line, or the seed if there is none; "" if unknown.
-        damage: the lines that are not as they were written.
+        segments: the segments before the first damage, in order.
+        damage: the first line that is not as it was written; None if all are.
     """
 
     version: int
     segments: tuple[Segment, ...]
-    head: str
-    damage: tuple[Damage, ...] = ()
+    damage: Damage | None = None
 
     @property
     def end(self) -> Place | None:
         """The last sealed place; None if nothing is sealed."""
         return self.segments[-1].last if self.segments else None
 
-    @property
-    def whole(self) -> bool:
-        """Whether no line is missing between the first and the last, in spite of other damage."""
-        last = self.segments[-1].sum if self.segments else None
-        chained = not any(map(self.gap_before, range(len(self.segments))))
-        return chained and (self.head == last if last else not self.damage)
 
-    def gap_before(self, index: int) -> bool:
-        """Say whether lines are missing before one of the segments."""
-        before = self.segments[index - 1].sum if index else self.segments[index].of.seed
-        return self.segments[index].previous != before
-
-
-def empty_manifest(of: LogPartition) -> Manifest:
-    """Return the manifest of a partition without sealed events."""
-    return Manifest(version=0, segments=(), head=of.seed)
+EMPTY_MANIFEST = Manifest(version=0, segments=())
+"""The manifest of a partition without sealed events."""
 
 
 def render(of: LogPartition, version: int, segments: Sequence[Segment], made_at: int) -> bytes:
@@ -198,12 +188,64 @@ def _append_sum(text: bytes) -> tuple[bytes, str]:
     return body + _SUM + known.encode() + b'"}', known
 
 
-def is_intact(line: bytes) -> bool:
-    """Say whether a line is as it was written."""
-    body, tail = line[:-_TAIL], line[-_TAIL:]
-    return tail == _SUM + sha256(body).encode() + b'"}'
+def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:
+    """Return the content of a manifest up to its first damage, and name that.
+
+    Args:
+        data: the bytes of the file.
+        of: the partition that it has to belong to.
+        version: the number in its name.
+        name: the file's name, for messages.
+    """
+    segments: list[Segment] = []
+    head, lines = of.seed, data.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        value = _decode_line(line)
+        why = _find_fault(value, of, head, version, is_last=number == len(lines))
+        if value is None or why:
+            damage = Damage(partition=of.partition, file=name, why=why, line=number)
+            return Manifest(version=version, segments=tuple(segments), damage=damage)
+        if isinstance(value, ManifestEnd):
+            return Manifest(version=version, segments=tuple(segments))
+        segments.append(value)
+        head = value.sum
+    cut = Damage(partition=of.partition, file=name, why="was cut off: its last line is missing")
+    return Manifest(version=version, segments=tuple(segments), damage=cut)
 
 
-def by_sum(segments: Sequence[Segment]) -> Mapping[str, Segment]:
-    """Return segments by the sums of their lines."""
-    return {segment.sum: segment for segment in segments}
+def _decode_line(line: bytes) -> Segment | ManifestEnd | None:
+    """Return what a line holds; None if it is not as it was written."""
+    body, tail = line[: -_TAIL - 1], line[-_TAIL - 1 :]
+    if tail != _SUM + sha256(body).encode() + b'"}\n':
+        return None
+    kind: type[Segment | ManifestEnd] = ManifestEnd if b'"head":' in line else Segment
+    try:
+        value = msgspec.json.decode(line, type=prepared(kind))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, ManifestEnd) or _has_our_form(value) else None
+
+
+def _has_our_form(segment: Segment) -> bool:
+    """Say whether file name and places have our form: another program's sums may be right."""
+    entries = (segment.first.entry, segment.last.entry)
+    return bool(_FILE.fullmatch(segment.file)) and all(map(_ENTRY.fullmatch, entries))
+
+
+def _find_fault(
+    value: Segment | ManifestEnd | None, of: LogPartition, head: str, version: int, *, is_last: bool
+) -> str:
+    """Return why a line does not belong at its place; "" if it does."""
+    if value is None:
+        return "is not as it was written (edited, or damaged on the disk)"
+    if value.of != of:
+        where = f"partition {value.of.partition} of log {value.of.log} ({value.of.namespace})"
+        return f"belongs to {where}, not here"
+    if (value.head if isinstance(value, ManifestEnd) else value.previous) != head:
+        return "does not follow the line before it: a line is missing, repeated or moved"
+    if isinstance(value, ManifestEnd):
+        if value.version != version:
+            return f"is the end of version {value.version}, but the name has another number"
+        if not is_last:
+            return "is a last line, but others follow"
+    return ""

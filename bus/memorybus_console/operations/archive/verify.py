@@ -55,9 +55,11 @@ def _check_files(
         step()
     damaged = {one.partition for one in found if one.found == "damaged" and not one.events}
     for partition, view in views.items():
+        if partition in damaged:  # a damaged manifest is reported already
+            continue
         end = archive.end(partition)
         lost = report_missing_manifest(partition, view, end.n if end else 0)
-        if lost is not None and partition not in damaged:  # a damaged manifest is reported already
+        if lost is not None:
             found.append(lost)
     return found
 
