@@ -97,7 +97,8 @@ def sha256_of(file: BinaryIO) -> str:
 
 def text_digest(text: str) -> str:
     """Return `digest` of a text as 16 hex digits; used in idempotency keys and Redis key names."""
-    return digest(text.encode("utf-8", "surrogatepass")).hex()
+    data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def new_rng() -> random.Random:

@@ -1,7 +1,7 @@
 """Which prompts ask nothing of memory."""
 
 import pytest
-from memorybus.small_talk import is_trivial
+from memorybus.small_talk import UNASKED, kind_of
 
 TRIVIAL = """
     ok | Ok, thanks! | /help | 👍 | go on… | Danke! | merci bien | はい | 好的。 | спасибо | 네
@@ -40,10 +40,10 @@ def prompts(lines: str) -> list[str]:
 @pytest.mark.parametrize("prompt", ["", " \n", *prompts(TRIVIAL), *prompts(GREETINGS)])
 def test_a_trivial_prompt_asks_nothing(prompt: str) -> None:
     """Assent, thanks and greetings, in any of several languages, ask nothing of memory."""
-    assert is_trivial(prompt)
+    assert kind_of(prompt) in UNASKED
 
 
 @pytest.mark.parametrize("prompt", [*prompts(ASKING), "ok " * 20])
 def test_a_prompt_with_a_word_of_its_own_asks(prompt: str) -> None:
     """One word that is not in the tables makes a prompt worth asking, and so do fillers alone."""
-    assert not is_trivial(prompt)
+    assert kind_of(prompt) not in UNASKED

@@ -20,12 +20,11 @@ from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
+from memorybus.recall.answers import SessionRecall
+from memorybus.recall.asking import PromptAsker
 from memorybus.recall.cache import WarmCache
-from memorybus.recall.counts import PromptCounter
-from memorybus.recall.fresh import FreshRecalls
 from memorybus.recall.operator_recall import RecallAnswer, recall_now
 from memorybus.recall.pending import Ask
-from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, LogState, Receipt
 from memorybus.registry import tools
 from memorybus.registry.tools import OfferedTools
@@ -55,7 +54,7 @@ class MemoryBus:
         settings: see `Settings`.
         sessions: the sessions that this host knows.
         warm: the warm cache.
-        prompts: answers prompts.
+        recalls: answers prompts.
         listener: waits for replies.
         clock: time.
         tracing: makes spans if the process has set up a tracer provider.
@@ -78,9 +77,8 @@ class MemoryBus:
         self.tracing = Tracing(settings.namespace)
         self.sessions = HostSessions(settings.sessions_path)
         self.warm = WarmCache(settings, clock, self._log_state)
-        self._fresh = FreshRecalls(settings, clock, new_id, self._log_state)
-        self._counter = PromptCounter()
-        self.prompts = PromptAnswers(self._fresh, self._counter, clock)
+        self._asker = PromptAsker(settings, clock, new_id, self._log_state)
+        self.recalls = SessionRecall(self.warm, self._asker, clock)
         self.listener = Listener(settings, clock)
         self._tools_note = ToolsNote(settings, clock, new_id)
         self.publisher = Publisher(
@@ -98,7 +96,7 @@ class MemoryBus:
     def _after_connecting(self) -> None:
         """Do the other work of the flusher's thread, while Redis answers."""
         self.warm.connect()
-        self._fresh.report(self._counter)
+        self._asker.report(self.recalls.counted)
         self._tools_note.refresh()
 
     @classmethod
@@ -359,8 +357,8 @@ class MemoryBus:
         self.sessions.close()
         self.warm.close()
         with contextlib.suppress(LogError):  # counts are not worth waiting for
-            self._fresh.report(self._counter)
-        self._fresh.close()
+            self._asker.report(self.recalls.counted)
+        self._asker.close()
 
     def __enter__(self) -> Self:
         """Return the bus."""

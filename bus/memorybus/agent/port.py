@@ -13,9 +13,9 @@ from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Scope, SessionRef
 from memorybus.ids import NewId
 from memorybus.jobs.waiting import Listener
+from memorybus.recall.answers import SessionRecall
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.pending import Ask
-from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
 from memorybus.sending.publisher import Publisher
@@ -30,7 +30,7 @@ class SessionBus(Protocol):
     new_id: NewId
     sessions: HostSessions
     warm: WarmCache
-    prompts: PromptAnswers
+    recalls: SessionRecall
     listener: Listener
     tracing: Tracing
     publisher: Publisher

@@ -26,7 +26,8 @@ from memorybus.events import (
 )
 from memorybus.ids import Derivation, text_digest
 from memorybus.lineage import graph
-from memorybus.recall.follow_up import points_back, with_topic
+from memorybus.recall.answers import RecallQuestion
+from memorybus.recall.lines import WindowMessages, window_text
 from memorybus.recall.model import (
     CarryAsk,
     WarmAsk,
@@ -36,11 +37,9 @@ from memorybus.recall.model import (
     slot_of,
     written_partitions,
 )
-from memorybus.recall.prompt import Prompt
-from memorybus.recall.window import WindowMessages, unseen_by_provider, window_text
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
-from memorybus.small_talk import asks_for_profile, is_greeting, is_trivial
+from memorybus.small_talk import UNASKED, PromptKind, kind_of, with_topic
 from memorybus.text.cleaning import check_id, clean_fields, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
 from memorybus.wire.exact import refusal, whole
@@ -84,8 +83,8 @@ class Session:
         self.key = session_key(scope, ref.root)
         self.slot = slot_of(scope, ref)
         self._derivation = Derivation(scope.agent, scope.user, scope.workspace, ref.id, ref.epoch)
-        self._owner = owner_slot(scope)
-        self._warm_from = warm_from
+        slots = (self.slot, warm_from) if warm_from else (self.slot,)
+        self._warm_keys = bus.warm.keys(owner_slot(scope), *slots)
         self._prompt_asked: float | None = None
         self._prompt_due = float("-inf")
         self._topic = topic
@@ -420,8 +419,9 @@ class Session:
             answer: what the agent answered; only its beginning is used.
         """
         query, answer = _text(query), _text(answer)
-        if not is_trivial(query):
-            asked = with_topic(query, self._topic) if points_back(query) else query
+        kind = kind_of(query)
+        if kind not in UNASKED:
+            asked = with_topic(query, self._topic) if kind == "follow-up" else query
             self._ask_ahead(f"{asked}\n{answer[:_MAX_ANSWER_CHARS]}" if answer else asked)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
@@ -490,46 +490,36 @@ class Session:
             known: as for `prefetch`.
             wait: as for `prefetch`.
         """
-        query = _text(query)
-        blank = not query or query.isspace()
-        opens = asks_for_profile(query) or (not self._prompted and is_greeting(query))
-        self._prompted = self._prompted or not blank
-        if is_trivial(query) and not (opens or blank):
+        said = clean_text(query) if isinstance(query, str) else ""
+        kind = kind_of(said)
+        if kind == "trivial" or (kind == "greeting" and self._prompted):
+            self._prompted = True
             return []
-        with self._bus.tracing.recall() as span:
-            asked, window = "" if opens or blank else query, window_text(known)
-            found = self._read_lines(asked, wait, window, asks=not blank)
-            if span:
-                lines = sum(len(lines) for _, lines in found)
-                span.set_counts(lines=lines, providers=len(found))
-            return found
-
-    def _read_lines(
-        self, query: str, wait: float | None, window: str, *, asks: bool
-    ) -> list[tuple[str, Sequence[str]]]:
-        """Return the lines for a prompt; with `asks` False, all that are warm."""
         bus = self._bus
-        slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
-        warm = bus.warm.read(self._owner, slots)
-        if not asks:
-            ready = {name: result.lines for name, result in warm.items()}
-            lines = unseen_by_provider(ready, window)
-            return without_repeats(bus.warm.in_provider_order(lines))
-        text = self._with_topic(query)
-        prompt = Prompt(text, text_digest(text), lambda: self._build_question(text), window)
-        wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
-        lines = bus.prompts.lines(prompt, warm, wait)
-        return without_repeats(bus.warm.in_provider_order(lines))
+        with bus.tracing.recall() as span:
+            text = None if kind == "blank" else self._words_to_ask(said, kind)
+            window = window_text(known) if known else ""
+            question = RecallQuestion(self._warm_keys, text, self._build_question, window)
+            wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
+            answer = bus.recalls.answer(question, wait)
+            sections = without_repeats(bus.warm.in_provider_order(answer.lines))
+            if span:
+                lines = sum(len(lines) for _, lines in sections)
+                span.set_counts(lines=lines, providers=len(sections))
+            return sections
 
-    def _with_topic(self, query: str) -> str:
-        """Return what to ask for a prompt: itself, or with the topic if it refers back.
+    def _words_to_ask(self, said: str, kind: PromptKind) -> str:
+        """Return what to ask for a prompt: itself, or with the topic if it only refers back.
 
-        A prompt that does not refer back becomes the topic of the next ones.
+        A prompt that does not refer back becomes the topic of the next ones; one that asks for what
+        is known of the person has no words to search for.
         """
-        said = clean_text(query)
-        if points_back(said):
+        self._prompted = True
+        if kind == "follow-up":
             return with_topic(said, self._topic)
-        self._topic = said or self._topic
+        if kind != "question":
+            return ""
+        self._topic = said
         return said
 
     # -- what waits for an answer -----------------------------------------------------------------

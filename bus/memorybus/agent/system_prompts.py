@@ -55,11 +55,11 @@ def _build_ready_block(
 
     None if no provider's answer was reached in time.
     """
-    owner, slot = owner_slot(scope), prompt_slot(scope)
-    sections = bus.warm.sections(owner, slot)
+    keys = bus.warm.keys(owner_slot(scope), prompt_slot(scope))
+    sections = bus.warm.sections(keys)
     if not sections:
-        bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
-        sections = bus.warm.sections(owner, slot)
+        bus.warm.await_results(keys, asked_at() + bus.settings.opening_wait)
+        sections = bus.warm.sections(keys)
     if not sections:
         return None
     return build_block(list(new_sections(sections, known)), bus.settings.prompt_budget)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -18,18 +19,24 @@ from memorybus.clock import Clock
 from memorybus.concurrency.wakeup import Waiters
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, LogUnavailable
-from memorybus.recall.model import WarmResult, warm_results
+from memorybus.msgspec_types import prepared
+from memorybus.recall.model import GENERATION, WarmResult
 from memorybus.receipt import LogState
 from memorybus.redis.keys import Keys
-
-if TYPE_CHECKING:
-    from memorybus.recall.hash_reader import HashReader
 
 _log = logging.getLogger("memorybus")
 
 _POLL_SECONDS = 0.01
 _LATE_ANSWER_SECONDS = 0.05
 """Seconds between looks for an answer; seconds that other providers get after the first answer."""
+
+_MIN_WAIT_SECONDS = 0.001
+"""The fewest seconds for which a socket waits: with 0 it would never wait."""
+
+_UNCHANGED_TIMEOUT_SHARE = 0.95
+"""Share of the deadline from which the socket's time-out stays as it is: changing it costs time."""
+
+_decode_result = msgspec.msgpack.Decoder(prepared(WarmResult)).decode
 
 
 class WarmCache:
@@ -56,38 +63,41 @@ class WarmCache:
         self._pid = os.getpid()
         self.failures = 0
 
-    def sections(self, owner: str, slot: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the warm lines of a slot: the providers in the order of a memory block.
+    def keys(self, owner: str, *slots: str) -> tuple[str, ...]:
+        """Return the keys that `read` reads: the marks of an owner, and slots by preference.
 
         Args:
             owner: the owner who asks (`keys.owner_slot`).
-            slot: the slot.
+            slots: the slots; the first one with results counts.
         """
-        results = self.read(owner, [slot])
-        return self.in_provider_order({name: result.lines for name, result in results.items()})
+        return (self._keys.retracted(owner), *map(self._keys.warm, slots))
 
-    def await_results(self, owner: str, slot: str, until: float) -> None:
-        """Wait for the first result of a slot, and a moment longer for others (G9).
+    def sections(self, keys: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the warm lines of `keys`: the providers in the order of a memory block."""
+        return self.in_provider_order({n: result.lines for n, result in self.read(keys).items()})
+
+    def await_results(self, keys: Sequence[str], until: float) -> None:
+        """Wait for the first result of `keys`, and a moment longer for others (G9).
 
         Args:
-            owner: the owner of the slot (`keys.owner_slot`).
-            slot: the slot.
+            keys: as for `read`.
             until: the monotonic time at which to stop; while Redis is known to be away, it does
                 not wait.
         """
         answered = False
         while self._log_state() != "down" and self._clock.monotonic() < until:
-            if not answered and self.read(owner, [slot]):
+            if not answered and self.read(keys):
                 answered, until = True, min(until, self._clock.monotonic() + _LATE_ANSWER_SECONDS)
             self._clock.sleep(_POLL_SECONDS)
 
-    def read(self, owner: str, slots: Sequence[str]) -> dict[str, WarmResult]:
-        """Return the warm results of the first slot that has any, by provider.
+    def read(self, keys: Sequence[str]) -> dict[str, WarmResult]:
+        """Return the warm results under the first of the `keys` that has any, by provider.
 
         Results that may hold what their owner has taken back since are left out. The dict is empty
         if there are none, or if Redis did not answer in time (counted in `failures`).
         """
-        self._check_process()
+        if self._pid != os.getpid():
+            self._drop_parents_connection()
         until = self._clock.monotonic() + self._settings.prefetch_deadline
         if self._reader is None and self._log_state() != "down":
             wait = 0.0 if self._waited else self._settings.prefetch_deadline
@@ -98,10 +108,7 @@ class WarmCache:
             if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
                 self.failures += 1
                 return {}
-            warm = [self._keys.warm(slot) for slot in slots]
-            marks, *found = self._read_hashes([self._keys.retracted(owner), *warm], until)
-            fields = next((fields for fields in found if fields), [])
-            return _drop_retracted(warm_results(_pairs(fields)), dict(_pairs(marks)))
+            return _readable_results(*self._read_hashes(keys, until))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
             self._waited = True
@@ -136,11 +143,10 @@ class WarmCache:
         Raises:
             LogUnavailable: no connection.
         """
-        from memorybus.recall.hash_reader import HashReader
-
         if not self.wants_connection:
             return
-        self._check_process()
+        if self._pid != os.getpid():
+            self._drop_parents_connection()
         reader = HashReader(self._settings)
         if self._waited:
             reader.ping()
@@ -148,12 +154,11 @@ class WarmCache:
             self._reader, self._waited, self.wants_connection = reader, False, False
             self._connected.wake_all()
 
-    def _check_process(self) -> None:
+    def _drop_parents_connection(self) -> None:
         """After a fork, drop connection and lock: they are the parent's, and replies would mix."""
-        if self._pid != os.getpid():
-            self._reader, self._lock, self.wants_connection = None, threading.RLock(), True
-            self._connected, self._waited = Waiters(), False
-            self._pid = os.getpid()  # last, so that no thread uses the parent's connection or lock
+        self._reader, self._lock, self.wants_connection = None, threading.RLock(), True
+        self._connected, self._waited = Waiters(), False
+        self._pid = os.getpid()  # last, so that no thread uses the parent's connection or lock
 
     def _drop_connection(self) -> None:
         """Drop the connection, so that a late reply is not read as the answer to the next read."""
@@ -172,23 +177,137 @@ class WarmCache:
 
     def close(self) -> None:
         """Close the connection."""
-        self._check_process()
+        if self._pid != os.getpid():
+            self._drop_parents_connection()
         with self._lock:
             self._drop_connection()
 
 
-def _pairs(fields: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    return zip(fields[::2], fields[1::2], strict=True)
+def _readable_results(marks: list[bytes], *slots: list[bytes]) -> dict[str, WarmResult]:
+    """Return the results of the first slot that has any, but those from before their owner's mark.
 
-
-def _drop_retracted(
-    results: dict[str, WarmResult], marks: Mapping[bytes, bytes]
-) -> dict[str, WarmResult]:
-    """Return the results that were made after their owner last took something back."""
-    if not marks:
-        return results
-    return {
-        name: result
-        for name, result in results.items()
-        if marks.get(name.encode(), b"").decode() == result.mark
+    Args:
+        marks: the owner's marks (`retractions`), names and values alternating.
+        slots: the fields of each slot's hash, likewise.
+    """
+    fields = next(filter(None, slots), [])
+    results = {
+        name.decode(): _decode_result(body)
+        for name, body in zip(fields[::2], fields[1::2], strict=True)
+        if not name.startswith(GENERATION)
     }
+    if marks:
+        mark_of = dict(zip(marks[::2], marks[1::2], strict=True))
+        results = {
+            name: result
+            for name, result in results.items()
+            if mark_of.get(name.encode(), b"").decode() == result.mark
+        }
+    return results
+
+
+class HashReader:
+    """Reads hashes. Not thread-safe: one read at a time; after a failure, make another.
+
+    It uses redis-py's connection itself: a client's bookkeeping costs a tenth of a whole read.
+
+    Attributes:
+        is_asking: whether a read has begun. It stays true after a read that failed, since its reply
+            may still come; then the connection must not be used any more.
+
+    Args:
+        settings: see `Settings`; `prefetch_deadline` is the longest time of a read.
+
+    Raises:
+        LogUnavailable: no connection.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect; redis-py is loaded here, on the flusher's thread."""
+        from redis.exceptions import RedisError
+
+        from memorybus.redis.cluster import Cluster
+        from memorybus.redis.connect import connect_redis, translate_redis_error
+
+        self.is_asking = False
+        self._errors = (RedisError, OSError)
+        self._translate = translate_redis_error
+        self._redis: Any = connect_redis(settings, single=True)
+        self._connection = None if isinstance(self._redis, Cluster) else self._redis.connection
+        self._deadline = settings.prefetch_deadline
+        self._limited: dict[Any, float] = {}
+
+    def ping(self) -> None:
+        """Wait for an answer: a Redis that hangs takes connections all the same.
+
+        Raises:
+            LogUnavailable: there is none; the connection is closed.
+        """
+        try:
+            self._redis.ping()
+        except self._errors as error:
+            self.close()
+            raise self._translate(error, "prefetch") from error
+
+    def read(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
+        """Return the fields of some hashes; names and values alternate.
+
+        Args:
+            keys: at least one key.
+            left: seconds within which the server must answer.
+
+        Raises:
+            LogUnavailable: it did not answer in time.
+            LogError: the value of a key is not a hash.
+        """
+        self.is_asking = True
+        connection = self._connection
+        try:
+            if connection is None:
+                found = self._ask_shards(keys, left)
+            else:
+                self._send(connection, keys, left)
+                found = [connection.read_response() for _ in keys]
+        except self._errors as error:
+            raise self._translate(error, keys[0]) from error
+        self.is_asking = False
+        return found
+
+    def _ask_shards(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
+        """Read from the shards of a cluster, all of them asked before the first one answers."""
+        connections = [self._redis.client_for_key(key).connection for key in keys]
+        asked: dict[Any, list[str]] = {}
+        for connection, key in zip(connections, keys, strict=True):
+            asked.setdefault(connection, []).append(key)
+        for connection, held in asked.items():
+            self._send(connection, held, left)
+        return [connection.read_response() for connection in connections]
+
+    def _send(self, connection: Any, keys: Sequence[str], left: float) -> None:
+        """Send all commands in one piece: with two pieces, the server may wake and answer twice.
+
+        The socket's time-out is the time left, or the deadline if nearly all of it is left.
+        """
+        wanted = (
+            self._deadline
+            if left > self._deadline * _UNCHANGED_TIMEOUT_SHARE
+            else max(_MIN_WAIT_SECONDS, left)
+        )
+        if wanted != self._limited.get(connection):
+            connection.update_current_socket_timeout(wanted)
+            self._limited[connection] = wanted
+        connection.send_packed_command([b"".join(map(_pack_hgetall, keys))])
+
+    def close(self) -> None:
+        """Close the connection, so that a late reply is not read as the answer to the next read."""
+        self._redis.close()
+
+
+@lru_cache(maxsize=4_096)
+def _pack_hgetall(key: str) -> bytes:
+    """Return the command in Redis's protocol; redis-py needs more time for this than Redis.
+
+    https://redis.io/docs/latest/develop/reference/protocol-spec
+    """
+    name = key.encode()
+    return b"*2\r\n$7\r\nHGETALL\r\n$%d\r\n%b\r\n" % (len(name), name)

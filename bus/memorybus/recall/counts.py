@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _DAY_MS = 86_400_000
-_MAX_COUNTED = 10_000
 
-PromptOutcome = Literal["warm", "fresh", "late"]
+MAX_COUNTED = 10_000
+"""How many counts a process keeps until they are reported; beyond it the oldest go (G10)."""
+
+Counted = tuple[str, str, int]
+"""A provider, a field of `PromptCounts`, and how much is added to it."""
 
 
 class PromptCounts(msgspec.Struct, frozen=True):
@@ -44,58 +47,25 @@ class PromptCounts(msgspec.Struct, frozen=True):
         return self.waited_ms / asked if asked else None
 
 
-class PromptCounter:
-    """Counts in this process until `report` adds the counts to Redis.
+def report(redis: Redis, keys: Keys, counted: deque[Counted]) -> None:
+    """Move counts from this process to Redis, in one round trip.
 
-    Any thread may count, also in a signal handler or after a fork: counting takes no lock. Counts
-    that are not reported are dropped beyond a bound, the oldest first (G10).
+    Raises:
+        redis.RedisError: Redis is away; the counts stay for the next call.
     """
+    taken = [counted.popleft() for _ in range(len(counted))]
+    if not taken:
+        return
+    from redis.exceptions import RedisError
 
-    def __init__(self) -> None:
-        """Start without counts."""
-        self._counted: deque[tuple[str, str, int]] = deque(maxlen=_MAX_COUNTED)
-
-    @property
-    def pending(self) -> bool:
-        """Whether there are counts that were not reported yet."""
-        return bool(self._counted)
-
-    def count(
-        self, provider: str, outcome: PromptOutcome, *, nothing: bool, waited_ms: int = 0
-    ) -> None:
-        """Count one provider's part in the answer to one prompt.
-
-        Args:
-            provider: the provider.
-            outcome: how it answered.
-            nothing: whether its answer was empty.
-            waited_ms: how long the prompt waited, if it asked.
-        """
-        self._counted.append((provider, outcome, 1))
-        if nothing:
-            self._counted.append((provider, "nothing", 1))
-        if waited_ms:
-            self._counted.append((provider, "waited_ms", waited_ms))
-
-    def report(self, redis: Redis, keys: Keys) -> None:
-        """Add the counts to Redis, in one round trip.
-
-        Raises:
-            redis.RedisError: Redis is away; the next call reports these counts.
-        """
-        taken = [self._counted.popleft() for _ in range(len(self._counted))]
-        if not taken:
-            return
-        from redis.exceptions import RedisError
-
-        amounts: Counter[tuple[str, str]] = Counter()
-        for name, field, amount in taken:
-            amounts[keys.prompts(name), field] += amount
-        try:
-            add_counts(redis, amounts, _DAY_MS)
-        except RedisError:
-            self._counted.extend(taken)
-            raise
+    amounts: Counter[tuple[str, str]] = Counter()
+    for name, field, amount in taken:
+        amounts[keys.prompts(name), field] += amount
+    try:
+        add_counts(redis, amounts, _DAY_MS)
+    except RedisError:
+        counted.extend(taken)
+        raise
 
 
 def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, PromptCounts]:

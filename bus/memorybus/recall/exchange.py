@@ -3,6 +3,7 @@
 This is the part of `fresh` that needs redis-py: it is imported when the first prompt asks.
 """
 
+from collections import deque
 from collections.abc import Collection
 
 import msgspec
@@ -12,8 +13,8 @@ from redis.exceptions import RedisError
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.heads import read_head_numbers
-from memorybus.recall import prompt_asks
-from memorybus.recall.counts import PromptCounter
+from memorybus.recall import counts, prompt_asks
+from memorybus.recall.counts import Counted
 from memorybus.recall.model import WarmAsk, lifetime_ms
 from memorybus.recall.prompt_asks import PromptAsk, PromptReply
 from memorybus.recall.provider_lookup import RecallProviderLookup
@@ -75,14 +76,14 @@ class PromptExchange:
         """Delete the question and the answers of a slot in which nobody asks any more."""
         self._redis.delete(*self._keys.slot(slot))
 
-    def report(self, counter: PromptCounter) -> None:
-        """Add counts to Redis.
+    def report(self, counted: deque[Counted]) -> None:
+        """Move counts to Redis.
 
         Raises:
             LogUnavailable: Redis is away.
         """
         try:
-            counter.report(self._redis, self._keys)
+            counts.report(self._redis, self._keys, counted)
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, "recall") from error
 

@@ -317,6 +317,9 @@ def build_lines(sections: Sections, room: int) -> list[str]:
         sections: as for `build_block`.
         room: the most characters of all parts, each with its line break.
     """
+    parts = [part for name, lines in sections if lines for part in (_label(name), *lines)]
+    if sum(map(len, parts)) + len(parts) <= room:
+        return parts
     shelves = [_Shelf(name, lines) for name, lines in sections if lines]
     _share(shelves, room)
     return [part for shelf in shelves for part in shelf.parts()]

@@ -38,7 +38,7 @@ from memorybus_console.operations.forget import InstanceErasure
 from memorybus_console.operations.ingest.new_events import ImportResult
 from memorybus_console.operations.ingest.report import IngestReport
 from memorybus_console.operations.memories.browsing import KeptMemory, Memories, People
-from memorybus_console.operations.preview.provider_answer import ProviderAnswer
+from memorybus_console.operations.preview import ProviderAnswer
 from memorybus_console.operations.providers.inventory import ListedProvider
 from memorybus_console.operations.providers.lifecycle import PauseResult
 from memorybus_console.operations.providers.move import Move

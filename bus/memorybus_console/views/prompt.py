@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from memorybus_console.operations.preview.preview import PromptPreview
-from memorybus_console.operations.preview.provider_answer import ProviderAnswer
+from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
 from memorybus_console.views.recall import recalled_json
 from memorybus_console.views.render import add_row, cell, grid
 

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnStarted
-from memorybus.recall.model import WarmResult
+from memorybus.recall.answers import Answer, RecallQuestion, SessionRecall
 from memorybus.recall.pending import Ask
-from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.receipt import Receipt
 from memorybus_hermes.plugin.provider import HermesMemory
 from memorybus_hermes.plugin.shared import HermesProcess, SharedBus
@@ -32,7 +31,7 @@ class RecordingBus(MemoryBus):
         self.asked: list[Ask] = []
         self.conflicts: list[Envelope] = []
         super().__init__(settings, **injected)
-        self.prompts = KeptPrompts(self.prompts, self.asked)
+        self.recalls = KeptQuestions(self.recalls, self.asked)
 
     def publish(
         self,
@@ -63,19 +62,19 @@ class RecordingBus(MemoryBus):
         super().ask(ask)
 
 
-class KeptPrompts(PromptAnswers):
-    """Answers prompts as others do, and keeps what would be asked."""
+class KeptQuestions(SessionRecall):
+    """Answers prompts as another does, and keeps what would be asked."""
 
-    def __init__(self, answers: PromptAnswers, asked: list[Ask]) -> None:
-        """Answer by `answers`."""
-        self._answers, self._asked = answers, asked
+    def __init__(self, recalls: SessionRecall, asked: list[Ask]) -> None:
+        """Answer by `recalls`."""
+        self._recalls, self._asked = recalls, asked
+        self.counted = recalls.counted
 
-    def lines(
-        self, prompt: Prompt, warm: Mapping[str, WarmResult], wait: float
-    ) -> dict[str, tuple[str, ...]]:
+    def answer(self, question: RecallQuestion, wait: float) -> Answer:
         """Keep the question, and answer."""
-        self._asked.append(prompt.question())
-        return self._answers.lines(prompt, warm, wait)
+        if question.text is not None:
+            self._asked.append(question.build(question.text))
+        return self._recalls.answer(question, wait)
 
 
 class Host:

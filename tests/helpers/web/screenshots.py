@@ -17,8 +17,7 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus_console.operations.demo.play import PLAY, play_steps
-from memorybus_console.operations.preview.asker import Asker
-from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.preview import Asker, preview_prompt
 from memorybus_console.operations.providers import lifecycle
 from memorybus_console.operations.stores import Stores
 

@@ -97,7 +97,7 @@ def warm(session: Session) -> dict[str, set[Mark]]:
     """Return whose memories each provider has for a session, once all have answered."""
 
     def answered() -> dict[str, set[Mark]]:
-        results = session._bus.warm.read(session._owner, (session.slot,))
+        results = session._bus.warm.read(session._warm_keys)
         found = {name: marks(result.lines) for name, result in results.items()}
         return found if set(found) == set(PROVIDERS) and all(found.values()) else {}
 

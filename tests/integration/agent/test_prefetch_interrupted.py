@@ -23,7 +23,7 @@ def test_an_interrupted_wait_stops_no_sending(make_settings: MakeSettings, redis
         session = bus.session("s", warm=False)
         assert bus.flush("logged", 10)
         cache = WarmCache(settings, SYSTEM, lambda: "unknown")
-        for steps in at_every_instruction(wakeup, lambda: cache.read("owner", ["slot"])):
+        for steps in at_every_instruction(wakeup, lambda: cache.read(["slot"])):
             cache._connected.wake_all()
             assert cache._lock.acquire(timeout=1), f"interrupted at instruction {steps}"
             cache._lock.release()

@@ -1,6 +1,7 @@
 """`Session.prefetch` answers the prompt it is given, by real workers, and never waits too long."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -226,11 +227,10 @@ def test_with_redis_away_no_prompt_waits(
 def test_counts_that_could_not_be_told_are_kept(settings: Settings) -> None:
     """What was counted while Redis was away is told when it is back."""
     keys = Keys(settings.namespace)
-    counter = counts.PromptCounter()
-    counter.count("notes", "fresh", nothing=True, waited_ms=7)
+    counted = deque([("notes", "fresh", 1), ("notes", "nothing", 1), ("notes", "waited_ms", 7)])
     with pytest.raises(redis.RedisError):
-        counter.report(unreachable_client(), keys)
+        counts.report(unreachable_client(), keys, counted)
     with redis.Redis.from_url(settings.redis_url) as client:
-        counter.report(client, keys)
+        counts.report(client, keys, counted)
         [found] = counts.read(client, keys, ["notes"]).values()
     assert found == counts.PromptCounts(fresh=1, nothing=1, waited_ms=7)

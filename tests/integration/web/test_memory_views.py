@@ -17,8 +17,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.history.history import History
-from memorybus_console.operations.preview.asker import Asker
-from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.preview import Asker, preview_prompt
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -17,8 +17,7 @@ from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus_console.cli.app import main
-from memorybus_console.operations.preview.asker import Asker
-from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.preview import Asker, preview_prompt
 
 pytestmark = pytest.mark.timeout(300)
 

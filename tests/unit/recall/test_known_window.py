@@ -1,7 +1,7 @@
 """What the window holds already is no memory."""
 
 import pytest
-from memorybus.recall.window import WindowMessages, unseen_lines, window_text
+from memorybus.recall.lines import WindowMessages, unseen_lines, window_text
 from memorybus.text.fence import line
 
 SAID = "My sister Nora\nplays the <cello> in Graz. She is 34, and lives by the river."

@@ -1,15 +1,15 @@
 """How the answer to a prompt is made of what is warm, what comes in time, and the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.recall.counts import PromptCounter
-from memorybus.recall.fresh import FreshAnswers
+from memorybus.recall.answers import RecallQuestion, SessionRecall
+from memorybus.recall.asking import Replies
 from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult
-from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.testing import FakeClock
 
 PROMPT = "where does the heron nest?"
@@ -21,18 +21,14 @@ class Providers:
     """Providers that answer at once, fail (None), or are silent (not in `results`)."""
 
     def __init__(self, asked: set[str], results: Mapping[str, WarmResult | None]) -> None:
-        self.asked, self.results, self.waits = frozenset(asked), results, list[float]()
+        self.recalling, self.results, self.waits = frozenset(asked), results, list[float]()
         self.budgets: list[int] = []
 
-    def recalling_providers(self) -> frozenset[str]:
-        """Return all of them."""
-        return self.asked
-
-    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+    def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
         """Answer, and remember for how long the prompt would have waited."""
         self.waits.append(wait)
         self.budgets.append(question.want.budget)
-        return FreshAnswers(self.asked - there, dict(self.results), ended=True)
+        return Replies(self.recalling.difference(there), dict(self.results), ended=True)
 
 
 def warm(line: str, prompt: str = PROMPT) -> WarmResult:
@@ -40,12 +36,29 @@ def warm(line: str, prompt: str = PROMPT) -> WarmResult:
     return WarmResult((line,) if line else (), asked=text_digest(prompt))
 
 
+class Warm:
+    """A warm cache with results."""
+
+    def __init__(self, results: Mapping[str, WarmResult]) -> None:
+        self._results = dict(results)
+
+    def read(self, keys: Sequence[str]) -> dict[str, WarmResult]:
+        """Return them."""
+        return self._results
+
+
 def lines_of(
-    providers: Providers, there: Mapping[str, WarmResult], clock: FakeClock, text: str = PROMPT
+    providers: Providers,
+    there: Mapping[str, WarmResult],
+    clock: FakeClock,
+    text: str = PROMPT,
+    window: str = "",
 ) -> dict[str, tuple[str, ...]]:
     """Answer a prompt."""
-    prompt = Prompt(text, text_digest(text), lambda: WarmAsk("slot", 0, RecallRequest(text)))
-    return PromptAnswers(providers, PromptCounter(), clock).lines(prompt, there, 0.25)
+    question = RecallQuestion(
+        (), text, lambda asked: WarmAsk("slot", 0, RecallRequest(asked)), window
+    )
+    return SessionRecall(cast("Any", Warm(there)), providers, clock).answer(question, 0.25).lines
 
 
 def test_what_is_warm_for_this_prompt_asks_nobody(fake_clock: FakeClock) -> None:
@@ -94,7 +107,7 @@ def test_waiting_can_be_turned_off() -> None:
 class Refilling(Providers):
     """A provider that fills the budget with numbered lines."""
 
-    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+    def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
         """Answer with as many lines as fit."""
         lines = tuple(f"- {number:038d}" for number in range(question.want.budget // 40))
         self.results = {"one": WarmResult(lines, asked=HERE)}
@@ -108,9 +121,7 @@ def test_what_the_window_holds_gives_its_room_to_others(
     """Lines of the window are left out; if they are most of a block, as much again is asked for."""
     window = "\n".join(f"{number:038d}" for number in range(held))
     providers = Refilling({"one"}, {})
-    prompt = Prompt(PROMPT, HERE, lambda: WarmAsk("slot", 0, RecallRequest(PROMPT)), window)
-    answers = PromptAnswers(providers, PromptCounter(), fake_clock)
-    lines = answers.lines(prompt, {}, 0.25)["one"]
+    lines = lines_of(providers, {}, fake_clock, window=window)["one"]
     assert lines[0] == f"- {held:038d}"
     assert len(lines) == budgets[-1] // 40 - held
     assert providers.budgets == budgets
@@ -123,6 +134,5 @@ def test_a_window_that_a_late_provider_cannot_refill_costs_nothing_else(
     told = tuple(f"- {number:038d}" for number in range(50))
     there = {"one": WarmResult(told, asked=HERE)}
     window = "\n".join(told[:49])
-    prompt = Prompt(PROMPT, HERE, lambda: WarmAsk("slot", 0, RecallRequest(PROMPT)), window)
-    answers = PromptAnswers(Providers({"one"}, {}), PromptCounter(), fake_clock)
-    assert answers.lines(prompt, there, 0.25) == {"one": told[49:]}
+    providers = Providers({"one"}, {})
+    assert lines_of(providers, there, fake_clock, window=window) == {"one": told[49:]}

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.recall.relevance import relevant_lines
+from memorybus.recall.lines import relevant_lines
 
 LINES = (
     "- [2026-03-01, Ana] We planted tomatoes behind the shed",

@@ -71,7 +71,7 @@ AsPromptOption = Annotated[
         name="--prompt",
         negative="",
         help="Show the block that a prompt would be given now, and how each provider "
-        "answered: ready, in time, or too late.",
+        "answered. It waits as an agent's prompt does (`prefetch_wait`).",
     ),
 ]
 QuestionsFileOption = Annotated[
@@ -141,9 +141,7 @@ def run_recall(
         if question is None or provider or as_of:
             output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
             return 2
-        return _show_prompt(
-            output, settings, question, options.filter_for(own), session, given, timeout
-        )
+        return _show_prompt(output, settings, question, options.filter_for(own), session, given)
     known_by = None if as_of is None else parse_timestamp(as_of)
     named = split_names(provider) or None
     ask = _Question(question or "", options.filter_for(own), session, named, timeout, known_by)
@@ -165,15 +163,13 @@ def _show_prompt(
     asked: ScopeFilter,
     session: str | None,
     budget: int,
-    timeout: float,
 ) -> int:
     """Show what a prompt would be given; return 1 if no provider could be asked."""
-    from memorybus_console.operations.preview.asker import Asker
-    from memorybus_console.operations.preview.preview import preview_prompt
+    from memorybus_console.operations.preview import Asker, preview_prompt
     from memorybus_console.views.prompt import prompt_json, prompt_table
 
     who = Asker(asked.agent, asked.user, asked.workspace, session or "")
-    found = preview_prompt(settings, question, who, budget=budget, timeout=timeout)
+    found = preview_prompt(settings, question, who, budget=budget)
     if output.json:
         output.result(prompt_json(found))
     else:

@@ -10,15 +10,11 @@ from memorybus.text.redact import masked
 from starlette.responses import HTMLResponse, Response
 
 from memorybus_console.operations.memories.browsing import KeptMemory
-from memorybus_console.operations.preview.asker import Asker
-from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.preview import Asker, preview_prompt
 from memorybus_console.views.prompt import outcome_words
 from memorybus_console.web import answers
 from memorybus_console.web.kept_links import event_link, link
 from memorybus_console.web.page import Page, PageRequest, Part
-
-TIMEOUT: Final = 5.0
-"""Seconds to wait for late answers."""
 
 FIELDS: Final = ("q", "user", "agent", "workspace", "session")
 
@@ -44,7 +40,7 @@ def answer_recall(request: PageRequest) -> Response:
     who = Asker(fields["agent"], fields["user"], fields["workspace"], fields["session"])
     found, problem = None, ""
     try:
-        found = preview_prompt(request.settings, fields["q"], who, timeout=TIMEOUT)
+        found = preview_prompt(request.settings, fields["q"], who)
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
     items = [(one, source_link(one, fields)) for one in (found.items if found else ())]

@@ -24,8 +24,7 @@ from memorybus_console.cli.app import main
 from memorybus_console.operations.memories import amending, browsing
 from memorybus_console.operations.memories.amending import CannotAmend
 from memorybus_console.operations.memories.browsing import KeptMemory
-from memorybus_console.operations.preview.asker import Asker
-from memorybus_console.operations.preview.preview import preview_prompt
+from memorybus_console.operations.preview import Asker, preview_prompt
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -74,7 +73,7 @@ def applied(client: redis.Redis, settings: Settings) -> None:
 
 def block(settings: Settings, question: str = QUESTION) -> str:
     """Return what Ana's next prompt would be given."""
-    found = preview_prompt(settings, question, Asker(user="ana"), timeout=WAIT_SECONDS)
+    found = preview_prompt(settings, question, Asker(user="ana"))
     assert [one.outcome for one in found.answers] == ["fresh"], found.answers
     return found.block
 

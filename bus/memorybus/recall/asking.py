@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +23,7 @@ from memorybus.concurrency.wakeup import Waiters
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId
-from memorybus.recall.counts import PromptCounter
+from memorybus.recall.counts import Counted
 from memorybus.recall.model import WarmAsk, WarmResult
 from memorybus.receipt import LogState
 
@@ -38,18 +39,20 @@ _MAX_WAITING_PROMPTS = 256
 """How many prompts may wait at once; further prompts use what is warm (G10)."""
 
 
-class FreshAnswers(msgspec.Struct):
-    """The answers that the thread of one prompt has received so far.
+class Replies(msgspec.Struct):
+    """The replies that the thread of one prompt has received so far.
 
     Attributes:
         asked: the providers that were asked; None while that is not known.
         results: their results; None for a provider that failed.
+        seconds: how long each of them took.
         ended: whether no more answers will come.
         hung: whether Redis has taken the connection, but did not reply in time.
     """
 
     asked: frozenset[str] | None = None
     results: dict[str, WarmResult | None] = {}
+    seconds: dict[str, float] = {}
     ended: bool = False
     hung: bool = False
 
@@ -58,9 +61,16 @@ class FreshAnswers(msgspec.Struct):
         """Whether there is nothing more to wait for."""
         return self.ended or (self.asked is not None and self.asked <= self.results.keys())
 
+    def answered(self) -> dict[str, WarmResult]:
+        """Return the results of the providers that did not fail."""
+        return {name: result for name, result in self.results.items() if result is not None}
 
-class FreshRecalls:
+
+class PromptAsker:
     """Asks providers from an agent's process. Safe to call from any thread, and after a fork.
+
+    Attributes:
+        recalling: the providers that answered recalls at the last look-up.
 
     Args:
         settings: see `Settings`.
@@ -85,19 +95,15 @@ class FreshRecalls:
 
     def _reset(self) -> None:
         """Start without connections and with new locks: a parent process keeps its own."""
+        self.recalling: frozenset[str] = frozenset()
         self._exchange: PromptExchange | None = None
         self._connecting = threading.Lock()
         self._waiters = Waiters()
         self._asking: set[threading.Thread] = set()
-        self._late = FreshAnswers(asked=frozenset()), 0.0
+        self._late = Replies(asked=frozenset()), 0.0
         self._pid = os.getpid()
 
-    def recalling_providers(self) -> frozenset[str]:
-        """Return the providers that answered recalls at the last look-up; this sends nothing."""
-        exchange = self._exchange
-        return frozenset(exchange.answering.latest.recalling) if exchange else frozenset()
-
-    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+    def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
         """Ask every provider that answers recalls, and wait for the replies.
 
         Args:
@@ -111,7 +117,7 @@ class FreshRecalls:
         """
         if self._pid != os.getpid():
             self._reset()
-        found = FreshAnswers()
+        found = Replies()
         if wait <= 0 or self._is_silent() or len(self._asking) >= _MAX_WAITING_PROMPTS:
             return found
         until = self._clock.monotonic() + wait
@@ -119,7 +125,7 @@ class FreshRecalls:
             self._waiters.wait_for(lambda: found.complete, wait)
         if found.asked is None and (found.hung or not found.ended):
             self._late = found, until + _SILENCE_SECONDS
-        return FreshAnswers(found.asked, dict(found.results), ended=True)
+        return Replies(found.asked, dict(found.results), dict(found.seconds), ended=True)
 
     def _is_silent(self) -> bool:
         """Say whether Redis is away, or has not taken the last question yet (it may hang)."""
@@ -134,9 +140,7 @@ class FreshRecalls:
             return False
         return True
 
-    def _run(
-        self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
-    ) -> None:
+    def _run(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
         thread = threading.current_thread()
         self._asking.add(thread)
         try:
@@ -150,17 +154,18 @@ class FreshRecalls:
             found.ended = True
             self._waiters.wake_all()
 
-    def _ask(
-        self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
-    ) -> None:
+    def _ask(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
+        began = self._clock.monotonic()
         exchange = self._connect()
-        asked = frozenset(exchange.answering.current().recalling) - there
+        self.recalling = frozenset(exchange.answering.current().recalling)
+        asked = self.recalling.difference(there)
         left = until - self._clock.monotonic()
         ask = exchange.ask(question, asked, self._make_id(), left) if asked else None
         found.asked = asked
         while ask and not found.complete and (left := until - self._clock.monotonic()) > 0:
             reply = exchange.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
+                found.seconds[reply.provider] = self._clock.monotonic() - began
                 found.results[reply.provider] = reply.result
 
     def _connect(self) -> PromptExchange:
@@ -171,14 +176,19 @@ class FreshRecalls:
                 self._exchange = PromptExchange(self._settings, self._clock)
             return self._exchange
 
-    def report(self, counter: PromptCounter) -> None:
-        """Add counts to Redis, unless Redis is known to be away.
+    def report(self, counted: deque[Counted]) -> None:
+        """Move counts to Redis, unless Redis is known to be away.
 
         Raises:
             LogUnavailable: Redis is away; the counts are kept for the next time.
         """
-        if counter.pending and self._log_state() == "up":
-            self._connect().report(counter)
+        if counted and self._log_state() == "up":
+            self._connect().report(counted)
+
+    def delete_slot(self, slot: str) -> None:
+        """Delete the question and the answers of a slot in which nobody asks any more."""
+        if self._exchange is not None:
+            self._exchange.delete_slot(slot)
 
     def close(self) -> None:
         """Close the connections."""

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.recall.follow_up import points_back, with_topic
+from memorybus.small_talk import points_back, with_topic
 
 POINTING = (
     "and when was that?", "how much was it?", "why?", "what does she drink?", "book it", "how old?",

@@ -1,1 +1,0 @@
-"""Shows operators what a prompt would be given now; no agent's recall uses this package."""
