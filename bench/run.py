@@ -1,7 +1,7 @@
 """The benchmark suite: a table, and ``bench/out/bench.json``.
 
-``python bench/run.py [--quick] [--only NAME …] [--strict]``. What each part measures is said in
-its module and in bench/README.md. Exit codes: 0 measured, 1 a part failed (or, with ``--strict``,
+``python bench/run.py [--quick] [--only NAME …] [--strict]``. What each part measures stands in its
+module, and its figures in bench/README.md. Exit codes: 0 measured, 1 a part failed (or, with ``--strict``,
 a bound was missed).
 """
 

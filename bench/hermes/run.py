@@ -1,8 +1,8 @@
 """The real Hermes Agent with memorybus, and without: a table, and ``bench/out/hermes.json``.
 
 ``python bench/hermes/run.py [--quick] [--only NAME …]``. Hermes runs from ``.hermes-venv-0.22.2``
-(``make hermes-venv``), offline against a scripted model; what each part measures is said in its
-module and in bench/README.md. Exit codes: 0 measured, 1 a part failed.
+(``make hermes-venv``), offline against a scripted model; what each part measures stands in its
+module, and its figures in bench/README.md. Exit codes: 0 measured, 1 a part failed.
 """
 
 import argparse
