@@ -1,8 +1,8 @@
 """The benchmark suite: a table, and ``bench/out/bench.json``.
 
 ``python bench/run.py [--quick] [--only NAME …] [--strict]``. What each part measures stands in its
-module, and its figures in bench/README.md. Exit codes: 0 measured, 1 a part failed (or, with ``--strict``,
-a bound was missed).
+module, and its figures in bench/README.md. Exit codes: 0 measured, 1 a part failed (or, with
+``--strict``, a bound was missed).
 """
 
 import argparse
