@@ -49,7 +49,9 @@ HOMES = {
         "memorybus_workers.processes.*",
     ),
     "sqlite3": (
-        "memorybus.spool.*",
+        "memorybus.outbox.database",
+        "memorybus.outbox.files",  # counts the rows of a file whose owner is dead
+        "memorybus.outbox.spool",
         "memorybus.agent.session_store",
         "memorybus.history.scratch_index",  # a temporary file, gone with the run
         "memorybus_console.operations.ingest.known_ids",  # translates its errors
@@ -67,7 +69,9 @@ HOMES = {
         "memorybus.recall.*",
         "memorybus.redis.*",
         "memorybus.registry.*",
-        "memorybus.sending.*",
+        "memorybus.outbox.flusher",
+        "memorybus.outbox.producers",
+        "memorybus.outbox.sender",
         "memorybus_workers.*",
     ),
     "opentelemetry": (

@@ -1,4 +1,4 @@
-"""The receipt for a published event: its id, its place, and how safe it is (G1)."""
+"""What is known of published events: a receipt for each, and what is still unsent (G1)."""
 
 from typing import Literal
 
@@ -26,3 +26,11 @@ class Receipt(msgspec.Struct, frozen=True):
     level: Level
     sequence: int
     log: LogState
+
+
+class SpoolStats(msgspec.Struct, frozen=True):
+    """What is unsent: rows, bytes of their bodies, and when the oldest was spooled (ms)."""
+
+    events: int = 0
+    size: int = 0
+    oldest_at: int | None = None

@@ -13,8 +13,8 @@ from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.events import TurnCompleted
+from memorybus.outbox.rules import Counters
 from memorybus.redis.keys import Keys
-from memorybus.sending.counters import Counters
 
 EVENTS = 1_000 if QUICK else 10_000
 OTHERS = 20

@@ -20,7 +20,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.ids import checksum
-from memorybus.sending.publisher import Writer
+from memorybus.outbox.publisher import Writer
 from memorybus.wire.codec import Decoder
 
 

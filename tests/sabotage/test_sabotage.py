@@ -22,7 +22,7 @@ OBJECTS = "tests/unit/archive/objects/test_object_store_local.py::"
 IN_DOUBT = "tests/integration/workers/apply/test_calls_in_doubt.py::"
 HOMES = "tests/integration/registry/test_homes.py::"
 FILES = "tests/unit/builtin/test_builtin_store.py::"
-DURABLE = "tests/integration/spool/test_spool_durable.py::"
+DURABLE = "tests/integration/outbox/test_spool_durable.py::"
 SYNC = "os.fsync(file.fileno())"
 
 SABOTAGES = (
@@ -123,13 +123,13 @@ SABOTAGES = (
         "spool row deleted on send",
         (
             Patch(
-                "bus/memorybus/sending/sender.py",
+                "bus/memorybus/outbox/sender.py",
                 "            self._move_cursor(rows[-1][0])\n",
                 "            self._move_cursor(rows[-1][0])\n"
                 "            self.spool.delete_upto(rows[-1][0])\n",
             ),
         ),
-        ("tests/integration/sending/test_sender.py::test_a_lost_tail_is_sent_again",),
+        ("tests/integration/outbox/test_sender.py::test_a_lost_tail_is_sent_again",),
     ),
     Sabotage(
         "producer sequence ignored",
@@ -210,7 +210,7 @@ SABOTAGES = (
         "a durable event without a full sync",
         (
             Patch(
-                "bus/memorybus/spool/outbox.py",
+                "bus/memorybus/outbox/spool.py",
                 '"pragma synchronous = full"',
                 '"pragma synchronous = normal"',
             ),
@@ -226,9 +226,9 @@ SABOTAGES = (
         "rows that are sent unannounced",
         (
             Patch(
-                "bus/memorybus/spool/delivered.py",
-                "_write(self._file, self._announced, durable=True)",
-                "_write(self._file, self._announced, durable=False)",
+                "bus/memorybus/outbox/spool.py",
+                "_write_delivered(self._file, self._announced, durable=True)",
+                "_write_delivered(self._file, self._announced, durable=False)",
             ),
         ),
         (DURABLE + "test_rows_are_announced_on_the_disk_before_they_are_sent",),

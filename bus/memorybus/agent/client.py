@@ -20,6 +20,8 @@ from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
+from memorybus.outbox.publisher import Publisher
+from memorybus.outbox.rules import Counters, SendingContext
 from memorybus.recall.answers import SessionRecall
 from memorybus.recall.asking import PromptAsker
 from memorybus.recall.cache import WarmCache
@@ -29,9 +31,6 @@ from memorybus.receipt import Level, LogState, Receipt
 from memorybus.registry import tools
 from memorybus.registry.tools import OfferedTools
 from memorybus.registry.tools_note import ToolsNote, read_note
-from memorybus.sending.context import SendingContext
-from memorybus.sending.counters import Counters
-from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
 from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record

@@ -13,12 +13,12 @@ from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Scope, SessionRef
 from memorybus.ids import NewId
 from memorybus.jobs.waiting import Listener
+from memorybus.outbox.publisher import Publisher
 from memorybus.recall.answers import SessionRecall
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
-from memorybus.sending.publisher import Publisher
 from memorybus.tracing.spans import Tracing
 
 

@@ -32,18 +32,18 @@ from memorybus.health.status import (
     waiting_since,
 )
 from memorybus.log.stream import EventLog, Head
-from memorybus.log.unsent import count_unsent
+from memorybus.outbox.producers import count_unsent
 from memorybus.recall import counts
 from memorybus.recall.counts import PromptCounts
 from memorybus.recall.demand import queue_name
 from memorybus.recall.health import RecallHealth, RecentRecalls
+from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.lanes import LANE_FIELDS
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import read_work
-from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
 

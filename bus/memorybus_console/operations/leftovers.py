@@ -12,10 +12,10 @@ from memorybus.config.settings import Settings
 from memorybus.errors import SpoolError
 from memorybus.events import Scope
 from memorybus.ids import new_id, new_rng
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import drain_orphans
 from memorybus.redis.connect import connect_redis
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
-from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
 
 _LOOK_EVERY = 0.1

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from memorybus.config.settings import Settings, to_environ
-from memorybus.log.producers import read_taken_sequences
+from memorybus.outbox.producers import read_taken_sequences
 from memorybus.redis.keys import Keys
 
 from helpers.faults import sink

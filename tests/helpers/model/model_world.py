@@ -16,14 +16,14 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum, derived_id, new_id
-from memorybus.log.producers import read_taken_sequences
 from memorybus.log.stream import EventLog, read_entries
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.producers import read_taken_sequences
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import Sender
+from memorybus.outbox.spool import Spool
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, partition_of, session_key
-from memorybus.sending.context import SendingContext
-from memorybus.sending.sender import Sender
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
 

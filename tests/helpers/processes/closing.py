@@ -12,8 +12,8 @@ from pathlib import Path
 from memorybus.clock import SYSTEM
 from memorybus.errors import SpoolCorrupt
 from memorybus.ids import new_id
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.spool import Spool
 
 _ROWS = 50
 _TIMES = 60

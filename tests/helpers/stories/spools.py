@@ -8,11 +8,11 @@ import redis
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import new_id
-from memorybus.log.producers import read_taken_sequences
+from memorybus.outbox.files import SpoolFiles, inspect_spool
+from memorybus.outbox.producers import read_taken_sequences
+from memorybus.outbox.spool import Spool
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.spool.files import SpoolFiles, inspect_spool
-from memorybus.spool.outbox import Spool
 
 PAGE = 8_192
 

@@ -47,7 +47,7 @@ bus.close()
 """
 
 
-@pytest.mark.parametrize("module", ["redis", "rq", "memorybus.sending.sender"])
+@pytest.mark.parametrize("module", ["redis", "rq", "memorybus.outbox.sender"])
 def test_a_fork_while_the_flusher_imports(settings: Settings, module: str) -> None:
     """G1, G9: a child that is forked while the bus connects sends its events like any other."""
     shown = subprocess.run(

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.ids import new_id
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import Sender
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
 from memorybus.redis.server_time import read_server_ms
-from memorybus.sending.context import SendingContext
-from memorybus.sending.sender import Sender
 from memorybus.testing import FakeClock
 
 WINDOW = 3_600.0

@@ -12,8 +12,8 @@ def test_a_healthy_start_counts_no_failure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G9: a prefetch before the first connection is made is no failure."""
-    monkeypatch.setattr("memorybus.sending.flusher.Flusher._connect", lambda self: 1 / 0)
-    monkeypatch.setattr("memorybus.sending.flusher.Flusher._back_off", lambda self, error: None)
+    monkeypatch.setattr("memorybus.outbox.flusher.Flusher._connect", lambda self: 1 / 0)
+    monkeypatch.setattr("memorybus.outbox.flusher.Flusher._back_off", lambda self, error: None)
     with MemoryBus.connect(settings) as bus:
         assert bus.session("s", warm=False).prefetch("what was it") == ""
         assert bus.counters.prefetch_failures == 0

@@ -6,7 +6,7 @@ import pytest
 import redis
 from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
-from memorybus.log.producers import read_taken_sequences
+from memorybus.outbox.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane

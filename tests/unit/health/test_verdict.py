@@ -17,8 +17,8 @@ from memorybus.health.status import (
     WorkerStatus,
 )
 from memorybus.health.verdict import judge_status, unknown_verdict, unreachable_verdict
+from memorybus.receipt import SpoolStats
 from memorybus.registry.roster import WorkerInfo
-from memorybus.spool.note import SpoolStats
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from memorybus.errors import MemoryBusError
+from memorybus.receipt import SpoolStats
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import GONE_SECONDS, Roster, WorkerInfo
-from memorybus.spool.note import SpoolStats
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError

@@ -19,15 +19,15 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.log.stream import EventLog
-from memorybus.log.unsent import count_unsent
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.producers import count_unsent
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import drain_orphans
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import worker_id
 from memorybus.registry.tools_note import ToolsNote
 from memorybus.registry.work import WorkCounter
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
-from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
 from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError

@@ -16,7 +16,7 @@ from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
-from memorybus.spool.files import inspect_spool
+from memorybus.outbox.files import inspect_spool
 
 HEADROOM_BYTES = 256 << 20
 """Free bytes below which a disk is called nearly full."""

@@ -32,9 +32,10 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.log.stream import START, EventLog
+from memorybus.outbox.spool import write_note
 from memorybus.query.query import Query
+from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import connect_redis
-from memorybus.spool.note import SpoolStats, write_note
 from memorybus.testing import FakeClock
 from memorybus_console.operations.archive.opening import open_archive
 from memorybus_console.views.reconciliation import report_parts

@@ -20,8 +20,8 @@ from memorybus.health.status import (
     build_archive_status,
 )
 from memorybus.ids import new_id
+from memorybus.outbox.files import SpoolFiles
 from memorybus.redis.facts import Server
-from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
 from memorybus_console.operations.doctor import canary, doctor, host
 from memorybus_console.operations.doctor.doctor import (

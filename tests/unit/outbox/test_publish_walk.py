@@ -11,7 +11,7 @@ from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.tracing.spans import TRACING_API
 
-INSERT = "memorybus.spool.outbox:Spool._next_sequence"
+INSERT = "memorybus.outbox.spool:Spool._next_sequence"
 """The last function of ours before SQLite inserts the row; it asks the clock once."""
 
 

@@ -15,9 +15,6 @@ from urllib.parse import quote
 from memorybus import private
 from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import SpoolCorrupt, SpoolFull
-from memorybus.spool.delivered import DELIVERED_SUFFIX
-from memorybus.spool.disk_reserve import RESERVE_SUFFIX
-from memorybus.spool.note import NOTE_SUFFIX, SENT_SUFFIX
 
 _PAGE_BYTES = 8_192
 """Five turns of usual size fit into a page: most inserts write one page, few begin another."""
@@ -196,17 +193,3 @@ def _place(path: Path) -> str:
         boot = socket.gethostname()
     file = path.stat()
     return f"{boot}:{file.st_dev}:{file.st_ino}"
-
-
-def remove_files(path: Path) -> None:
-    """Delete a spool and the files beside it, if they exist; the lock file stays."""
-    for suffix in (
-        ".db",
-        ".db-wal",
-        ".db-shm",
-        RESERVE_SUFFIX,
-        NOTE_SUFFIX,
-        SENT_SUFFIX,
-        DELIVERED_SUFFIX,
-    ):
-        path.with_suffix(suffix).unlink(missing_ok=True)

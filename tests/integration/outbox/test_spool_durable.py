@@ -9,9 +9,8 @@ from helpers.processes.synced import note_syncs
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
-from memorybus.spool.delivered import DELIVERED_SUFFIX, PossiblyDelivered
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.spool import DELIVERED_SUFFIX, PossiblyDelivered, Spool
 
 LEVEL = "pragma synchronous = "
 

@@ -20,9 +20,9 @@ from memorybus.errors import EventTooLarge, SpoolCorrupt, SpoolFull
 from memorybus.events import TurnCompleted
 from memorybus.health.monitor import spool_status
 from memorybus.ids import new_id
-from memorybus.spool.database import ROW_OVERHEAD
-from memorybus.spool.files import SpoolFiles, inspect_spool
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.database import ROW_OVERHEAD
+from memorybus.outbox.files import SpoolFiles, inspect_spool
+from memorybus.outbox.spool import Spool
 from memorybus.wire.codec import Decoder
 
 MakeFiles = Callable[..., SpoolFiles]

@@ -12,14 +12,13 @@ from memorybus.errors import ConfigError, EventTooLarge, SpoolCorrupt, SpoolErro
 from memorybus.events import LATEST, AnyEvent, Envelope, Event, Scope, SessionRef
 from memorybus.ids import checksum
 from memorybus.msgspec_types import prepared
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.flusher import Flusher
+from memorybus.outbox.rules import Counters, SendingContext
+from memorybus.outbox.spool import Spool
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.redis.keys import partition_of
-from memorybus.sending.context import SendingContext
-from memorybus.sending.counters import Counters
-from memorybus.sending.flusher import Flusher
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
 from memorybus.tracing.spans import TRACING_API, Tracing
 from memorybus.wire.exact import NOT_AS_GIVEN, exact_envelope
 
@@ -125,7 +124,7 @@ class Publisher:
         """Accept an event: when this returns, it survives this process (G1).
 
         See `MemoryBus.publish`. The walk from a session to the spool's insert is short on purpose:
-        tests/unit/sending/test_publish_walk.py bounds it.
+        tests/unit/outbox/test_publish_walk.py bounds it.
         """
         envelope = Envelope(
             id=event_id or self._context.new_id(),

@@ -1,6 +1,6 @@
 """When rows may be deleted from the spool."""
 
-from memorybus.sending.row_retention import RowRetention
+from memorybus.outbox.rules import RowRetention
 
 
 def test_rows_may_go_in_their_order() -> None:

@@ -13,10 +13,10 @@ from helpers.stories.spools import abandoned, files_of, numbers_logged
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.log.replication import Replication
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import drain_orphans
 from memorybus.receipt import Level
 from memorybus.redis.connect import connect_redis
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
 
 KEEP: Any = {"spool_keep": 300.0}
 """Rows are in the spool as long as a test runs, and nobody compares for their deletion."""

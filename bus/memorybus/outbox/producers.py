@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 from redis import Redis
 
+from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, SpoolCorrupt
+from memorybus.outbox.files import inspect_spool
+from memorybus.outbox.spool import Spool, spooled_at
+from memorybus.receipt import SpoolStats
 from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.spool.note import spooled_at
-from memorybus.spool.outbox import Spool
 
 _log = logging.getLogger("memorybus")
 
@@ -123,3 +125,27 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
         sent = spool.possibly_delivered.upto(partition)
         if last > sent and any(row[0] <= last for row in spool.rows_after(sent, 1, 0, partition)):
             raise SpoolCorrupt(f"{spool.path}: lost rows whose numbers came again")
+
+
+def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
+    """Return how many events wait, their size, and when the oldest was spooled.
+
+    Args:
+        settings: says where the spools are.
+        redis: the log's Redis, which knows what it has taken; without it every row counts.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    keys = Keys(settings.namespace)
+    found = [
+        inspect_spool(
+            path, read_taken_sequences(redis, keys, settings.partitions, path.stem) if redis else {}
+        )
+        for path in sorted(settings.spool_dir.glob("*.db"))
+    ]
+    return SpoolStats(
+        sum(one.events for one in found),
+        sum(one.size for one in found),
+        min((one.oldest_at for one in found if one.oldest_at is not None), default=None),
+    )

@@ -12,10 +12,10 @@ from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logg
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.log.stream import EventLog
+from memorybus.outbox import database
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import drain_orphans
 from memorybus.redis.connect import connect_redis
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
-from memorybus.spool import database
 
 
 @pytest.fixture(name="settings")

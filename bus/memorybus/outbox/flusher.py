@@ -19,21 +19,24 @@ from memorybus.concurrency.backoff import backoff
 from memorybus.concurrency.forking import import_guard
 from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.rules import (
+    ConnectionAttempts,
+    PendingFlush,
+    PendingFlushes,
+    RowRetention,
+    SendCounts,
+    SendingContext,
+)
+from memorybus.outbox.spool import Spool
 from memorybus.recall.pending import Ask, PendingAsks
 from memorybus.receipt import LogState
-from memorybus.sending.connection_attempts import ConnectionAttempts
-from memorybus.sending.context import SendingContext
-from memorybus.sending.counters import SendCounts
-from memorybus.sending.pending_flushes import PendingFlush, PendingFlushes
-from memorybus.sending.row_retention import RowRetention
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
 
 if TYPE_CHECKING:
     from redis import Redis
 
+    from memorybus.outbox.sender import Sender
     from memorybus.recall.requester import RecallRequester
-    from memorybus.sending.sender import Sender
 
 # The Redis client needs this module, which Python imports no more once the main thread has ended.
 with contextlib.suppress(RuntimeError):  # it has ended already: events wait in the spool
@@ -229,10 +232,9 @@ class Flusher:
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog
+            from memorybus.outbox.sender import Sender, drain_orphans
             from memorybus.recall.requester import RecallRequester
             from memorybus.redis.connect import connect_redis
-            from memorybus.sending.orphans import drain_orphans
-            from memorybus.sending.sender import Sender
 
         redis = self._redis = connect_redis(self._settings, single=True)
         EventLog(redis, self._settings).open()

@@ -3,12 +3,13 @@
 Redis remembers for each partition the last sequence that it took from each producer. After every
 connection the sender asks for it: rows up to this sequence are in the log, and later ones are sent
 (G1, G2, G3). If a partition cannot take its rows, because another program uses the name of its key,
-only this partition lags; the others go on.
+only this partition lags; the others go on. Spools that dead processes of this host left are sent by
+any live process.
 """
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, Self
 
@@ -16,8 +17,13 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.errors import ForeignKey, LogError, LogUnavailable
-from memorybus.log.producers import (
+from memorybus import private
+from memorybus.clock import Clock
+from memorybus.errors import ForeignKey, LogError, LogUnavailable, SpoolCorrupt, SpoolError
+from memorybus.log.replication import Replication
+from memorybus.outbox.database import SpoolRow
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.producers import (
     check_unused,
     forget_producer,
     log_loss,
@@ -25,15 +31,12 @@ from memorybus.log.producers import (
     note_rest,
     read_taken_sequences,
 )
-from memorybus.log.replication import Replication
+from memorybus.outbox.rules import SendCounts, SendingContext
+from memorybus.outbox.spool import SENT_SUFFIX, Spool
 from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
-from memorybus.sending.context import SendingContext
-from memorybus.sending.counters import SendCounts
-from memorybus.spool.database import SpoolRow
-from memorybus.spool.outbox import Spool
 from memorybus.tracing.spans import Tracing
 from memorybus.wire.codec import Encoder, trace_of
 
@@ -337,3 +340,67 @@ class Sender:
             if last < deleted and not self._may_be_forgotten(last, deleted):
                 self.counts.lost += 1
                 log_loss(partition, last, deleted, self.spool.producer)
+
+
+def drain_orphans(
+    files: SpoolFiles,
+    redis: Redis,
+    context: SendingContext,
+    stopping: Callable[[], bool] = bool,
+) -> int:
+    """Send the spools that dead processes of this host left; return how many events were sent.
+
+    A later call deletes a spool, once Redis has had all of it for `spool_keep` seconds: in a power
+    cut Redis may lose its last second.
+
+    Raises:
+        LogUnavailable: Redis is away; the spools stay for the next call.
+    """
+    sent = 0
+    for spool in files.adopt_all():
+        try:
+            sent += _send_orphan(spool, redis, context)
+        except SpoolCorrupt as error:
+            saved = files.set_aside(spool, str(error))
+            if saved is not None:
+                saved.close()  # the next call sends it
+        except LogError:
+            spool.close()
+            raise
+        except (SpoolError, OSError) as error:
+            files.report(spool.path, f"{spool.path} waits: {error}")
+            spool.close()
+        if stopping():
+            break
+    return sent
+
+
+def _send_orphan(spool: Spool, redis: Redis, context: SendingContext) -> int:
+    sender = Sender(spool, redis, context)
+    sender.resync()
+    while sender.send():
+        pass
+    sender.catch_up()
+    sent = sender.counts.sent
+    keep = context.settings.spool_keep
+    young = spool.size and _idle_for(spool, sent > 0, context.clock) < keep
+    followed = sender.replication.is_replicated()
+    sender.confirm()  # last: a Redis that lost its newest events is replicated too
+    if sender.lagging or young or not followed:
+        spool.close()
+    else:
+        spool.discard()  # first: a crash after this only leaves a field in Redis
+        sender.forget_producer()
+    return sent
+
+
+def _idle_for(spool: Spool, sent: bool, clock: Clock) -> float:
+    """Return for how many seconds nothing had to be sent, according to a file beside the spool."""
+    mark = spool.path.with_suffix(SENT_SUFFIX)
+    try:
+        if sent or not mark.exists():
+            private.write(mark, str(clock.now_ms()).encode())
+        text = mark.read_text()
+    except OSError:
+        return 0.0  # the disk is full: the spool stays until there is room for the mark
+    return (clock.now_ms() - int(text)) / 1000 if text.isdigit() else 0.0

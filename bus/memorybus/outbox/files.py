@@ -22,9 +22,9 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
-from memorybus.spool.database import read_intact_rows, remove_files
-from memorybus.spool.note import SENT_SUFFIX, SpoolStats, read_note, spooled_at
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.database import read_intact_rows
+from memorybus.outbox.spool import SENT_SUFFIX, Spool, read_note, remove_files, spooled_at
+from memorybus.receipt import SpoolStats
 
 _log = logging.getLogger("memorybus")
 

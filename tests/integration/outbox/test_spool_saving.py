@@ -14,9 +14,9 @@ from helpers.stories.spools import abandoned, damage, files_of, numbers_in, numb
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolFull
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import drain_orphans
+from memorybus.outbox.spool import Spool
 
 NOWHERE = "redis://127.0.0.1:1/0"
 SMALL = 20_000

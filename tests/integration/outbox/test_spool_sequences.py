@@ -10,10 +10,9 @@ from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logg
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt
-from memorybus.sending.context import SendingContext
-from memorybus.sending.orphans import drain_orphans
-from memorybus.sending.sender import Sender
-from memorybus.spool.outbox import Spool
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import Sender, drain_orphans
+from memorybus.outbox.spool import Spool
 from memorybus.testing import FakeClock
 
 

@@ -19,15 +19,14 @@ from memorybus.errors import LogUnavailable
 from memorybus.ids import new_id
 from memorybus.log.entry import decode_entry
 from memorybus.log.stream import EventLog
+from memorybus.outbox.files import SpoolFiles
+from memorybus.outbox.rules import SendingContext
+from memorybus.outbox.sender import Sender
+from memorybus.outbox.spool import DELIVERED_SUFFIX, Spool
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
-from memorybus.sending.context import SendingContext
-from memorybus.sending.sender import Sender
-from memorybus.spool.delivered import DELIVERED_SUFFIX
-from memorybus.spool.files import SpoolFiles
-from memorybus.spool.outbox import Spool
 from memorybus.wire.codec import Decoder
 
 

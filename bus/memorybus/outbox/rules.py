@@ -1,0 +1,194 @@
+"""What publisher, flusher and sender share: context, counters, and who waits how long for what.
+
+Nothing here knows SQLite or Redis.
+"""
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from memorybus import ids
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.wakeup import Waiters
+from memorybus.config.settings import Settings
+from memorybus.ids import NewId, new_rng
+from memorybus.testing import CrashPoint, no_crash
+
+
+class SendingContext(msgspec.Struct, frozen=True):
+    """What the publisher, the flusher and their senders share.
+
+    Attributes:
+        settings: see `Settings`.
+        clock: tells the time.
+        rng: makes the jitter of the back-off.
+        new_id: makes the ids of spools.
+        crash: called at the points where fault tests kill the process.
+    """
+
+    settings: Settings
+    clock: Clock = SYSTEM
+    rng: random.Random = msgspec.field(default_factory=new_rng)
+    new_id: NewId = ids.new_id
+    crash: CrashPoint = no_crash
+
+
+class SendCounts(msgspec.Struct):
+    """What is counted while a spool is sent.
+
+    Attributes:
+        sent: events that Redis took.
+        rewinds: how often Redis had lost its newest events, and rows were sent again.
+        conflicts: events that were sent again with another payload; the first one counts.
+        lost: how often Redis had lost events that this spool no longer holds.
+    """
+
+    sent: int = 0
+    rewinds: int = 0
+    conflicts: int = 0
+    lost: int = 0
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """A process's counters since it connected; the first four are those of `SendCounts`.
+
+    Attributes:
+        prefetch_failures: reads of warm results that failed or came too late.
+        asks_dropped: requests for recalls that were dropped because too many waited.
+    """
+
+    sent: int
+    rewinds: int
+    conflicts: int
+    lost: int
+    prefetch_failures: int
+    asks_dropped: int
+
+
+class ConnectionAttempts:
+    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts.
+
+    Attributes:
+        in_a_row: how many attempts have failed since the last success.
+    """
+
+    def __init__(self) -> None:
+        """Count from zero."""
+        self.in_a_row = 0
+        self._begun = 0
+        self._failed = 0
+        self._timed_out = (0, 0.0)
+
+    def begin(self) -> None:
+        """Note that an attempt to connect begins."""
+        self._begun += 1
+
+    def fail(self) -> None:
+        """Note that the connection failed, at once or later on."""
+        self._failed = self._begun
+        self.in_a_row += 1
+
+    def succeed(self) -> None:
+        """Note that the connection works."""
+        self.in_a_row = 0
+
+    def fails_from_now(self) -> Callable[[], bool]:
+        """Return a function that says whether an attempt begun after this call has failed."""
+        begun = self._begun
+        return lambda: self._failed > begun
+
+    def time_left(self, taken: int, timeout: float) -> float:
+        """Return how many seconds of a time-out are left after earlier calls have waited in vain.
+
+        Args:
+            taken: how many events Redis has taken; once it takes one more, the whole time-out
+                counts again.
+            timeout: seconds.
+        """
+        before, waited = self._timed_out
+        return timeout - waited if taken == before else timeout
+
+    def time_out(self, taken: int, timeout: float) -> None:
+        """Note that a time-out has passed; Redis had taken `taken` events when it began."""
+        before, waited = self._timed_out
+        self._timed_out = (taken, max(timeout, waited) if taken == before else timeout)
+
+
+class RowRetention:
+    """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
+
+    Belongs to one thread.
+    """
+
+    def __init__(self) -> None:
+        """Start without marks."""
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, cursor: int) -> None:
+        """Note that Redis has every row up to `cursor` at the time `now`."""
+        if not self._marks or cursor > self._marks[-1][1]:
+            self._marks.append((now, cursor))
+
+    def take_upto(self, until: float) -> int:
+        """Return the last row that Redis had at the time `until`, and drop its mark; 0 for none."""
+        cursor = 0
+        while self._marks and self._marks[0][0] <= until:
+            cursor = self._marks.popleft()[1]
+        return cursor
+
+    def restart(self) -> None:
+        """Drop all marks: rows are sent again, and stay for the whole time again."""
+        self._marks.clear()
+
+
+class PendingFlush:
+    """One call of `Flusher.flush` that waits.
+
+    Attributes:
+        sequence: the last event that it waits for.
+        replicated: whether a replica must have the events too.
+        met: whether the events are where the call wants them.
+    """
+
+    def __init__(self, sequence: int, replicated: bool) -> None:
+        """Make a call that has no answer yet."""
+        self.sequence = sequence
+        self.replicated = replicated
+        self.met = False
+
+
+class PendingFlushes:
+    """All calls of `Flusher.flush` that wait. Any thread may wait; the flusher answers.
+
+    Redis may have lost events that it took without anybody noticing, since a broken connection is
+    made again. So each call is answered by what Redis says after the call began (G1).
+    """
+
+    def __init__(self) -> None:
+        """Begin with no waiting call."""
+        self._waiting: set[PendingFlush] = set()
+        self._answered = Waiters()
+
+    def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
+        """Wait for an answer for at most `timeout` seconds; `wake` wakes the flusher."""
+        try:
+            self._waiting.add(flush)
+            wake()
+            return self._answered.wait_for(lambda: flush.met, timeout)
+        finally:
+            self._waiting.discard(flush)
+
+    def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
+        """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
+        waiting = tuple(self._waiting)
+        return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
+
+    def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
+        """Answer the calls whose events, up to `upto`, are safe."""
+        for flush in flushes:
+            if flush.sequence <= upto:
+                flush.met = True
+                self._waiting.discard(flush)
+        self._answered.wake_all()
