@@ -138,13 +138,20 @@ PUBLIC_MODULES = (
 """What an integration imports; docs/agents.md says what is in them."""
 
 HERMES_ALSO_SEES = {
-    # Read models, and what a terminal shows; nothing that publishes but by a `MemoryBus`.
+    # Read models, what a terminal shows, names of places, and locks; nothing that publishes but by
+    # a `MemoryBus`.
     "install.status": (
         "memorybus.health.finding",
         "memorybus.health.monitor",
         "memorybus.health.status",
         "memorybus.text.display",
+        "memorybus.text.redact",
     ),
+    "masking": ("memorybus.text.redact",),
+    "plugin.conversation": ("memorybus.redis.keys",),
+    "plugin.shared": ("memorybus.redis.keys",),
+    "plugin.switches": ("memorybus.redis.keys",),
+    "problems": ("memorybus.text.display", "memorybus.text.redact"),
     "reconcile.history_index": ("memorybus.history.history", "memorybus.history.scratch_index"),
     "reconcile.reconcile": (
         "memorybus.health.monitor",
@@ -152,6 +159,7 @@ HERMES_ALSO_SEES = {
         "memorybus.history.history",
     ),
     "reconcile.survey": ("memorybus.history.forgotten",),
+    "transcripts.state_db": ("memorybus.concurrency.forking",),
     "transcripts.turns": ("memorybus.text.bounding",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""

@@ -11,9 +11,8 @@ PUBLIC = (
     *("AsyncMemoryBus", "AsyncSession", "HostSessions", "Level", "MemoryBus", "OfferedTools"),
     *("PacedPublisher", "RecallAnswer", "RecalledItem", "Receipt", "Scope", "Session"),
     *("SessionRef", "Settings"),
-    *("Tool", "TurnDetails", "clean_text", "is_masked", "is_masked_copy", "load", "mask_texts"),
-    *("masked", "memory_write", "offered_tools"),
-    *("recall_slot", "session_details", "sqlite_guard", "store_key", "visible"),
+    *("Tool", "TurnDetails", "clean_text", "load", "memory_write", "offered_tools"),
+    *("session_details", "store_key"),
 )
 
 _LOADED = (

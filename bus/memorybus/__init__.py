@@ -19,18 +19,14 @@ if TYPE_CHECKING:
     from memorybus.agent.session import Session
     from memorybus.agent.session_events import TurnDetails, memory_write, session_details
     from memorybus.agent.session_store import HostSessions
-    from memorybus.concurrency.forking import sqlite_guard
     from memorybus.config.settings import Settings, load
     from memorybus.events import Scope, SessionRef
     from memorybus.recall.model import RecalledItem
     from memorybus.recall.operator_recall import RecallAnswer
     from memorybus.receipt import Level, Receipt
-    from memorybus.redis.keys import recall_slot, store_key
+    from memorybus.redis.keys import store_key
     from memorybus.registry.tools import OfferedTools, Tool
     from memorybus.text.cleaning import clean_text
-    from memorybus.text.display import visible
-    from memorybus.text.masking import is_masked, is_masked_copy, mask_texts
-    from memorybus.text.redact import masked
 
 __all__ = [
     "AsyncMemoryBus",
@@ -50,18 +46,11 @@ __all__ = [
     "Tool",
     "TurnDetails",
     "clean_text",
-    "is_masked",
-    "is_masked_copy",
     "load",
-    "mask_texts",
-    "masked",
     "memory_write",
     "offered_tools",
-    "recall_slot",
     "session_details",
-    "sqlite_guard",
     "store_key",
-    "visible",
 ]
 
 _HOMES = MappingProxyType({
@@ -71,18 +60,14 @@ _HOMES = MappingProxyType({
     "agent.session": ("Session",),
     "agent.session_events": ("TurnDetails", "memory_write", "session_details"),
     "agent.session_store": ("HostSessions",),
-    "concurrency.forking": ("sqlite_guard",),
     "config.settings": ("Settings", "load"),
     "events": ("Scope", "SessionRef"),
     "recall.operator_recall": ("RecallAnswer",),
     "recall.model": ("RecalledItem",),
     "receipt": ("Level", "Receipt"),
-    "redis.keys": ("recall_slot", "store_key"),
+    "redis.keys": ("store_key",),
     "registry.tools": ("Tool", "OfferedTools"),
     "text.cleaning": ("clean_text",),
-    "text.display": ("visible",),
-    "text.masking": ("is_masked", "is_masked_copy", "mask_texts"),
-    "text.redact": ("masked",),
 })  # fmt: skip
 """The module of each name, to be read with the imports above."""
 

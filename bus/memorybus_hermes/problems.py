@@ -9,9 +9,11 @@ import threading
 from pathlib import Path
 
 import msgspec
-from memorybus import Settings, masked, private, visible
+from memorybus import Settings, private
 from memorybus.clock import Clock
 from memorybus.msgspec_types import prepared
+from memorybus.text.display import visible
+from memorybus.text.redact import masked
 
 _log = logging.getLogger("memorybus")
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus import Settings, masked
+from memorybus import Settings
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import open_monitor, spool_status
 from memorybus.health.status import SpoolStatus
 from memorybus.text.display import iso, one_line
+from memorybus.text.redact import masked
 
 from memorybus_hermes import problems
 from memorybus_hermes.config import active_provider, isolates_plugins

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus import Receipt, Session, recall_slot
+from memorybus import Receipt, Session
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
+from memorybus.redis.keys import recall_slot
 
 from memorybus_hermes import scopes
 from memorybus_hermes.entries import FileWrite

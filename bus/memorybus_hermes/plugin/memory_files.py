@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from memorybus import Session, is_masked_copy, memory_write, store_key
+from memorybus import Session, memory_write, store_key
 from memorybus.clock import Clock
 from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
@@ -38,7 +38,7 @@ from memorybus_hermes.entries import (
     is_same_write,
     parse_entries,
 )
-from memorybus_hermes.masking import mask_as_host
+from memorybus_hermes.masking import is_masked_copy, mask_as_host
 from memorybus_hermes.plugin.file_notes import NO_FILE, FileNotes, SeenFiles, Signature
 
 if TYPE_CHECKING:

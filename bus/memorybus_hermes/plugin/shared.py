@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from memorybus import MemoryBus, Session, Settings, recall_slot
+from memorybus import MemoryBus, Session, Settings
 from memorybus.clock import SYSTEM, Clock
 from memorybus.events import Scope
+from memorybus.redis.keys import recall_slot
 
 from memorybus_hermes.plugin.injected import InjectedRecall
 from memorybus_hermes.plugin.memory_files import MemoryFiles

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from memorybus import Session, recall_slot
+from memorybus import Session
+from memorybus.redis.keys import recall_slot
 
 from memorybus_hermes.plugin.shared import SharedBus
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from memorybus import HostSessions, clean_text, is_masked, is_masked_copy
+from memorybus import HostSessions, clean_text
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 
+from memorybus_hermes.masking import is_masked, is_masked_copy
 from memorybus_hermes.plugin.oldest import drop_oldest
 from memorybus_hermes.transcripts.scaffolding import spoken_text
 from memorybus_hermes.transcripts.state_db import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import clean_text, is_masked, is_masked_copy
+from memorybus import clean_text
 from memorybus.events import (
     Envelope,
     MemoryWritten,
@@ -23,7 +23,7 @@ from memorybus.history.history import History
 from memorybus.history.scratch_index import ScratchIndex
 from memorybus.ids import digest
 
-from memorybus_hermes.masking import mask_as_host
+from memorybus_hermes.masking import is_masked, is_masked_copy, mask_as_host
 
 MAX_EARLY_MS, MAX_LATE_MS = 5_000, 60_000
 """How many ms before and after its answer was stored a turn may have been published."""

@@ -19,7 +19,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import msgspec
-from memorybus import sqlite_guard
+from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
 

@@ -5,7 +5,7 @@ import time
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from memorybus.text.masking import is_masked, is_masked_copy, mask_texts
+from memorybus_hermes.masking import is_masked, is_masked_copy, mask_texts
 
 KEY = "AbCdEfGh0123456789xyz"
 
