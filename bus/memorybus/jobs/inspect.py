@@ -14,7 +14,6 @@ from redis import Redis
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
@@ -35,19 +34,6 @@ _QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
 
 
-class SentEvent(msgspec.Struct, frozen=True, array_like=True):
-    """An event that the instance should know, with the data that `MemoryProvider.knows` gets."""
-
-    id: str
-    type: str
-    partition: int
-    entry: str
-    n: int
-    at: int
-    scope: Scope
-    session: SessionRef
-
-
 class ReadDigest(msgspec.Struct, frozen=True, omit_defaults=True, tag="digest"):
     """Asks for a page of the digest: `DigestPage`.
 
@@ -64,12 +50,6 @@ class TryRecall(msgspec.Struct, frozen=True, tag="recall"):
     """Asks what the instance recalls: `RecalledItems`."""
 
     want: RecallRequest
-
-
-class CheckEvents(msgspec.Struct, frozen=True, tag="events"):
-    """Asks which of these events the instance knows: `KnownEvents`."""
-
-    sent: tuple[SentEvent, ...]
 
 
 class ReadKept(msgspec.Struct, frozen=True, omit_defaults=True, tag="kept"):
@@ -116,9 +96,7 @@ class CheckHealth(msgspec.Struct, frozen=True, tag="health"):
     """Asks whether the backend of the instance works: `InstanceHealth`."""
 
 
-InspectionQuestion = (
-    ReadDigest | TryRecall | CheckEvents | ReadKept | ReadOwners | Erase | CheckHealth
-)
+InspectionQuestion = ReadDigest | TryRecall | ReadKept | ReadOwners | Erase | CheckHealth
 """Each has a tag, so that the recall process knows which one it was sent."""
 
 
@@ -150,22 +128,6 @@ class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
     given: bool = True
     pairs: tuple[tuple[str, str], ...] = ()
     more: bool = False
-
-
-class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which of the events that an instance was asked for it knows.
-
-    Attributes:
-        given: whether the provider can answer (delivery ``lookup``).
-        there: how many events it knows.
-        missing: the ids of events that it does not know.
-        unasked: how many of the last events were not checked, because the time was over.
-    """
-
-    given: bool = True
-    there: int = 0
-    missing: tuple[str, ...] = ()
-    unasked: int = 0
 
 
 class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -254,11 +216,6 @@ class InstanceInspector:
         """Return what an instance recalls for a query, best first."""
         answer = self._ask(provider, instance, TryRecall(want))
         return msgspec.json.decode(answer, type=prepared(RecalledItems)).items
-
-    def check_known(self, provider: str, instance: str, sent: Sequence[SentEvent]) -> KnownEvents:
-        """Return which events an instance knows; it may not have checked all (`KnownEvents`)."""
-        answer = self._ask(provider, instance, CheckEvents(tuple(sent)))
-        return msgspec.json.decode(answer, type=prepared(KnownEvents))
 
     def read_kept(
         self,

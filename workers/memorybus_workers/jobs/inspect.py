@@ -1,20 +1,17 @@
-"""The job that inspects an instance: its digest, recalls, known events, memories and owners."""
+"""The job that inspects an instance: its digest, recalls, memories and owners."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent, Transient
-from memorybus.events import EVENT_TYPES, Position
 from memorybus.jobs.inspect import (
     PARTITION,
-    CheckEvents,
     CheckHealth,
     DigestPage,
     Erase,
@@ -22,44 +19,36 @@ from memorybus.jobs.inspect import (
     Inspection,
     InstanceHealth,
     KeptPage,
-    KnownEvents,
     OwnersPage,
     ReadDigest,
     ReadKept,
     ReadOwners,
     RecalledItems,
-    SentEvent,
     TryRecall,
 )
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import RecallRequest
 from memorybus.text.redact import one_line
 from memorybus_providers.base import (
-    HookContext,
     MemoryOwner,
     MemoryProvider,
     RecallContext,
     RecallScope,
 )
-from memorybus_providers.dispatch import bind
 from redis import Redis
 
 from memorybus_workers.jobs.prefetch import render
 from memorybus_workers.jobs.requests import answer_request, parse_request
 
 MAX_PAGE_ITEMS = 2_000
-"""The most pairs or memories of a page, and the most events of one question."""
+"""The most pairs or memories of a page."""
 
 _MOST_BYTES = 1 << 18
 """The most bytes of a page (G10)."""
 
-_TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kind in EVENT_TYPES})
-
 _T = TypeVar("_T")
 
-InspectionAnswer = (
-    DigestPage | KnownEvents | KeptPage | OwnersPage | EraseReport | InstanceHealth | RecalledItems
-)
+InspectionAnswer = DigestPage | KeptPage | OwnersPage | EraseReport | InstanceHealth | RecalledItems
 
 Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
@@ -108,8 +97,6 @@ class InspectionRunner:
                     answer = self._digest_page(provider, asked, until)
                 case TryRecall(want):
                     answer = self._recall(provider, want, inspection.instance)
-                case CheckEvents(sent):
-                    answer = self._known_events(provider, sent, until)
                 case ReadKept() as asked:
                     answer = self._kept_page(provider, asked, until)
                 case ReadOwners() as asked:
@@ -135,25 +122,6 @@ class InspectionRunner:
             if spent or len(page) >= MAX_PAGE_ITEMS:
                 return DigestPage(pairs=tuple(page), more=True)
         return DigestPage(pairs=tuple(page))
-
-    def _known_events(
-        self, provider: MemoryProvider, sent: tuple[SentEvent, ...], until: float
-    ) -> KnownEvents:
-        if provider.delivery != "lookup":
-            return KnownEvents(given=False)
-        handles = bind(provider).handles
-        there, missing, tried = 0, list[str](), 0
-        for one in sent[:MAX_PAGE_ITEMS]:
-            if self._clock.monotonic() > until:
-                break
-            tried += 1
-            if one.type not in _TYPES or not handles(_TYPES[one.type]):
-                continue
-            if provider.knows(one.id, self._context(one)):
-                there += 1
-            else:
-                missing.append(one.id)
-        return KnownEvents(True, there, tuple(missing), len(sent) - tried)
 
     def _kept_page(self, provider: MemoryProvider, asked: ReadKept, until: float) -> KeptPage:
         """Return the next memories, after skipping those that the caller has already."""
@@ -206,10 +174,6 @@ class InspectionRunner:
                 yield one
             elif self._clock.monotonic() > until:
                 raise Transient(f"{looked} were looked at in the time there is; ask for less")
-
-    def _context(self, one: SentEvent) -> HookContext:
-        position = Position(one.partition, one.entry, one.n)
-        return HookContext(one.scope, one.session, one.id, position, one.at, self._deadline)
 
     def _recall(
         self, provider: MemoryProvider, want: RecallRequest, instance: str

@@ -14,7 +14,6 @@ from memorybus_console.cli.options import (
     DEFAULT,
     Common,
     InstanceOption,
-    not_negative,
     operator,
     positive,
     to_absolute_time,
@@ -26,7 +25,6 @@ from memorybus_console.views.render import grid
 from memorybus_console.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus_console.operations.rebuild.comparison import ComparisonResult
     from memorybus_console.operations.rebuild.diff import RecallDifference
     from memorybus_console.operations.rebuild.verify import VerifyResult
 
@@ -57,30 +55,23 @@ def run_verify(
             "long ago as in 2h, p07:1234, or an event's id); whatever was written since differs.",
         ),
     ] = "",
-    sample: Annotated[
-        int,
-        Parameter(
-            help="How many events to look up by their ids; 0 for all.", validator=not_negative
-        ),
-    ] = 0,
     common: Common = DEFAULT,
 ) -> int:
     """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
     A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
-    for a moment, so that both are compared at the same position; recalls continue. A provider
-    without a digest is asked for events by their ids, if it supports that.
+    for a moment, so that both are compared at the same position; recalls continue.
 
     For example:
 
     - `memorybus verify holographic`
-    - `memorybus verify hindsight --sample 1000 --json`
+    - `memorybus verify holographic --until 2h --json`
     """
     from memorybus_console.operations.rebuild.rebuild import open_rebuilder
     from memorybus_console.operations.rebuild.verify import VerifyRequest, verify_provider
 
     output, settings = common.output(), common.settings()
-    wanted = VerifyRequest(provider=provider, until=until, sample=sample, by=operator())
+    wanted = VerifyRequest(provider=provider, until=until, by=operator())
     with (
         show_bar(output, "verify", "places of the history", _INTERRUPTED) as tell,
         open_rebuilder(settings, provider, "verification", wanted.by, tell) as work,
@@ -94,26 +85,15 @@ def _show(output: Output, found: "VerifyResult") -> None:
     if output.json:
         output.result(found)
         return
-    if found.compared is not None:
-        _show_keys(output, found, found.compared)
-    else:
-        there = found.asked - found.missing - found.parked - found.discarded
-        output.show(visible(f"{found.live} holds {there} of {found.asked} events"))
-        for event_id in found.named:
-            output.show(visible(f"  missing: {event_id}"))
-    if found.discarded:
-        output.note(f"{found.discarded} events were discarded by an operator")
-    if found.parked:
-        output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
-
-
-def _show_keys(output: Output, found: "VerifyResult", compared: "ComparisonResult") -> None:
+    compared = found.compared
     equal = compared.keys - compared.differing
     output.show(visible(f"{found.live}: {equal} of {compared.keys} keys equal the history's"))
     for one in compared.named:
         output.show(visible(f"  {one.key}: {_DIFFERENCES[one.how]}"))
     if compared.differing > len(compared.named):
         output.note(f"{compared.differing - len(compared.named)} more")
+    if found.parked:
+        output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
 
 
 def run_diff(

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.providers.recording import effects, texts
+from helpers.providers.recording import texts
 from helpers.stories.rebuilding import damage, fill, ran, settled
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
@@ -71,30 +70,6 @@ def published(settings: Settings, session: str, *words: str) -> None:
     with MemoryBus.connect(settings) as bus:
         say(bus, session, *words)
         assert bus.flush("logged", 25)
-
-
-@pytest.mark.timeout(60)
-def test_a_parked_event_hides_no_lost_one(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
-    """G8: what an operator decides of, or did, is not missing; what is lost is, and is named."""
-    settings = make_settings(partitions=1, **recorded("Lookup", digest=False))
-    published(settings, "s", "one", "two", "three")
-    published(settings, "t", "!permanent four")
-    child = worker(spawn, settings, jobs=1)
-    settled(redis_client, settings, NAME)
-    whole = ran(spawn, settings, "verify", NAME)
-    assert (whole["ok"], whole["asked"], whole["missing"], whole["parked"]) == (True, 4, 0, 1)
-    two = next(one for one in effects(home(settings)) if one.text == "two")
-    damage(home(settings), "delete from effects where text = 'two'")
-    told = msgspec.json.decode(ran(spawn, settings, "verify", NAME, code=1))
-    assert (told["missing"], told["named"], told["parked"]) == (1, [two.event_id], 1)
-    before = ran(spawn, settings, "verify", NAME, "--until", f"p00:{two.n - 1}")
-    assert (before["ok"], before["parked"]) == (True, 0)
-    ran(spawn, settings, "dlq", "discard", "--all", "--reason", "a test", "--execute")
-    given_up = msgspec.json.decode(ran(spawn, settings, "verify", NAME, code=1))
-    assert [given_up[name] for name in ("missing", "parked", "discarded")] == [1, 0, 1]
-    assert child.terminate() == 0
 
 
 def test_a_name_of_which_something_is_left_is_not_given(

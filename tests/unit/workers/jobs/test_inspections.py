@@ -9,10 +9,9 @@ import fakeredis
 import msgspec
 import pytest
 from memorybus.config.settings import Settings
-from memorybus.events import Scope, SessionRef, TurnCompleted
+from memorybus.events import TurnCompleted
 from memorybus.jobs.inspect import (
     PARTITION,
-    CheckEvents,
     CheckHealth,
     DigestPage,
     Erase,
@@ -21,13 +20,11 @@ from memorybus.jobs.inspect import (
     InspectionQuestion,
     InstanceHealth,
     KeptPage,
-    KnownEvents,
     OwnersPage,
     ReadDigest,
     ReadKept,
     ReadOwners,
     RecalledItems,
-    SentEvent,
     TryRecall,
 )
 from memorybus.jobs.replies import Reply, read_replies
@@ -36,7 +33,6 @@ from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_providers.base import (
     Capabilities,
-    HookContext,
     MemoryOwner,
     MemoryProvider,
     ProviderConfig,
@@ -78,7 +74,6 @@ class Reported(MemoryProvider):
     """A provider that answers each question with something that no other answer says."""
 
     kind = "telling"
-    delivery = "lookup"
     capabilities = Capabilities(exports=True, forgets=True, handles=frozenset({TurnCompleted}))
 
     def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
@@ -88,10 +83,6 @@ class Reported(MemoryProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return a text that names the query."""
         return [Recollection(f"found for {query}", session="s")]
-
-    def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Know one event."""
-        return event_id == "known"
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield a memory that names the person."""
@@ -108,12 +99,6 @@ class Reported(MemoryProvider):
     def health(self, deadline: float) -> str:
         """Be unwell."""
         return "its disk is full"
-
-
-def sent(event_id: str) -> SentEvent:
-    """Return a turn that a provider should know."""
-    place = (0, "1-0", 1, 1)
-    return SentEvent(event_id, TurnCompleted.__name__, *place, Scope(), SessionRef("s", "s"))
 
 
 def runner(provider: MemoryProvider, redis: fakeredis.FakeRedis, home: Path) -> InspectionRunner:
@@ -170,7 +155,6 @@ ANSWERS: list[tuple[InspectionQuestion, InspectionAnswer]] = [
         TryRecall(RecallRequest(query="tea")),
         RecalledItems((RecalledItem("p", "found for tea", "s", None),)),
     ),
-    (CheckEvents((sent("known"), sent("lost"))), KnownEvents(there=1, missing=("lost",))),
     (
         ReadKept(RecallRequest(query="", user="ann")),
         KeptPage(memories=({"text": "kept of ann", "user": "ann"},)),
@@ -186,7 +170,6 @@ ANSWERS: list[tuple[InspectionQuestion, InspectionAnswer]] = [
 NO_ANSWERS: list[tuple[InspectionQuestion, InspectionAnswer]] = [
     (ReadDigest(), DigestPage(given=False)),
     (TryRecall(RecallRequest(query="tea")), RecalledItems()),
-    (CheckEvents(()), KnownEvents(given=False)),
     (ReadKept(RecallRequest(query="")), KeptPage(given=False)),
     (ReadOwners(), OwnersPage(given=False)),
     (Erase(RecallRequest(query="", user="ann")), EraseReport(given=False)),
