@@ -159,20 +159,8 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _erase(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus.clock import SYSTEM
-
-    from memorybus_workers.inquiries.erasure import erase
-    from memorybus_workers.processes.json_line import print_json_line
-
-    names = _names_or_default(options.providers, settings)
-    for name, left in erase(settings, names, options.agent, options.user, SYSTEM):
-        print_json_line({"name": name, "remains": list(left.remains)})
-    return 0
-
-
 _DESCRIBERS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
-    {"describe": _describe, "erase": _erase, "kinds": _offer, "trial": _try}
+    {"describe": _describe, "kinds": _offer, "trial": _try}
 )
 """What tells a command something about providers, as JSON lines."""
 
@@ -236,18 +224,15 @@ def _parser() -> argparse.ArgumentParser:
         "trial", help="open an instance, write to it, ask it, as JSON lines"
     )
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
-    erase = commands.add_parser("erase", help="erase what an owner has, as JSON lines")
-    erase.add_argument("--providers", default="", help="names, separated by commas")
-    for command in (erase, trial):
-        command.add_argument("--agent", required=True, help="whose memories: the agent")
-        command.add_argument("--user", required=True, help="the person")
+    trial.add_argument("--agent", required=True, help="whose memories: the agent")
+    trial.add_argument("--user", required=True, help="the person")
     kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)
         command.add_argument("--name", default="", help="of a copy")
         command.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (archive, copy, describe, erase, kinds, trial):
+    for command in (archive, copy, describe, kinds, trial):
         command.set_defaults(reports=True)
     return parser
 

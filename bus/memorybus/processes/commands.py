@@ -156,18 +156,6 @@ def _ended_silently(task: str, child: ChildProcess) -> EndedSilently:
     )
 
 
-def erase_owner(
-    settings: Settings, names: Sequence[str], agent: str, user: str
-) -> dict[str, tuple[str, ...]]:
-    """Let a child erase an owner's memories in some instances; return what remains, by instance."""
-    words = ["--providers", ",".join(names), "--agent", agent, "--user", user]
-    left = dict.fromkeys(names, ("nothing is known of what was written there",))
-    with running_child(module_command(_WORKERS, "erase", *words), settings) as child:
-        while (report := child.report()) is not None:
-            left[report["name"]] = tuple(report["remains"])
-    return {name: remains for name, remains in left.items() if remains}
-
-
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
     """Replace this process by a command, which gets its process id and its terminal."""
     sys.stdout.flush()

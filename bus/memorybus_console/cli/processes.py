@@ -1,5 +1,6 @@
 """The commands that run processes: demo, up, worker."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -49,53 +50,33 @@ def register(app: App) -> None:
     app.command(run_worker, name="worker", group=RUN)
 
 
-def run_demo(
-    *,
-    providers: Annotated[
-        str | None,
-        Parameter(
-            help="Instances of your settings, or kinds, comma-separated; by default builtin and "
-            "holographic.",
-            validator=check_names,
-        ),
-    ] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
-) -> int:
+def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     """See the whole system work, on a Redis of its own, in a few seconds.
 
-    An agent plays a conversation over two sessions; a worker feeds the providers; a third session
-    asks a question and gets its memories from the warm cache. Nothing is left behind: the demo
-    erases from memory services what it wrote there for its own invented person, and names what
-    could not be erased.
+    An agent plays a conversation over two sessions; a worker feeds two providers; a third session
+    asks a question and gets its memories from the warm cache. Nothing is left behind.
 
     For example:
 
     - `memorybus demo`
-    - `memorybus demo --providers builtin,holographic,postgres`
     - `memorybus demo --json | jq .applied`
 
     Parameters
     ----------
     json
-        Print one JSON object: published, applied, caught_up, recalled, silent, left, seconds.
+        Print one JSON object: published, applied, caught_up, recalled, seconds.
     """
-    from memorybus.config.settings import load
-
-    from memorybus_console.operations.demo.audience import Audience
-    from memorybus_console.operations.demo.cast import PACKAGED, choose_cast
-    from memorybus_console.operations.demo.demo import run_demo as play_demo
-    from memorybus_console.views.demo import DemoView
+    from memorybus_console.operations.demo import run_demo as play_demo
+    from memorybus_console.views.demo import show_result, show_step
 
     output = Output(json=json)
-    cast = choose_cast(load(), split_names(providers)) if providers else PACKAGED
     if json:
-        result = play_demo(Audience(), cast)
-        fields = ("published", "applied", "caught_up", "recalled", "silent", "left", "seconds")
+        result = play_demo(lambda *_: None)
+        fields = ("published", "applied", "caught_up", "recalled", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
-    with DemoView(output) as view:
-        result = play_demo(view, cast)
-    view.conclude(result)
+    output.show("Starting a Redis and a worker of our own…")
+    show_result(output, play_demo(partial(show_step, output)))
     return 0
 
 

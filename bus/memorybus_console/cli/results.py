@@ -67,8 +67,6 @@ class Demonstrated(TypedDict):
     applied: dict[str, int]
     caught_up: dict[str, float]
     recalled: str
-    silent: list[str]
-    left: dict[str, list[str]]
     seconds: float
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus_console.operations.demo.play import PLAY, play_steps
+from memorybus_console.operations.demo import PLAY, play_steps
 from memorybus_console.operations.preview import Asker, preview_prompt
 from memorybus_console.operations.providers import lifecycle
 from memorybus_console.operations.stores import Stores

@@ -1,8 +1,8 @@
 """What `memorybus demo` shows in the end."""
 
 import pytest
-from memorybus_console.operations.demo.demo import DemoResult
-from memorybus_console.views.demo import DemoView
+from memorybus_console.operations.demo import DemoResult
+from memorybus_console.views.demo import show_result
 from memorybus_console.views.output import Output
 
 BLOCK = "<memory-context>\nFrom files:\n- the lens turns by hand\n</memory-context>"
@@ -15,12 +15,11 @@ def test_in_a_pipe_the_block_is_as_wide_as_its_text(capsys: pytest.CaptureFixtur
         applied={"files": 3},
         caught_up={"files": 0.1},
         recalled=BLOCK,
-        silent=(),
         publish=0.001,
         answer=0.2,
         again=0.01,
     )
-    DemoView(Output(json=False)).conclude(result)
+    show_result(Output(json=False), result)
     framed = [
         line for line in capsys.readouterr().out.splitlines() if line.startswith(("╭", "│", "╰"))
     ]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from memorybus_console.operations.demo.play import PLAY, play_steps
+from memorybus_console.operations.demo import PLAY, play_steps
 from memorybus_console.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
