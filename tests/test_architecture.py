@@ -74,11 +74,7 @@ HOMES = {
         "memorybus.outbox.sender",
         "memorybus_workers.*",
     ),
-    "opentelemetry": (
-        "memorybus.tracing.otel",
-        "memorybus_workers.processes.exporting",
-        "memorybus_workers.processes.sampling",
-    ),
+    "opentelemetry": ("memorybus.tracing.otel", "memorybus_workers.processes.exporting"),
     "structlog": ("memorybus_workers.*",),
     "rq": (
         "memorybus.health.*",

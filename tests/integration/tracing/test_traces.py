@@ -165,7 +165,7 @@ def test_one_trace_from_a_prompt_to_its_memories(
     """An agent's turn, its send, the worker's apply and both sides of a recall, by OTLP."""
     sure: Any = {**PATIENT, "prefetch_wait": 30.0}
     settings = make_settings(url=redis_url, providers=("holographic",), **sure)
-    traced_worker(spawn, settings, collector.url, OTEL_TRACES_SAMPLER="parentbased_always_off")
+    traced_worker(spawn, settings, collector.url)
     with kept() as spans, MemoryBus.connect(settings) as bus:
         session = bus.session(SESSION, user=PERSON, warm=False)
         with spans.tracer.start_as_current_span("turn") as turn:

@@ -8,8 +8,7 @@ from helpers.tracing.spans import Kept, is_linked, kept, traceparent
 from memorybus.testing import FakeClock
 from memorybus.tracing.otel import MOST_APPLIES
 from memorybus.tracing.spans import NO_SPAN, Tracing
-from memorybus_workers.processes.sampling import by_links
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_ON, ParentBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 SAMPLED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -142,23 +141,6 @@ def test_events_without_a_word_are_the_samplers_choice() -> None:
     assert not spans.of("apply")
 
 
-def test_a_sampled_link_counts_as_a_sampled_parent() -> None:
-    """A worker that samples nothing of its own keeps the batches of sampled publishers."""
-    with kept(by_links(ParentBased(ALWAYS_OFF))) as spans:
-        applied(spans, [SAMPLED])
-        with Tracing("mb").apply("holo", 3, 1, [""]), Tracing("mb").answer("holo", DROPPED):
-            pass
-    assert len(spans.of("apply")) == 1
-    assert not spans.of("answer")
-
-
-def test_a_sampler_without_parents_decides_alone() -> None:
-    """``OTEL_TRACES_SAMPLER=always_off`` is no span at all, whatever publishers did."""
-    with kept(by_links(ALWAYS_OFF)) as spans, Tracing("mb").apply("holo", 3, 1, [SAMPLED]):
-        pass
-    assert not spans.of("apply")
-
-
 def test_an_append_goes_on_with_its_first_publisher() -> None:
     """A send to the log is a child of the first sampled publisher, and linked to the others."""
     with kept(ParentBased(ALWAYS_OFF)) as spans:
@@ -218,10 +200,3 @@ def test_an_answer_is_a_child_of_the_question() -> None:
     assert answer.parent.span_id == question.context.span_id
     assert (question.attributes or {})["memorybus.lines"] == 3
     assert not is_linked(answer.links, question)
-
-
-def test_the_default_sampler_follows_links_too() -> None:
-    """What `by_links` makes of the SDK's default keeps what that keeps."""
-    with kept(by_links(DEFAULT_ON)) as spans:
-        applied(spans, [SAMPLED])
-    assert "ByLinks" in by_links(DEFAULT_ON).get_description()

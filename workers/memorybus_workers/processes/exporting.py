@@ -19,6 +19,7 @@ from memorybus.config.settings import read_variable
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 _log = logging.getLogger("memorybus")
 
@@ -33,6 +34,8 @@ _EXPORTERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 """For each protocol, the exporter's module and its logger; the extra `otel` installs the first."""
+
+_SERVICE = "memorybus-worker"
 
 _WARNING_INTERVAL_SECONDS = 300.0
 """Seconds between two warnings that spans cannot be sent: a collector may be away for days.
@@ -98,12 +101,10 @@ def _set_up_provider() -> TracerProvider | None:
     try:
         from opentelemetry import trace
 
-        from memorybus_workers.processes.sampling import tracer_provider_for
-
         if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             return None
         module, logger = _EXPORTERS[protocol]
-        provider = tracer_provider_for(import_module(module).OTLPSpanExporter())
+        provider = _make_provider(import_module(module).OTLPSpanExporter())
     except KeyError:
         known = " or ".join(_EXPORTERS)
         _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
@@ -114,4 +115,17 @@ def _set_up_provider() -> TracerProvider | None:
         return None
     logging.getLogger(logger).addFilter(RareLinesFilter(SYSTEM))
     trace.set_tracer_provider(provider)
+    return provider
+
+
+def _make_provider(exporter: SpanExporter) -> TracerProvider:
+    """Return a provider that sends spans to an exporter; ``OTEL_…`` decides everything else."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    ours = Resource.create({SERVICE_NAME: _SERVICE})
+    resource = ours.merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
