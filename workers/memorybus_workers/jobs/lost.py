@@ -1,19 +1,17 @@
-"""Finds jobs that a killed process left by their silence, removes them, and enqueues them again.
+"""Finds jobs whose process was killed, removes them, and enqueues them again.
 
 RQ cleans up such jobs only after minutes, by wall clocks, and their ids stay in use until then.
 Here every process looks at its own queue each second. A running job has a sign that changes (its
 score in RQ's registry of started jobs); a job that was taken and has not begun is in the
-intermediate list for moments only. A sign that stays the same for `SILENCE_SECONDS` and at
-`MIN_LOOKS` looks belongs to a dead process. Only the clock of the process that looks is used, so
-two clocks are never compared; and an outage of Redis, in which nobody can give a sign, counts as
-one look.
+intermediate list for moments only. A job whose sign is the same at `LOST_LOOKS` looks is a dead
+process's. So no two clocks are compared, and an outage of Redis, in which nobody can give a sign,
+is one look.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, cast
 
-from memorybus.clock import Clock
 from memorybus.text.redact import describe_error
 from redis import Redis
 from rq import Queue
@@ -23,11 +21,8 @@ from rq.job import Job
 
 _log = logging.getLogger("memorybus")
 
-SILENCE_SECONDS = 3.0
-"""Seconds after which a job whose sign does not change counts as lost."""
-
-MIN_LOOKS = 4
-"""At so many looks, including the first one, the sign must have been the same."""
+LOST_LOOKS = 4
+"""A job counts as lost once its sign is the same at so many looks, which are a second apart."""
 
 MAX_REPEATS = 2
 """How often a lost job is enqueued again (G10). The job itself may kill its process; but if workers
@@ -43,46 +38,24 @@ UNREADABLE = (
 )
 """Errors that RQ raises for an unreadable job, which any program may have written to Redis."""
 
-Sign = tuple[str, bytes]
-"""The Redis key with a sign, and the sign's name there: any bytes if another program wrote it."""
 
+class Sign(NamedTuple):
+    """A job that is running or was taken.
 
-class SeenSign(NamedTuple):
-    """A sign's value, since when it has it (monotonic seconds), and how many looks saw it."""
+    Attributes:
+        where: the Redis key with the sign.
+        name: the sign's name there: any bytes if another program wrote it.
+        value: what a living process changes.
+    """
 
+    where: str
+    name: bytes
     value: float
-    since: float
-    looks: int
 
 
-class Silence:
-    """Finds signs that have not changed for long. Pure: the time is an argument."""
-
-    def __init__(self) -> None:
-        """Have seen nothing yet."""
-        self._seen: dict[Sign, SeenSign] = {}
-
-    def observe(self, signs: Mapping[Sign, float], now: float) -> list[Sign]:
-        """Compare signs with those that were seen before.
-
-        Args:
-            signs: the present signs and their values.
-            now: monotonic seconds.
-
-        Returns:
-            The signs that have not changed for at least `SILENCE_SECONDS` and `MIN_LOOKS` looks.
-        """
-        before, self._seen = self._seen, {}
-        for sign, value in signs.items():
-            was = before.get(sign)
-            if was is None or was.value != value:
-                was = SeenSign(value, now, 0)
-            self._seen[sign] = was._replace(looks=was.looks + 1)
-        return [
-            sign
-            for sign, seen in self._seen.items()
-            if seen.looks >= MIN_LOOKS and now - seen.since >= SILENCE_SECONDS
-        ]
+def count_looks(before: Mapping[Sign, int], signs: Iterable[Sign]) -> dict[Sign, int]:
+    """Return at how many looks in a row, with this one, each sign has been there unchanged."""
+    return {sign: before.get(sign, 0) + 1 for sign in signs}
 
 
 class LostJobs:
@@ -90,32 +63,28 @@ class LostJobs:
 
     Args:
         queue: the queue.
-        clock: time.
         again: names of the callables whose jobs may run again.
         on_killed: called for each lost job that had begun: its process was killed, or hung.
     """
 
-    def __init__(
-        self, queue: Queue, clock: Clock, again: Collection[str], on_killed: Callable[[], None]
-    ) -> None:
+    def __init__(self, queue: Queue, again: Collection[str], on_killed: Callable[[], None]) -> None:
         """Have seen nothing yet."""
         self._queue = queue
         self._redis: Redis = queue.connection
-        self._clock = clock
         self._again = again
         self._on_killed = on_killed
         self._started = queue.started_job_registry.key
         self._taken = queue.intermediate_queue_key
-        self._silence = Silence()
+        self._looks: Mapping[Sign, int] = {}
 
     def recover(self) -> None:
         """Remove lost jobs, and enqueue those that may run again; raises what redis-py raises."""
         self._drop_expired()
-        for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
-            begun = where == self._started
-            if self._claim(where, name):
-                self._free(_job_id(name))
-                if begun:
+        self._looks = count_looks(self._looks, self._signs())
+        for sign in [sign for sign, looks in self._looks.items() if looks >= LOST_LOOKS]:
+            if self._claim(sign):
+                self._free(_job_id(sign.name))
+                if sign.where == self._started:
                     self._on_killed()
 
     def _drop_expired(self) -> None:
@@ -130,20 +99,22 @@ class LostJobs:
                     pipe.lrem(self._taken, 1, cast("str", job_id))
             pipe.execute()
 
-    def _signs(self) -> dict[Sign, float]:
+    def _signs(self) -> list[Sign]:
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.zrange(self._started, 0, -1, withscores=True)
             pipe.lrange(self._taken, 0, -1)
             started, taken = pipe.execute()
-        signs = {(self._started, name): float(score) for name, score in started}
-        begun = {name.partition(b":")[0] for _, name in signs}
-        return signs | {(self._taken, name): 0.0 for name in set(taken) - begun}
+        begun = {name.partition(b":")[0] for name, _ in started}
+        return [
+            *(Sign(self._started, name, float(score)) for name, score in started),
+            *(Sign(self._taken, name, 0.0) for name in set(taken) - begun),
+        ]
 
-    def _claim(self, where: str, name: bytes) -> bool:
+    def _claim(self, sign: Sign) -> bool:
         """Remove a lost sign; if several processes do this at the same time, only one gets True."""
-        if where == self._started:
-            return bool(self._redis.zrem(where, name))
-        return bool(self._redis.lrem(where, 1, cast("str", name)))
+        if sign.where == self._started:
+            return bool(self._redis.zrem(sign.where, sign.name))
+        return bool(self._redis.lrem(sign.where, 1, cast("str", sign.name)))
 
     def _free(self, job_id: str) -> None:
         """Delete a job to free its id, and enqueue it again unless it was lost too often."""

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from types import FrameType
 from typing import Any, cast
 
 from memorybus.clock import SYSTEM, Clock
@@ -49,6 +48,9 @@ _log = logging.getLogger("memorybus")
 
 _LOOK_EVERY = 1
 """Seconds between two searches for lost jobs, and between the signs of life of a running job."""
+
+_RQ_MARGIN_SECONDS = 15
+"""RQ waits for a job for so many seconds less than it lets a process be silent."""
 
 
 class JobsEnded(MemoryBusError):
@@ -94,6 +96,8 @@ class JobWorker(SimpleWorker):
             connection=queue.connection,
             serializer=JSONSerializer,
             job_class=queue.job_class,
+            exception_handlers=[_log_failure],
+            worker_ttl=_LOOK_EVERY + _RQ_MARGIN_SECONDS,
         )
         self._rq_log = _RqLog(self.log, {})
         self.log = cast("logging.Logger", self._rq_log)
@@ -104,8 +108,6 @@ class JobWorker(SimpleWorker):
         self._crash = crash
         self._secrets = secrets
         self._look_at = 0.0
-        self._shown_at = 0.0
-        self._stop_requested = False
         self._ended = threading.Event()
 
     def work_until_stopped(self) -> None:
@@ -122,7 +124,7 @@ class JobWorker(SimpleWorker):
             self.work(with_scheduler=False, logging_level="CRITICAL")
         finally:
             self._ended.set()
-        if not self._stop_requested:
+        if self._shutdown_requested_date is None:
             raise self._end_reason()
 
     def _end_reason(self) -> Exception:
@@ -131,11 +133,6 @@ class JobWorker(SimpleWorker):
             return caught
         why = describe_error(caught) if caught else "no reason is known"
         return JobsEnded(f"{self._queue.name}: an unexpected error ended the recall process: {why}")
-
-    def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Note that the process was asked to stop, and stop as RQ does."""
-        self._stop_requested = True
-        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
@@ -167,32 +164,14 @@ class JobWorker(SimpleWorker):
         kept = mask_trace_tail(exc_string, self._secrets)
         super().handle_job_failure(job, queue, started_job_registry, kept, execution)
 
-    def handle_exception(self, job: Job, *exc_info: object) -> None:
-        """Log that a job failed in one line, credentials masked; RQ would log the traceback."""
-        _, error, _ = exc_info
-        if isinstance(error, BaseException):
-            _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
-
     def increment_failed_job_count(self, pipeline: Pipeline | None = None) -> None:
         """Count a failure as RQ does, and let RQ's list of failures expire."""
         super().increment_failed_job_count(pipeline)
         key = self._queue.failed_job_registry.key
         (self.connection if pipeline is None else pipeline).expire(key, LIST_TTL_SECONDS)
 
-    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """Show RQ's tools that this process lives: once a second instead of three times per job."""
-        now = self._clock.monotonic()
-        if pipeline is not None or now >= self._shown_at:
-            self._shown_at = now + _LOOK_EVERY
-            super().heartbeat(timeout, pipeline)
-
     def subscribe(self) -> None:
         """Take no commands, since anybody who can write to Redis could send RQ's command to end."""
-
-    @property
-    def dequeue_timeout(self) -> int:
-        """Seconds to wait for a job before the maintenance tasks are due again."""
-        return _LOOK_EVERY
 
     @property
     def should_run_maintenance_tasks(self) -> bool:
@@ -232,6 +211,11 @@ class JobWorker(SimpleWorker):
                     pipe.execute()
             except (RedisError, OSError) as error:
                 _log.debug("no sign of a running job: %s", error)
+
+
+def _log_failure(job: Job, _kind: object, error: BaseException, _trace: object) -> None:
+    """Log that a job failed in one line, credentials masked; RQ would log the traceback."""
+    _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
 
 
 @contextmanager
@@ -299,5 +283,5 @@ def job_worker(
     """Return the RQ worker of a provider's queue."""
     logging.getLogger("rq").setLevel(logging.CRITICAL)
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
-    look = LostJobs(queue, SYSTEM, allowed.keys(), lost)
+    look = LostJobs(queue, allowed.keys(), lost)
     return JobWorker(queue, SYSTEM, look, longest_run(settings), crash, settings.secrets)

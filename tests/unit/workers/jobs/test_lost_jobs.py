@@ -1,52 +1,40 @@
 """Which jobs are taken for lost, and how long a failing provider is let rest: pure."""
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.recall.health import pause_after
-from memorybus_workers.jobs.lost import MIN_LOOKS, SILENCE_SECONDS, Silence
-
-SIGN = ("started", "job:run")
+from memorybus_workers.jobs.lost import LOST_LOOKS, Sign, count_looks
 
 
-def looks(silence: Silence, score: float, *times: float) -> list[bool]:
-    """Return for each time whether the sign, with this score, counts as lost."""
-    return [silence.observe({SIGN: score}, now) == [SIGN] for now in times]
+def is_lost(*values: float | None) -> list[bool]:
+    """Return at each look, with this value of a sign or without it, whether its job is lost."""
+    looks: dict[Sign, int] = {}
+    lost = []
+    for value in values:
+        looks = count_looks(looks, [] if value is None else [Sign("started", b"job:run", value)])
+        lost.append(any(count >= LOST_LOOKS for count in looks.values()))
+    return lost
 
 
 def test_a_sign_that_does_not_change_is_lost() -> None:
-    """G9: a sign is lost once it has been the same for the whole silence, and not before."""
-    assert looks(Silence(), 1.0, 10, 11, 12, 12.9, 13, 14) == [False] * 4 + [True] * 2
+    """G9: a sign is lost once it has been the same at so many looks, and not before."""
+    assert is_lost(1, 1, 1, 1, 1) == [False] * 3 + [True] * 2
 
 
 def test_a_sign_that_changes_or_went_away_lives() -> None:
     """G9: a changed sign, and one that went and came again, begin anew."""
-    silence = Silence()
-    looks(silence, 1.0, 0, 1, 2)
-    assert looks(silence, 2.0, 3, 4, 5) == [False] * 3
-    assert silence.observe({}, 6) == []
-    assert looks(silence, 2.0, 7, 8, 9) == [False] * 3
+    assert is_lost(1, 1, 1, 2, 2, 2, None, 2, 2, 2) == [False] * 10
 
 
-def test_an_outage_is_no_silence() -> None:
-    """G9: after a minute in which nobody could look, a running job gets the time to give a sign."""
-    silence = Silence()
-    assert looks(silence, 1.0, 0, 1, 60) == [False] * 3
-    assert looks(silence, 2.0, 61, 62, 63) == [False] * 3
-
-
-@given(st.lists(st.tuples(st.floats(0.1, 2.0), st.booleans()), max_size=40))
-def test_a_sign_is_lost_exactly_after_its_silence(steps: list[tuple[float, bool]]) -> None:
-    """G9: a sign is lost if and only if it last changed a silence and some looks ago."""
-    silence = Silence()
-    now, score, since, same = 0.0, 0.0, 0.0, 1
-    silence.observe({SIGN: score}, now)
-    for step, beats in steps:
-        now, same = now + step, same + 1
-        if beats:
-            score, since, same = score + 1, now, 1
-        (lost,) = looks(silence, score, now)
-        assert lost == (now - since >= SILENCE_SECONDS and same >= MIN_LOOKS)
+@given(st.lists(st.booleans(), max_size=40))
+def test_a_sign_is_lost_exactly_after_its_looks(beats: list[bool]) -> None:
+    """G9: a sign is lost if and only if it last changed so many looks ago."""
+    values = list(accumulate(beats, initial=0))
+    same = [values[: n + 1].count(value) for n, value in enumerate(values)]
+    assert is_lost(*values) == [count >= LOST_LOOKS for count in same]
 
 
 def test_pauses_are_bounded() -> None:
