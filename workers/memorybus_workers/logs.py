@@ -2,18 +2,19 @@
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
 logging belongs to the agent. The lines of a worker have fields: those that its threads bind with
-``structlog.contextvars``, such as ``provider``, the lane that the thread works on (`LANE`), and the
-event (`UNDER_WAY`).
+``structlog.contextvars``, such as ``provider``, and the lane and event that the thread works on.
 """
+
+from __future__ import annotations
 
 import logging
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from memorybus.config.settings import LogForm, LogLevel
 from memorybus.text.display import visible
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent
     from structlog.typing import EventDict
 
-EventFinder: TypeAlias = "Callable[[], LoggedEvent | None]"
-
-UNDER_WAY: "ContextVar[EventFinder | None]" = ContextVar("memorybus_event_under_way", default=None)
+_EVENT: ContextVar[Callable[[], LoggedEvent | None] | None] = ContextVar(
+    "memorybus_event_under_way", default=None
+)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
-LANE: "ContextVar[tuple[int, int | None] | None]" = ContextVar("memorybus_lane", default=None)
+_LANE: ContextVar[tuple[int, int | None] | None] = ContextVar("memorybus_lane", default=None)
 """The partition of the lane that this thread works on, and its epoch if the lane is owned.
 
 It is apart from the bound fields because a worker sets it several times for each event.
 """
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Self = TypeVar("_Self")
 
 _NAME_CHARS = 200
 
@@ -43,6 +48,22 @@ _CHATTY_LOGGERS = frozenset(("httpcore", "httpx"))
 """Loggers of which only warnings are shown: they log each request, with names in its path."""
 
 _log = logging.getLogger("memorybus")
+
+
+class _Activity(Protocol):
+    @property
+    def current_call(self) -> str: ...
+
+
+class _Lane(Protocol):
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+_AnyLane = TypeVar("_AnyLane", bound=_Lane)
 
 
 class _Formatter(logging.Formatter):
@@ -85,7 +106,7 @@ class _Formatter(logging.Formatter):
             ],
         )
 
-    def _make_safe(self, _logger: object, _method: str, fields: "EventDict") -> "EventDict":
+    def _make_safe(self, _logger: object, _method: str, fields: EventDict) -> EventDict:
         """Mask credentials, and escape what could steer a terminal or forge a line."""
         return {name: self._safe(name, value) for name, value in fields.items()}
 
@@ -97,9 +118,9 @@ class _Formatter(logging.Formatter):
         return shown if name == "exception" else shown.replace("\n", "\\n")
 
 
-def _add_work(_logger: object, _method: str, fields: "EventDict") -> "EventDict":
+def _add_work(_logger: object, _method: str, fields: EventDict) -> EventDict:
     """Add the lane and the event that this thread works on."""
-    partition, epoch = LANE.get() or (None, None)
+    partition, epoch = _LANE.get() or (None, None)
     lane = {"partition": partition, "epoch": epoch}
     return {**fields, **_present(lane), **_event_under_way()}
 
@@ -109,7 +130,7 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event_under_way() -> dict[str, str]:
-    find = UNDER_WAY.get()
+    find = _EVENT.get()
     event = find() if find else None
     if event is None:
         return {}
@@ -158,3 +179,50 @@ def _log_uncaught(
 def _log_uncaught_in_thread(failure: threading.ExceptHookArgs) -> None:
     if failure.exc_value is not None:
         _log_uncaught(failure.exc_type, failure.exc_value, failure.exc_traceback)
+
+
+def bind_lane(lane: _AnyLane) -> _AnyLane:
+    """Let later log lines of this thread name a lane, and no event yet; return the lane."""
+    _LANE.set((lane.partition, lane.epoch))
+    _EVENT.set(None)
+    return lane
+
+
+def bind_partition(partition: int) -> None:
+    """Let later log lines of this thread name a partition whose lane is not owned yet."""
+    _LANE.set((partition, None))
+    _EVENT.set(None)
+
+
+def unbind_lane() -> None:
+    """Let later log lines of this thread name no lane."""
+    _LANE.set(None)
+    _EVENT.set(None)
+
+
+def bind_calls(activity: _Activity, events: Sequence[LoggedEvent]) -> None:
+    """Let later log lines of this thread name the event, of these, whose call is under way."""
+
+    def find_event() -> LoggedEvent | None:
+        now = activity.current_call
+        return next((event for event in events if event.envelope.id == now), None)
+
+    _EVENT.set(find_event)
+
+
+def bind_event(
+    step: Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R],
+) -> Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R]:
+    """Let the log lines of a method name the event that is its second argument."""
+
+    @wraps(step)
+    def with_event(
+        self: _Self, lane: _AnyLane, event: LoggedEvent, /, *args: _P.args, **named: _P.kwargs
+    ) -> _R:
+        before = _EVENT.set(lambda: event)
+        try:
+            return step(self, lane, event, *args, **named)
+        finally:
+            _EVENT.reset(before)
+
+    return with_event

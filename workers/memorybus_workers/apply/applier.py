@@ -23,7 +23,6 @@ from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.allowance import Allowance, Unbounded
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
-from memorybus_workers.calls.log_fields import bind_event
 from memorybus_workers.calls.retry import (
     BackendDown,
     LaneReplaced,
@@ -42,6 +41,7 @@ from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
 from memorybus_workers.lanes.window import StartPoint
+from memorybus_workers.logs import bind_event
 
 _log = logging.getLogger("memorybus")
 

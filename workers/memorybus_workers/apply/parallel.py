@@ -16,11 +16,11 @@ from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, tak
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
 from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.blame import raise_unless_lane_error
-from memorybus_workers.calls.log_fields import bind_calls, bind_lane
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
+from memorybus_workers.logs import bind_calls, bind_lane
 
 _CALLS_PER_THREAD = 2
 """How many calls the pool gets for each of its threads, so that no thread waits for work."""

@@ -11,10 +11,10 @@ from memorybus_providers.base import HookContext
 
 from memorybus_workers.apply.applier import Applier, OpenInstance
 from memorybus_workers.apply.verdict import DONE, PARKED, TryVerdict
-from memorybus_workers.calls.log_fields import bind_calls, bind_event
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
+from memorybus_workers.logs import bind_calls, bind_event
 
 _FIRST_CHUNK = 64
 

@@ -12,11 +12,11 @@ from memorybus_providers.base import Fence, Progress, Transaction, Transactional
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
 from memorybus_workers.calls.allowance import Unbounded
-from memorybus_workers.calls.log_fields import bind_calls
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.window import StartPoint
+from memorybus_workers.logs import bind_calls
 
 
 class TransactionalApplier(SerialApplier):

@@ -30,8 +30,8 @@ from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.archiving.round import ArchivingRound
 from memorybus_workers.archiving.sealer import SealingContext
-from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.logs import unbind_lane
 
 _log = logging.getLogger("memorybus")
 

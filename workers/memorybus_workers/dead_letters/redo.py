@@ -22,7 +22,6 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import Applier
 from memorybus_workers.calls.blame import raise_unless_lane_error
-from memorybus_workers.calls.log_fields import bind_lane, unbind_lane
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.dead_letters.decide import (
     LEAVE,
@@ -35,6 +34,7 @@ from memorybus_workers.dead_letters.decide import (
 )
 from memorybus_workers.lanes.lane import Lane, LaneContext
 from memorybus_workers.lanes.parking import Failure
+from memorybus_workers.logs import bind_lane, unbind_lane
 
 _log = logging.getLogger("memorybus")
 

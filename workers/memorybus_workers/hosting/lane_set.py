@@ -17,11 +17,11 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.choice import applier_for
 from memorybus_workers.calls.allowance import allowance_for
 from memorybus_workers.calls.blame import raise_unless_lane_error
-from memorybus_workers.calls.log_fields import bind_lane, bind_partition
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
 from memorybus_workers.lanes.leases import Lease, WriteFenced
+from memorybus_workers.logs import bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
 

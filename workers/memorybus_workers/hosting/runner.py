@@ -23,7 +23,6 @@ from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
-from memorybus_workers.calls.log_fields import unbind_lane
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.hosting.instances import make_in_role
@@ -31,6 +30,7 @@ from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.store_use import StoreUse
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.leases import Lease
+from memorybus_workers.logs import unbind_lane
 
 _log = logging.getLogger("memorybus")
 
