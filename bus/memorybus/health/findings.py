@@ -33,9 +33,8 @@ from memorybus.log.continuity import (
     find_archived_only,
 )
 from memorybus.log.losses import Loss
-from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import FAILURES_BEFORE_PAUSE
-from memorybus.recall.queue import MAX_WAITING_JOBS
+from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.text.display import format_duration

@@ -33,10 +33,8 @@ from memorybus.health.status import (
 )
 from memorybus.log.stream import EventLog, Head
 from memorybus.outbox.producers import count_unsent
-from memorybus.recall import counts
-from memorybus.recall.counts import PromptCounts
-from memorybus.recall.demand import queue_name
-from memorybus.recall.health import RecallHealth, RecentRecalls
+from memorybus.recall.health import PromptCounts, RecallHealth, RecentRecalls, read_counts
+from memorybus.recall.queue import queue_name
 from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
@@ -363,7 +361,7 @@ def read_jobs(
     """
     keys = Keys(settings.namespace)
     health = RecallHealth(redis, keys).read(providers)
-    prompts = counts.read(redis, keys, providers)
+    prompts = read_counts(redis, keys, providers)
     with jobs.pipeline(transaction=False) as pipe:
         for queue in (queue_name(settings.namespace, name) for name in providers):
             pipe.lrange(f"rq:queue:{queue}", 0, -1)

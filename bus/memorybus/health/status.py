@@ -12,7 +12,7 @@ from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms
 from memorybus.log.inspection import PartitionState
 from memorybus.log.losses import Loss
-from memorybus.recall.counts import PromptCounts
+from memorybus.recall.health import PromptCounts
 from memorybus.registry.lanes import LANE_FIELDS, LaneState, read_lane
 from memorybus.registry.work import WorkDone
 from memorybus.text.display import format_size, iso

@@ -18,9 +18,8 @@ from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
 from memorybus.msgspec_types import prepared
-from memorybus.recall.demand import longest_run
 from memorybus.recall.model import RecalledItem, RecallRequest
-from memorybus.recall.queue import enqueue_call
+from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 

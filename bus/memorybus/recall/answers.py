@@ -17,7 +17,7 @@ from memorybus.clock import Clock
 from memorybus.ids import text_digest
 from memorybus.recall.asking import Replies
 from memorybus.recall.cache import WarmCache
-from memorybus.recall.counts import MAX_COUNTED, Counted
+from memorybus.recall.health import MAX_COUNTED, Counted
 from memorybus.recall.lines import relevant_lines, unseen_by_provider
 from memorybus.recall.model import WarmAsk, WarmResult
 
@@ -78,8 +78,8 @@ class SessionRecall:
     """Answers questions, and counts how they were answered. Safe to call from any thread.
 
     Attributes:
-        counted: the counts that `counts.report` has not added to Redis yet. A prompt is counted
-            without a lock, so that a signal handler and a fork may count as well.
+        counted: the counts that `health.report_counts` has not added to Redis yet. A prompt is
+            counted without a lock, so that a signal handler and a fork may count as well.
 
     Args:
         warm: the warm cache.

@@ -23,12 +23,12 @@ from memorybus.concurrency.wakeup import Waiters
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId
-from memorybus.recall.counts import Counted
+from memorybus.recall.health import Counted
 from memorybus.recall.model import WarmAsk, WarmResult
 from memorybus.receipt import LogState
 
 if TYPE_CHECKING:
-    from memorybus.recall.exchange import PromptExchange
+    from memorybus.recall.prompt_asks import PromptExchange
 
 _log = logging.getLogger("memorybus")
 
@@ -172,7 +172,7 @@ class PromptAsker:
         with self._connecting:
             if self._exchange is None:
                 with import_guard():  # a fork during an import would leave the child half a module
-                    from memorybus.recall.exchange import PromptExchange
+                    from memorybus.recall.prompt_asks import PromptExchange
                 self._exchange = PromptExchange(self._settings, self._clock)
             return self._exchange
 

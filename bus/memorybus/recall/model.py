@@ -92,7 +92,7 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
         asked: digest of the query that it answers; "" if the provider had not applied the events
             before the query yet, so that the same query is asked again.
         mark: the owner's mark when it was recalled; it is only read while the owner still has
-            this mark (`memorybus.recall.retraction_marks`).
+            this mark (`memorybus.recall.retractions`).
     """
 
     lines: tuple[str, ...] = ()

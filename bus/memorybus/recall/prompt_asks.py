@@ -6,21 +6,37 @@ and the reply into a list on which the asker blocks. Questions that are asked ah
 jobs of RQ (`queue`).
 """
 
+from collections import deque
 from collections.abc import Collection
 from typing import Any
 
 import msgspec
 from redis import Redis
+from redis.exceptions import RedisError
 
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.log.heads import read_head_numbers
 from memorybus.msgspec_types import prepared
-from memorybus.recall.model import RecallRequest, WarmResult
+from memorybus.recall.health import Counted, report_counts
+from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, lifetime_ms
+from memorybus.recall.requester import RecallProviderLookup
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
+from memorybus.redis.server_time import read_server_ms
 
 QUESTION_TTL_SECONDS = 30
 """Seconds after which a question that nobody takes, or a reply that nobody reads, expires."""
 
 MAX_WAITING = 1_000
 """How many questions may wait for one provider; beyond it the oldest are dropped (G10)."""
+
+_REPLY_TIMEOUT = 1.0
+"""Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
+
+_MAX_BLOCK_SECONDS = 0.5
+"""Seconds for which a read blocks at a time: less than `_REPLY_TIMEOUT`."""
 
 
 class PromptAsk(msgspec.Struct, frozen=True):
@@ -103,3 +119,66 @@ def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> Prom
     """
     found: Any = jobs.blpop([keys.answers(ask.id)], timeout)
     return None if found is None else _reply_decoder.decode(found[1])
+
+
+class PromptExchange:
+    """Asks and listens over two connections, which all asking threads of an agent share.
+
+    Thread-safe; raises what redis-py raises, and `LogError`.
+
+    Attributes:
+        answering: looks up which providers answer recalls.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Connect at the first question."""
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._redis: Redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
+        self._jobs: Redis = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
+        self.answering = RecallProviderLookup(self._redis, settings, clock)
+
+    def ask(
+        self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
+    ) -> PromptAsk:
+        """Make a question the newest of its slot, and ask some providers.
+
+        Args:
+            question: the question; its positions are filled in here.
+            providers: the providers to ask.
+            ask_id: 32 hex digits.
+            left: seconds for which the asker waits.
+        """
+        until_ms = read_server_ms(self._redis) + round(left * 1000)
+        positions = read_head_numbers(self._redis, self._keys, question.partitions)
+        want = msgspec.structs.replace(question.want, positions=positions)
+        ttl = lifetime_ms(self._settings, want)
+        call = scripts.request_recall(self._keys, question.slot, msgspec.json.encode(want), ttl)
+        generation = scripts.run(self._redis, call)
+        asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
+        put_question(self._jobs, self._keys, asked, providers)
+        return asked
+
+    def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
+        """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
+        return await_reply(self._jobs, self._keys, asked, min(timeout, _MAX_BLOCK_SECONDS))
+
+    def delete_slot(self, slot: str) -> None:
+        """Delete the question and the answers of a slot in which nobody asks any more."""
+        self._redis.delete(*self._keys.slot(slot))
+
+    def report(self, counted: deque[Counted]) -> None:
+        """Move counts to Redis.
+
+        Raises:
+            LogUnavailable: Redis is away.
+        """
+        try:
+            report_counts(self._redis, self._keys, counted)
+        except (RedisError, OSError) as error:
+            raise translate_redis_error(error, "recall") from error
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._redis.close()
+        self._jobs.close()

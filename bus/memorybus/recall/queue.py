@@ -2,18 +2,25 @@
 
 A job's id is made of provider and session, so that a second request while the first waits adds no
 job: the waiting one reads the newest request when it runs. Every key that is written here expires.
+RQ is loaded when a job is added or taken: idle workers only look whether there is one.
 """
 
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from redis import Redis
-from rq import Queue
-from rq.exceptions import DuplicateJobError
-from rq.job import Job, JobStatus
-from rq.serializers import JSONSerializer
 
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.recall.demand import JOB_TTL_SECONDS, longest_run, queue_name
 from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.redis.keys import Keys
+
+if TYPE_CHECKING:
+    from rq import Queue
+    from rq.job import Job
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
@@ -21,14 +28,44 @@ JOB = "memorybus_workers.jobs.prefetch.warm"
 MAX_WAITING_JOBS = 1_000
 """How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""
 
+JOB_TTL_SECONDS = 30
+"""Seconds within which a job must begin; later it is dropped, since its session has gone on."""
+
+_REPLY_TIMEOUT = 1.0
+"""Seconds for each reply of Redis."""
+
 _FAILURE_TTL = 60
 """Seconds for which RQ's own tools show a failed job (its default is a year)."""
+
+
+def queue_name(namespace: str, provider: str) -> str:
+    """Return the RQ queue of a provider's recalls."""
+    return f"{namespace}-recall-{provider}"
+
+
+def demand_keys(namespace: str, provider: str) -> tuple[str, ...]:
+    """Return the key of prompts' questions, and RQ's keys of jobs that wait, were taken, or run.
+
+    Each key exists only while it holds something. The last two may hold jobs that a killed process
+    left; only a recall process finds these.
+    """
+    name = queue_name(namespace, provider)
+    asks = Keys(namespace).asks(provider)
+    return asks, f"rq:queue:{name}", f"rq:queue:{name}:intermediate", f"rq:wip:{name}"
+
+
+def longest_run(settings: Settings) -> int:
+    """Return the whole seconds a job may run: RQ has no fractions, and 0 means no limit."""
+    return max(1, math.ceil(settings.recall_timeout))
 
 
 def rq_queue(
     jobs: Redis, settings: Settings, provider: str, job_class: type[Job] | None = None
 ) -> Queue:
     """Return a provider's RQ queue, whose jobs have JSON arguments."""
+    from rq import Queue
+    from rq.serializers import JSONSerializer
+
     name = queue_name(settings.namespace, provider)
     return Queue(name, connection=jobs, serializer=JSONSerializer, job_class=job_class)
 
@@ -110,13 +147,18 @@ class RecallQueue:
 
     def _ensure_waiting(self, job_id: str, slot: str) -> bool:
         """Add the job unless it waits already; return False if it runs."""
+        from rq.exceptions import DuplicateJobError
+        from rq.job import Job, JobStatus
+
         try:
             self._add(job_id, slot)
         except DuplicateJobError:
             status = self._jobs.hget(Job.key_for(job_id), "status")
             if status != JobStatus.FAILED.encode():
                 return status == JobStatus.QUEUED.encode()
-            self._forget_failed(job_id)
+            # RQ still shows the failed job: without it the session can ask again.
+            self._jobs.delete(Job.key_for(job_id))
+            self._queue.failed_job_registry.remove(job_id)
             return self._ensure_waiting(job_id, slot)
         return True
 
@@ -133,7 +175,29 @@ class RecallQueue:
             job_timeout=longest_run(self._settings),
         )
 
-    def _forget_failed(self, job_id: str) -> None:
-        """Delete a failed job that RQ still shows, so that the session can ask again."""
-        self._jobs.delete(Job.key_for(job_id))
-        self._queue.failed_job_registry.remove(job_id)
+
+class RecallDemand:
+    """Looks for providers whose recalls wait. Belongs to one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect at the first look."""
+        self._namespace = settings.namespace
+        self._jobs = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
+
+    def providers_with_work(self, providers: Sequence[str]) -> list[str]:
+        """Return the providers for which a recall process has something to do.
+
+        Raises:
+            redis.RedisError, OSError: the Redis of the jobs is away.
+        """
+        keys = [key for name in providers for key in demand_keys(self._namespace, name)]
+        if not keys or not self._jobs.exists(*keys):
+            return []
+        with self._jobs.pipeline(transaction=False) as pipe:
+            for name in providers:
+                pipe.exists(*demand_keys(self._namespace, name))
+            return [name for name, there in zip(providers, pipe.execute(), strict=True) if there]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._jobs.close()

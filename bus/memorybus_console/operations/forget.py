@@ -33,7 +33,7 @@ from memorybus.processes.commands import EndedSilently, run_archiver
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
-from memorybus.recall.purge import purge_answers, purge_sessions
+from memorybus.recall.retractions import purge_answers, purge_sessions
 from memorybus.registry.instances import InstancesView
 
 from memorybus_console.operations import leftovers

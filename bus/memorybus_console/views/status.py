@@ -10,7 +10,7 @@ from memorybus.health.status import (
     WorkerStatus,
     describe_archive,
 )
-from memorybus.recall.counts import PromptCounts
+from memorybus.recall.health import PromptCounts
 from memorybus.text.times import parse_timestamp
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment

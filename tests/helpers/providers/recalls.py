@@ -17,8 +17,8 @@ import redis
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
-from memorybus.recall.demand import queue_name
 from memorybus.recall.model import RecallRequest, WarmResult, warm_results
+from memorybus.recall.queue import queue_name
 from memorybus.recall.requester import RecallRequester
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection

@@ -21,7 +21,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.recall.model import WarmAsk, prompt_slot
-from memorybus.recall.purge import purge
+from memorybus.recall.retractions import purge
 from memorybus.redis.keys import Keys
 from memorybus.text.fence import CLOSE, OPEN
 from memorybus_hermes.plugin.provider import SYSTEM_PROMPT

@@ -12,7 +12,7 @@ from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.recall.counts import read
+from memorybus.recall.health import read_counts
 from memorybus.redis.keys import Keys
 from memorybus_console.cli.app import main
 from memorybus_console.operations.preview import Asker, PromptPreview, preview_prompt
@@ -62,11 +62,11 @@ def test_an_operator_sees_the_very_block_of_the_next_prompt(
     [item] = [item for item in found.items if "Admiral" in item.text]
     assert item.parts
     assert item.event
-    before = read(redis_client, Keys(sure.namespace), [HOLO])
+    before = read_counts(redis_client, Keys(sure.namespace), [HOLO])
     with MemoryBus.connect(sure) as bus:
         session = bus.session("other", warm=False)
         assert session.prefetch(QUESTION) == found.block
-    assert read(redis_client, Keys(sure.namespace), [HOLO]) != before, "a prompt is counted"
+    assert read_counts(redis_client, Keys(sure.namespace), [HOLO]) != before, "a prompt is counted"
     stranger = preview_prompt(sure, QUESTION, Asker(user="bob"))
     assert (stranger.block, stranger.items) == ("", ())
 

@@ -11,10 +11,9 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.providers.recalls import REPLY_SECONDS, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
-from memorybus.recall.demand import JOB_TTL_SECONDS
 from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
-from memorybus.recall.queue import MAX_WAITING_JOBS
+from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 
 REPEAT_SECONDS = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.

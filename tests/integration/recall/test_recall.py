@@ -22,9 +22,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
-from memorybus.recall.demand import queue_name
 from memorybus.recall.model import RecallRequest, WarmResult
-from memorybus.recall.queue import JOB
+from memorybus.recall.queue import JOB, queue_name
 from memorybus.redis.keys import Keys
 from rq import Callback, Queue, Webhook
 from rq.serializers import JSONSerializer

@@ -22,7 +22,7 @@ from memorybus.errors import InvalidEvent, Unavailable
 from memorybus.events import Scope, SessionSwitched
 from memorybus.recall.model import build_request
 from memorybus.recall.requester import RecallRequester
-from memorybus.recall.retraction_marks import change_mark, mark_of
+from memorybus.recall.retractions import change_mark, mark_of
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
@@ -203,7 +203,7 @@ def test_without_redis_nothing_is_forgotten_half(
     def away(*_: Any) -> None:
         raise redis.ConnectionError("gone")
 
-    monkeypatch.setattr(answers.retraction_marks, "change_mark_now", away)
+    monkeypatch.setattr(answers.retractions, "change_mark_now", away)
     ctx: Any = type("Context", (), {"scope": Scope()})()
     with pytest.raises(Unavailable, match="gone"):
         answers.forget_warm_results(instance_context(settings, NAME), ctx)

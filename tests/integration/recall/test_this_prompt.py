@@ -18,7 +18,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.recall import counts, prompt_asks
+from memorybus.recall import prompt_asks
+from memorybus.recall.health import PromptCounts, read_counts, report_counts
 from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
 from memorybus.registry.pauses import InstancePause
@@ -229,8 +230,8 @@ def test_counts_that_could_not_be_told_are_kept(settings: Settings) -> None:
     keys = Keys(settings.namespace)
     counted = deque([("notes", "fresh", 1), ("notes", "nothing", 1), ("notes", "waited_ms", 7)])
     with pytest.raises(redis.RedisError):
-        counts.report(unreachable_client(), keys, counted)
+        report_counts(unreachable_client(), keys, counted)
     with redis.Redis.from_url(settings.redis_url) as client:
-        counts.report(client, keys, counted)
-        [found] = counts.read(client, keys, ["notes"]).values()
-    assert found == counts.PromptCounts(fresh=1, nothing=1, waited_ms=7)
+        report_counts(client, keys, counted)
+        [found] = read_counts(client, keys, ["notes"]).values()
+    assert found == PromptCounts(fresh=1, nothing=1, waited_ms=7)

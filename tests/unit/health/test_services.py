@@ -22,8 +22,7 @@ from memorybus.health.status import (
     SpoolStatus,
     WorkerStatus,
 )
-from memorybus.recall.demand import JOB_TTL_SECONDS
-from memorybus.recall.queue import MAX_WAITING_JOBS
+from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000

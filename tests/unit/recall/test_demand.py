@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from memorybus.config.settings import Settings
-from memorybus.recall.demand import demand_keys
-from memorybus.recall.queue import rq_queue
+from memorybus.recall.queue import demand_keys, rq_queue
 from memorybus.redis.keys import Keys
 from redis import Redis
 

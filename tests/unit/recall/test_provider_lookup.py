@@ -1,7 +1,7 @@
 """Which providers are asked ahead: those that a worker serves, or served a moment ago (G9)."""
 
 import pytest
-from memorybus.recall.provider_lookup import still_awaited
+from memorybus.recall.requester import still_awaited
 
 NOW = 1_000.0
 

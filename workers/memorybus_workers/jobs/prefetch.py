@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
-from memorybus.recall import retraction_marks
+from memorybus.recall import retractions
 from memorybus.recall.health import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
 from memorybus.recall.prompt_asks import PromptAsk, PromptReply
@@ -192,7 +192,7 @@ class Recaller:
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         scope = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return retraction_marks.mark_of(self._redis, self._settings, scope, provider)
+        return retractions.mark_of(self._redis, self._settings, scope, provider)
 
     def _ask_provider(
         self, instance: str, want: RecallRequest, provider: str, mark: str

@@ -16,7 +16,7 @@ from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.ids import new_rng
 from memorybus.recall import prompt_asks
-from memorybus.recall.demand import longest_run
+from memorybus.recall.queue import longest_run
 from memorybus.redis.connect import connect_jobs, connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint

@@ -18,9 +18,8 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
-from memorybus.recall.demand import JOB_TTL_SECONDS, longest_run
 from memorybus.recall.health import RecallHealth
-from memorybus.recall.queue import JOB, rq_queue
+from memorybus.recall.queue import JOB, JOB_TTL_SECONDS, longest_run, rq_queue
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points

@@ -14,7 +14,7 @@ from memorybus.events import SessionSwitched, ToolCalled
 from memorybus.jobs import replies
 from memorybus.jobs.replies import REPLY_TTL_SECONDS, Reply
 from memorybus.log.entry import LoggedEvent, entry_ms
-from memorybus.recall import retraction_marks
+from memorybus.recall import retractions
 from memorybus.redis.keys import Keys
 from memorybus.redis.server_time import read_server_ms
 from memorybus_providers.base import HookContext
@@ -60,7 +60,7 @@ class Answers:
         if self._instance.role.answering:
             scope, provider = event.envelope.scope, self._instance.role.provider
             try:
-                retraction_marks.change_mark(self._redis, self._settings, scope, provider)
+                retractions.change_mark(self._redis, self._settings, scope, provider)
             except (RedisError, OSError) as error:
                 _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
@@ -94,6 +94,6 @@ def forget_warm_results(instance: InstanceContext, context: HookContext) -> None
     """
     try:
         settings, provider = instance.worker.settings, instance.role.provider
-        retraction_marks.change_mark_now(settings, context.scope, provider)
+        retractions.change_mark_now(settings, context.scope, provider)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis is away: {error}") from error

@@ -16,7 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.processes.child import ChildProcess
 from memorybus.processes.commands import module_command
 from memorybus.processes.keeper import Keeper
-from memorybus.recall.demand import RecallDemand
+from memorybus.recall.queue import RecallDemand
 from memorybus.redis.connect import translate_redis_error
 from memorybus.testing import no_crash
 from memorybus_providers.registry import load

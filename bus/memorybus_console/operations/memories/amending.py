@@ -44,7 +44,7 @@ from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.query.query import ORIGIN, Query
 from memorybus.query.ranges import Plan
 from memorybus.recall.model import RecallRequest, written_partitions
-from memorybus.recall.purge import purge_answers, purge_sessions
+from memorybus.recall.retractions import purge_answers, purge_sessions
 from memorybus.redis.keys import store_key
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import DeclaredTools

@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.processes.commands import describe_instance
-from memorybus.recall.purge import purge
+from memorybus.recall.retractions import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import local_home

@@ -15,7 +15,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.health.monitor import read_status
-from memorybus.recall.demand import queue_name
+from memorybus.recall.queue import queue_name
 from memorybus.redis.keys import Keys, session_key
 from rq import Queue
 from rq.serializers import JSONSerializer
