@@ -152,6 +152,7 @@ class FactSearch:
         near = comparison.nearness([fact.id for fact in (*hits, *around)])
         if view.known_by != LATEST_STORABLE and not view.about:
             hits += self._validity.entries_as_of(question.terms, view.scope, view.known_by)
+        answered = _answered((*hits, *around))
         around = [] if view.about else around
         return [
             rank_facts(
@@ -161,6 +162,7 @@ class FactSearch:
                 search.corpus,
                 names,
                 near,
+                answered,
             )
             for search in searches
         ]
@@ -204,6 +206,14 @@ class FactSearch:
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
+
+
+def _answered(facts: Sequence[Fact]) -> frozenset[int]:
+    """Return the rows of the facts after which something was said."""
+    places = {fact.place for fact in facts}
+    return frozenset(
+        fact.id for fact in facts if fact.place and (fact.place[0], fact.place[1] + 1) in places
+    )
 
 
 def _of_pool(facts: Iterable[Fact], pool: SearchPool) -> list[Fact]:

@@ -97,7 +97,11 @@ class FactSource(Protocol):
         ...
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> Iterable[Fact]:
-        """Return the facts of some rows, and the utterances up to `reach` around each."""
+        """Return the facts of some rows, and the utterances up to `reach` around each.
+
+        Nothing is read around a long answer, and of long answers only what follows a fact: its
+        first piece.
+        """
         ...
 
     # -- lists --------------------------------------------------------------------------------

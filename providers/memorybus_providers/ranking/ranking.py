@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from memorybus_providers.language.query import Question, parse_question
+from memorybus_providers.language.languages import is_stop_word
+from memorybus_providers.language.query import Question
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import evidence
@@ -195,6 +196,7 @@ def rank_facts(
     corpus: Corpus,
     names: frozenset[str],
     near: Mapping[int, Near] = MappingProxyType({}),
+    answered: Collection[int] = (),
 ) -> list[Scored]:
     """Return the facts that answer a question, best first.
 
@@ -205,9 +207,9 @@ def rank_facts(
         corpus: statistics of the terms.
         names: words of the question that name speakers.
         near: how near the meaning of some facts is to the question's, by their rows.
+        answered: the rows of those after which something was said.
     """
     facts = (*hits, *around)
-    places = {fact.place for fact in facts}
     beside = {fact.id for fact in around}
     asked = corpus.rarity_of_question or 1.0
     weights = _weights(question, hits, around, corpus, meaning_amounts(near, asked))
@@ -220,7 +222,7 @@ def rank_facts(
         _candidate(fact, weights[fact.id], _circumstance_factors(question, fact, speakers))
         for fact in facts
         if fact.id in weights and _answers(weights[fact.id], near.get(fact.id))
-        if tells(fact.content, fact.kind, answered=fact.id in beside or _next_place(fact) in places)
+        if tells(fact.content, fact.kind, answered=fact.id in beside or fact.id in answered)
     ]
     likely = heapq.nlargest(MAX_EXAMINED, stated, key=lambda one: (one.score, one.fact.id))
     known = any(corpus.found.values())
@@ -242,8 +244,9 @@ def _only_repeats(question: Question, text: str) -> bool:
     """Say whether a text asks, too, and for nothing else."""
     if not only_asks(text):
         return False
-    terms = {term.stem for term in parse_question(text).terms}
-    return bool(terms) and terms <= {term.stem for term in question.terms}
+    (words,) = question.read_texts([text])
+    telling = {word for word in words if not is_stop_word(word)}
+    return bool(telling) and telling <= {term.stem for term in question.terms}
 
 
 def _newer_counts_more(scored: Sequence[Scored]) -> list[Scored]:
@@ -306,10 +309,6 @@ def _weights(
     ]
     places += [WeighedFact(fact.id, fact.place, fact.message) for fact in around]
     return evidence.weights(places, rarity, meant)
-
-
-def _next_place(fact: Fact) -> tuple[int, int] | None:
-    return (fact.place[0], fact.place[1] + 1) if fact.place else None
 
 
 def _text(fact: Fact) -> str:

@@ -150,6 +150,47 @@ def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
     assert "".join(newest[:6]) == "bcdace"
 
 
+def test_both_stores_keep_the_same_instructions(both: Both) -> None:
+    """What a person tells the agent to keep to is kept, replaced and taken back alike."""
+    both.take(
+        turn("Please always answer in British English. What is the tide?", "High"),
+        turn("Never push to main!", "Noted"),
+        turn("Call me Robin", "Hello Robin"),
+        at=AT + DAY,
+    )
+    both.take(turn("Always push to main", "As you like"), at=AT + 2 * DAY)
+    taken_back = context(both.n).event_id
+
+    block = both.postgres.system_prompt_block(MINE)
+    assert block == both.sqlite.system_prompt_block(MINE)
+    assert all(
+        told in block for told in ("British English", "Always push to main", "Call me Robin")
+    )
+    assert "Never push" not in block
+    assert both.call("memory_list", category="instruction")["results"]
+
+    both.take(
+        SessionSwitched(new_id="s1", reason="rewind", rewound=True, retracted=(taken_back,)),
+        at=AT + 3 * DAY,
+    )
+    block = both.postgres.system_prompt_block(MINE)
+    assert block == both.sqlite.system_prompt_block(MINE)
+    assert "Never push to main!" in block
+    assert both.agree("Do I push to main?")
+
+
+def test_both_stores_leave_out_an_answered_question(both: Both) -> None:
+    """A bare question that a long answer follows is no memory in either store."""
+    both.take(turn("How do I wax the skis?", "Take a hot iron and wax. " * 60))
+    both.take(turn("My skis are red"), session="s2", root="s2")
+
+    assert both.agree("What about my skis?")
+    asked = RecallContext(MINE, budget=4_000)
+    texts = {found.text for found in both.postgres.prefetch("What about my skis?", asked)}
+    assert "My skis are red" in texts
+    assert "How do I wax the skis?" not in texts
+
+
 TIMES = (
     "What did I do in November 2023?",
     "14 November 2023",

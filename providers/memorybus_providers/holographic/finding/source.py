@@ -96,8 +96,8 @@ _WITH_NEIGHBOURS = f"""
     union
     select near.id from json_each(:found) join facts hit on hit.id = value
     join facts near on near.session = hit.session
-        and near.seq between hit.seq - :reach and hit.seq + :reach
-        and near.at <= :known_by
+        and hit.kind <> 'answer' and near.seq between hit.seq - :reach and hit.seq + :reach
+        and (near.kind <> 'answer' or near.seq = hit.seq + 1) and near.at <= :known_by
 )
 """  # noqa: S608
 _NEWEST = "order by facts.at desc, facts.id desc limit :most"

@@ -93,8 +93,9 @@ _WITH_NEIGHBOURS = f"""
     union
     select near.id from facts as hit
     join facts as near on near.session = hit.session
+        and hit.kind <> 'answer'
         and near.seq between hit.seq - %(reach)s and hit.seq + %(reach)s
-        and near.at <= %(known_by)s
+        and (near.kind <> 'answer' or near.seq = hit.seq + 1) and near.at <= %(known_by)s
     where hit.id = any(%(rows)s)
 ))
 """  # noqa: S608

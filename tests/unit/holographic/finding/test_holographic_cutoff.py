@@ -4,9 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.ranking.cutoff import LEAST_SHARE, USUAL_BUDGET, cut_off
-from memorybus_providers.ranking.ranking import LEAST_FIT, Corpus, Fact, Scored
+from memorybus_providers.ranking.cutoff import (
+    ENOUGH_SHARE,
+    LEAST_SHARE,
+    USUAL_BUDGET,
+    cut_off,
+)
+from memorybus_providers.ranking.ranking import (
+    LEAST_FIT,
+    LINE_CHARS,
+    USUAL_LINE_CHARS,
+    Corpus,
+    Fact,
+    Scored,
+)
 from unit.holographic.holographic_feeding import add, ask, feed, texts, turn
+
+USUAL = USUAL_LINE_CHARS - LINE_CHARS
+"""Characters of a text whose line is as long as usual."""
 
 ASIDE = "The ferry number {} was late again, and the harbour stayed closed"
 
@@ -22,15 +37,35 @@ def scored(marks: list[tuple[float, int]], fit: float = 1.0) -> list[Scored]:
 MARKS = st.lists(st.tuples(st.floats(0.01, 100), st.integers(1, 300)), max_size=30)
 
 
-@given(MARKS, st.integers(1, 2_000))
-def test_what_is_worth_its_room_is_a_beginning(marks: list[tuple[float, int]], budget: int) -> None:
-    """The best fact is given, and after one that is left out nothing comes."""
-    found = scored(marks)
+@given(MARKS, st.integers(1, 2_000), st.integers(1, 300))
+def test_of_equally_long_facts_the_best_are_given(
+    marks: list[tuple[float, int]], budget: int, length: int
+) -> None:
+    """The best fact is given, and after one that is left out none of the same length comes."""
+    found = scored([(score, length) for score, _ in marks])
 
     given_facts = list(cut_off(found, budget))
 
     assert given_facts == found[: len(given_facts)]
     assert bool(given_facts) == bool(found)
+
+
+@given(MARKS, st.integers(1, 2_000))
+def test_what_is_half_as_good_as_the_best_is_given(
+    marks: list[tuple[float, int]], budget: int
+) -> None:
+    """A fact is worth its room at any length and place if it is at least half as good."""
+    found = scored(marks)
+    good = [one for one in found if one.score >= ENOUGH_SHARE * found[0].score]
+
+    assert [one for one in cut_off(found, budget) if one in good] == good
+
+
+def test_the_longer_the_better_a_fact_must_be() -> None:
+    """Of two facts of one score the long one is left out, and the short one after it is not."""
+    found = [*scored([(1.0, 500)]), *scored([(0.3, 340)]), *scored([(0.3, 80)])]
+
+    assert list(cut_off(found, 1_000)) == [found[0], found[2]]
 
 
 @given(MARKS, st.integers(1, 3 * USUAL_BUDGET), st.integers(1, 3 * USUAL_BUDGET))
@@ -44,20 +79,20 @@ def test_more_room_lets_more_in(marks: list[tuple[float, int]], budget: int, mor
 def test_the_fuller_the_better_a_fact_must_be() -> None:
     """A weak fact is let into an empty block, and kept out of a full one."""
     weak = LEAST_SHARE * 0.9
-    few = scored([(1.0, 100), (weak, 100)])
-    many = scored([*[(1.0, 100)] * 9, (weak, 100)])
+    few = scored([(1.0, USUAL), (weak, USUAL)])
+    many = scored([*[(1.0, USUAL)] * 9, (weak, USUAL)])
 
     assert len(list(cut_off(few, 1_000))) == 2
     assert len(list(cut_off(many, 1_000))) == 9
 
 
-@pytest.mark.parametrize(("times", "share"), [(0.5, 1.0), (1, 1.0), (4, 0.5)])
+@pytest.mark.parametrize(("times", "share"), [(0.5, 1.0), (1, 1.0), (4, 0.25)])
 def test_who_gives_more_room_than_usual_gets_weaker_facts(times: float, share: float) -> None:
     """The last fact of a full block must be as good as ever up to the usual budget, then less."""
     budget = int(USUAL_BUDGET * times)
     full = [(1.0, budget)]
-    let_in = scored([*full, (LEAST_SHARE * share * 1.01, 100)])
-    left_out = scored([*full, (LEAST_SHARE * share * 0.99, 100)])
+    let_in = scored([*full, (LEAST_SHARE * share * 1.01, USUAL)])
+    left_out = scored([*full, (LEAST_SHARE * share * 0.99, USUAL)])
 
     assert len(list(cut_off(let_in, budget))) == 2
     assert len(list(cut_off(left_out, budget))) == 1

@@ -108,6 +108,17 @@ def test_bare_questions_fill_no_block(provider: HolographicProvider) -> None:
     assert set(found[1:]) == {f"At {n} o'clock" for n in range(4)}
 
 
+def test_a_question_with_a_long_answer_is_answered_too(provider: HolographicProvider) -> None:
+    """A bare question fills no block, however long the assistant's answer to it is."""
+    feed(provider, [turn("How do I wax the skis?", "Take a hot iron and wax. " * 60)], session="a")
+    feed(provider, [turn("My skis are red")], first=2, session="b")
+
+    found = texts(provider, "What about my skis?")
+
+    assert "How do I wax the skis?" not in found
+    assert "My skis are red" in found
+
+
 def test_neighbours_in_another_session_gain_nothing(provider: HolographicProvider) -> None:
     """Only the same conversation is around a fact."""
     feed(provider, [turn("Which instrument do you play?")], session="a")
