@@ -11,7 +11,7 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnStarted
+from memorybus.events import AnyEvent, Envelope, Event, TurnStarted
 from memorybus.recall.answers import Answer, RecallQuestion, SessionRecall
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Receipt
@@ -31,26 +31,15 @@ class RecordingBus(MemoryBus):
         self.asked: list[Ask] = []
         self.conflicts: list[Envelope] = []
         super().__init__(settings, **injected)
+        self._publish = self.publisher.publish
+        self.publisher.publish = self._publish_and_keep  # sessions publish there
         self.recalls = KeptQuestions(self.recalls, self.asked)
 
-    def publish(
-        self,
-        event: AnyEvent,
-        *,
-        key: str,
-        scope: Scope,
-        session: SessionRef,
-        event_id: str = "",
-        at: int | None = None,
-        trace: str = "",
-        durable: bool = False,
-    ) -> Receipt:
-        """Publish, and keep the envelope."""
-        said: dict[str, Any] = {"key": key, "scope": scope, "session": session, "at": at}
-        receipt = super().publish(event, event_id=event_id, durable=durable, **said)
-        kept = Envelope(
-            id=receipt.event_id, key=key, scope=scope, session=session, at=at or 0, event=event
-        )
+    def _publish_and_keep(self, event: AnyEvent, **said: Any) -> Receipt:
+        receipt = self._publish(event, **said)
+        where = {name: said[name] for name in ("key", "scope", "session")}
+        at = said.get("at") or 0
+        kept = Envelope(id=receipt.event_id, at=at, event=event, **where)
         before = self.accepted.setdefault(receipt.event_id, kept)
         if before.event != event:
             self.conflicts.append(kept)
