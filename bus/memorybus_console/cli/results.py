@@ -30,7 +30,7 @@ from memorybus_console.operations.copies.copies import Copy
 from memorybus_console.operations.copies.filling import CopyProgress
 from memorybus_console.operations.copies.generations import Generation
 from memorybus_console.operations.copies.replay import ReplayPlan
-from memorybus_console.operations.dead_letters.selection import KeyPlan
+from memorybus_console.operations.dead_letters import KeyPlan
 from memorybus_console.operations.evaluation import JudgedAnswer
 from memorybus_console.operations.events.story import Fate
 from memorybus_console.operations.export import ExportResult

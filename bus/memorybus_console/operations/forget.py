@@ -22,7 +22,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.dead_letters.requests import LetterRequest
+from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
@@ -39,8 +39,11 @@ from memorybus.registry.instances import InstancesView
 from memorybus_console.operations import leftovers
 from memorybus_console.operations.archive.opening import open_archive
 from memorybus_console.operations.catching_up import await_lanes
-from memorybus_console.operations.dead_letters import selection, waiting
-from memorybus_console.operations.dead_letters.selection import OperatorDecision
+from memorybus_console.operations.dead_letters import (
+    OperatorDecision,
+    await_requests,
+    build_requests,
+)
 from memorybus_console.operations.stores import Stores
 
 LOOK_EVERY = 0.2
@@ -310,12 +313,12 @@ class Eraser:
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
         asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in selection.build_requests(decision, letters, new_id):
+        for provider, request in build_requests(decision, letters, new_id):
             asked.setdefault(provider, []).append(request)
         with closing(DeadLetters(self._settings)) as desk:
             for provider, requests in asked.items():
                 desk.send(provider, requests)
-            waited = waiting.await_requests(
+            waited = await_requests(
                 *(desk, asked, self._clock),
                 timeout=self._wait,
                 ownerless=2 * self._settings.lease,

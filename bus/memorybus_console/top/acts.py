@@ -9,15 +9,13 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_id
 
-from memorybus_console.operations.dead_letters.acts import (
+from memorybus_console.operations.dead_letters import (
     LetterActs,
-    open_dead_letters,
-    plan_action,
-)
-from memorybus_console.operations.dead_letters.selection import (
     LetterSelection,
     OperatorAction,
     OperatorDecision,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus_console.operations.providers import lifecycle
 from memorybus_console.operations.stores import Stores

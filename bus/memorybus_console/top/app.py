@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 
-from memorybus_console.operations.dead_letters.selection import LetterSelection, OperatorAction
+from memorybus_console.operations.dead_letters import LetterSelection, OperatorAction
 from memorybus_console.top import rows
 from memorybus_console.top.acts import ActQuestion, Acts, LettersAct, PauseAct, TopAct
 from memorybus_console.top.dialogs import HelpDialog, ReasonDialog

@@ -3,20 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from memorybus.dead_letters.events import LetterEvent
-from memorybus.dead_letters.queue import LocatedLetter
+from memorybus.dead_letters.queue import LetterEvent, LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
 from memorybus.text.display import iso
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.operations.dead_letters.selection import (
+from memorybus_console.operations.dead_letters import (
     ActionResult,
     KeyPlan,
     OperatorAction,
+    WaitResult,
     count_by_key,
 )
-from memorybus_console.operations.dead_letters.waiting import WaitResult
 from memorybus_console.views.render import add_row, grid
 from memorybus_console.views.safe import json_text, one_line, visible
 

@@ -16,8 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import ARCHIVER
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import to_environ
-from memorybus.dead_letters.events import EVENT_GONE, LetterEvent, published_event
-from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.queue import EVENT_GONE, DeadLetters, LetterEvent, published_event
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent

@@ -23,8 +23,7 @@ from helpers.stories.scenario import (
 from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings, to_environ
-from memorybus.dead_letters.events import LetterEvent
-from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.queue import DeadLetters, LetterEvent, LocatedLetter
 from memorybus.events import UnknownEvent
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status

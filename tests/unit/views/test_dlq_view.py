@@ -1,18 +1,20 @@
 """Dead letters for operators: selection, what would follow, requests, tables."""
 
 import pytest
-from memorybus.dead_letters.events import EVENT_GONE, LetterEvent
-from memorybus.dead_letters.queue import LocatedLetter
-from memorybus.dead_letters.records import Amendment, DeadLetter, StoredLetter
-from memorybus.dead_letters.requests import MAX_ITEMS
+from memorybus.dead_letters.queue import EVENT_GONE, LetterEvent, LocatedLetter
+from memorybus.dead_letters.records import MAX_ITEMS, Amendment, DeadLetter, StoredLetter
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id
-from memorybus_console.operations.dead_letters import selection
-from memorybus_console.operations.dead_letters.selection import (
+from memorybus_console.operations.dead_letters import (
+    ActionResult,
     KeyPlan,
     LetterSelection,
     NoSuchLetter,
     OperatorDecision,
+    build_requests,
+    compare_letters,
+    plan_keys,
+    select_letters,
 )
 from memorybus_console.views import dead_letters
 from rich.console import Console
@@ -45,9 +47,7 @@ LETTERS = [
 
 def chosen(**wanted):
     """Return the numbers of what a selection means."""
-    return [
-        one.stored.letter.n for one in selection.select_letters(LETTERS, LetterSelection(**wanted))
-    ]
+    return [one.stored.letter.n for one in select_letters(LETTERS, LetterSelection(**wanted))]
 
 
 def test_each_way_to_select():
@@ -82,19 +82,19 @@ def test_an_event_of_two_providers_needs_a_name():
     """G6: one event refused by two providers is two dead letters."""
     twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
     with pytest.raises(NoSuchLetter, match="say --provider"):
-        selection.select_letters(twins, LetterSelection(event="e" * 32))
+        select_letters(twins, LetterSelection(event="e" * 32))
 
 
 def test_a_retry_takes_the_whole_key():
     """G3: retrying an event retries its key, from its first letter."""
-    assert selection.plan_keys("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
+    assert plan_keys("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
 
 
 def test_a_discard_says_what_follows():
     """G6: discarding the first applies those behind; discarding another leaves them waiting."""
-    assert selection.plan_keys("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
-    assert selection.plan_keys("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
-    assert selection.plan_keys("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert plan_keys("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert plan_keys("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
+    assert plan_keys("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
 
 
 def test_requests_go_to_each_lane():
@@ -103,29 +103,29 @@ def test_requests_go_to_each_lane():
         OperatorDecision("retry", "", "me", 1),
         OperatorDecision("discard", "why", "me", 1),
     )
-    asked = list(selection.build_requests(retry, LETTERS, new_id))
+    asked = list(build_requests(retry, LETTERS, new_id))
     assert [(name, one.partition, one.keys) for name, one in asked] == [
         ("p", 0, ("k",)),
         ("p", 1, ("j",)),
         ("q", 0, ("k",)),
     ]
     many = [dead(n) for n in range(1, MAX_ITEMS + 2)]
-    sizes = [len(one.entries) for _, one in selection.build_requests(discard, many, new_id)]
+    sizes = [len(one.entries) for _, one in build_requests(discard, many, new_id)]
     assert sizes == [MAX_ITEMS, 1]
 
 
 def test_what_changed_between_two_looks():
     """G6: settled, left and refused again are told apart, by what is there afterwards."""
-    steps = selection.plan_keys("retry", LETTERS, LETTERS[:1])
+    steps = plan_keys("retry", LETTERS, LETTERS[:1])
     after = [dead(0xA2, "k", "no row 9", tries=1), LETTERS[2], LETTERS[3], LETTERS[4]]
-    result = selection.compare_letters(steps, LETTERS, after)
+    result = compare_letters(steps, LETTERS, after)
     assert (result.settled, result.left) == (1, 2)
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
 
 def test_what_was_done_is_told_by_what_was_asked():
     """G6: what a discard gave up is never counted as applied, nor the other way round."""
-    result = selection.ActionResult(settled=3, left=2, refused=[])
+    result = ActionResult(settled=3, left=2, refused=[])
     assert dead_letters.describe_outcome("retry", result, 0) == (
         "3 events applied; 2 events of the same keys still wait"
     )
@@ -183,7 +183,7 @@ def test_hostile_records_are_shown_harmlessly():
         dead_letters.letter_text(
             dead_letters.letter_json(behind, LetterEvent(None, EVENT_GONE), None), 1, evil
         ),
-        dead_letters.plan_table("discard", selection.plan_keys("discard", [one], [one])),
+        dead_letters.plan_table("discard", plan_keys("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

@@ -8,10 +8,10 @@ from memorybus.dead_letters.records import (
     START,
     Amendment,
     DeadLetter,
+    LetterRequest,
     StoredLetter,
     edit_event,
 )
-from memorybus.dead_letters.requests import LetterRequest
 from memorybus.events import DeadLetterResolved, Envelope, SessionRef
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent

@@ -10,9 +10,15 @@ same request.
 import logging
 from collections.abc import Iterable, Mapping
 
-from memorybus.dead_letters.events import LetterEvent, published_event
-from memorybus.dead_letters.records import Amendment, DeadLetter, LetterBox, StoredLetter
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.queue import LetterEvent, published_event
+from memorybus.dead_letters.records import (
+    Amendment,
+    DeadLetter,
+    LetterBox,
+    LetterRequest,
+    LetterRequests,
+    StoredLetter,
+)
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.connect import translate_redis_error

@@ -74,7 +74,7 @@ def run_dlq_ls(
     - `memorybus dlq ls --group error`
     - `memorybus dlq ls --provider mem0 --json`
     """
-    from memorybus_console.operations.dead_letters.acts import letters_of, open_dead_letters
+    from memorybus_console.operations.dead_letters import letters_of, open_dead_letters
     from memorybus_console.views import dead_letters
 
     output = common.output()
@@ -106,16 +106,18 @@ def run_dlq_show(
     - `memorybus dlq show 0198f2c4`
     - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
     """
-    from memorybus_console.operations.dead_letters import selection
-    from memorybus_console.operations.dead_letters.acts import letters_of, open_dead_letters
+    from memorybus_console.operations.dead_letters import (
+        LetterSelection,
+        letters_of,
+        open_dead_letters,
+        select_letters,
+    )
     from memorybus_console.views import dead_letters
 
     output = common.output()
     with closing(open_dead_letters(common.settings())) as desk:
         letters = letters_of(desk, provider)
-        dead = selection.select_letters(
-            letters, selection.LetterSelection(event=event, provider=provider)
-        )[0]
+        dead = select_letters(letters, LetterSelection(event=event, provider=provider))[0]
         published = desk.event(dead)
     shown = dead_letters.letter_json(
         dead, published, published.event and event_json(published.event)
@@ -153,7 +155,7 @@ def run_dlq_retry(
     - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
     from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters.selection import LetterSelection
+    from memorybus_console.operations.dead_letters import LetterSelection
 
     wanted = LetterSelection(event, key, error, everything, provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
@@ -182,7 +184,7 @@ def run_dlq_discard(
     - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
     """
     from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters.selection import LetterSelection
+    from memorybus_console.operations.dead_letters import LetterSelection
 
     wanted = LetterSelection(event, key, error, everything, provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run("discard", wanted, reason)
@@ -208,7 +210,7 @@ def run_dlq_edit(
     - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
     """
     from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters.selection import LetterSelection
+    from memorybus_console.operations.dead_letters import LetterSelection
 
     wanted = LetterSelection(event=event, provider=provider)
     return DeadLetterAct(common, execute=execute, wait=wait).run(

@@ -13,19 +13,17 @@ from memorybus.dead_letters.queue import DeadLetters
 from memorybus.ids import new_id
 
 from memorybus_console.cli.options import Common, operator
-from memorybus_console.operations.dead_letters.acts import (
+from memorybus_console.operations.dead_letters import (
     ActOutcome,
+    KeyPlan,
     LetterActs,
     LetterPlan,
-    check_edit,
-    open_dead_letters,
-    plan_action,
-)
-from memorybus_console.operations.dead_letters.selection import (
-    KeyPlan,
     LetterSelection,
     OperatorAction,
     OperatorDecision,
+    check_edit,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus_console.views import dead_letters
 from memorybus_console.views.dead_letters import count_text

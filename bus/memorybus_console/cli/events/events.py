@@ -176,7 +176,7 @@ def run_events_get(
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
     """
     from memorybus_console.operations import journal
-    from memorybus_console.operations.dead_letters.acts import open_dead_letters
+    from memorybus_console.operations.dead_letters import open_dead_letters
     from memorybus_console.operations.events.story import story_of
     from memorybus_console.operations.stores import Stores
     from memorybus_console.views.found import describe_location, fates_text

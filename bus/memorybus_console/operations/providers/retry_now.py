@@ -6,13 +6,13 @@ from contextlib import closing
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.dead_letters.requests import LetterRequest
+from memorybus.dead_letters.records import LetterRequest
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
 from memorybus.ids import NewId, new_id
 from memorybus.registry.retry_requests import RetryRequest
 
-from memorybus_console.operations.dead_letters import selection
+from memorybus_console.operations.dead_letters import OperatorDecision, build_requests
 from memorybus_console.operations.providers.lifecycle import resolve_instance
 from memorybus_console.operations.stores import Stores
 
@@ -77,8 +77,8 @@ def retry_now(
     """
     stores.retry_requests.send(what.name, RetryRequest(ids(), by, clock.now_ms()))
     if what.parked:
-        decision = selection.OperatorDecision("retry", "", by, clock.now_ms(), {})
-        requests = selection.build_requests(decision, _letters_of(stores, what.name), ids)
+        decision = OperatorDecision("retry", "", by, clock.now_ms(), {})
+        requests = build_requests(decision, _letters_of(stores, what.name), ids)
         _send_requests(stores, what.name, [request for _, request in requests])
     return msgspec.structs.replace(what, executed=True)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MissingEvent
 
-from memorybus_console.operations.dead_letters.acts import open_dead_letters
+from memorybus_console.operations.dead_letters import open_dead_letters
 from memorybus_console.views.dead_letters import letter_json
 from memorybus_console.views.events import event_json, fields_json
 from memorybus_console.views.safe import json_text

@@ -9,17 +9,15 @@ from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import ConfigError, InvalidEvent
 from memorybus.ids import new_id
 
-from memorybus_console.operations.dead_letters.acts import (
+from memorybus_console.operations.dead_letters import (
     LetterActs,
     LetterPlan,
-    check_edit,
-    open_dead_letters,
-    plan_action,
-)
-from memorybus_console.operations.dead_letters.selection import (
     LetterSelection,
     OperatorAction,
     OperatorDecision,
+    check_edit,
+    open_dead_letters,
+    plan_action,
 )
 from memorybus_console.views import dead_letters as views
 from memorybus_console.views.events import fields_json

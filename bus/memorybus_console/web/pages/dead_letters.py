@@ -13,8 +13,7 @@ from memorybus.errors import LogUnavailable
 from memorybus.health.verdict import BusState
 from memorybus.text.display import iso
 
-from memorybus_console.operations.dead_letters.acts import open_dead_letters
-from memorybus_console.operations.dead_letters.selection import count_by_key
+from memorybus_console.operations.dead_letters import count_by_key, open_dead_letters
 from memorybus_console.views import dead_letters as views
 from memorybus_console.web.page import Page, PageRequest
 

@@ -29,7 +29,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.records import LetterRequest, LetterRequests
 from memorybus.ids import digest, new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys

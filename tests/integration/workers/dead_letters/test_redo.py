@@ -10,9 +10,15 @@ from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import EVENT_GONE, published_event
-from memorybus.dead_letters.records import UNREADABLE, Amendment, LetterBox, StoredLetter
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.queue import EVENT_GONE, published_event
+from memorybus.dead_letters.records import (
+    UNREADABLE,
+    Amendment,
+    LetterBox,
+    LetterRequest,
+    LetterRequests,
+    StoredLetter,
+)
 from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.history.history import History

@@ -11,7 +11,7 @@ from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.records import LetterRequest, LetterRequests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting.host import ProviderHost

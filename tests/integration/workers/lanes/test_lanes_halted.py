@@ -27,7 +27,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.records import LetterRequest, LetterRequests
 from memorybus.errors import ArchiveUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status

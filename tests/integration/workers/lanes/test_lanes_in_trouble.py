@@ -28,7 +28,7 @@ from helpers.stories.scenario import (
 )
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.requests import LetterRequest, LetterRequests
+from memorybus.dead_letters.records import LetterRequest, LetterRequests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting import host, lane_set

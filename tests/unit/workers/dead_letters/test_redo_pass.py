@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.dead_letters.records import DeadLetter
-from memorybus.dead_letters.requests import LetterRequest
+from memorybus.dead_letters.records import DeadLetter, LetterRequest
 from memorybus_workers.dead_letters.decide import LEAVE, Pass
 
 KEYS = ("a", "b", "c")

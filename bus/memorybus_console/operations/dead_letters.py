@@ -1,0 +1,462 @@
+"""An operator's actions on dead letters (G6): a plan, requests to lanes' owners, the outcome."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters, LaneId, LocatedLetter
+from memorybus.dead_letters.records import LetterRequest, edit_event, split_items
+from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, MemoryBusError
+from memorybus.ids import NewId
+
+OperatorAction = Literal["retry", "discard", "edit"]
+
+
+class NoSuchLetter(MemoryBusError):
+    """The selection finds no dead letter, or more than one event."""
+
+
+class LetterSelection(msgspec.Struct, frozen=True):
+    """Which dead letters an operator selects; exactly one of the first four fields is given.
+
+    Attributes:
+        event: an event's id, or the beginning of one.
+        key: an order key.
+        error: an error group's short id.
+        everything: whether all dead letters are selected.
+        provider: only those of this instance; None for those of all.
+    """
+
+    event: str | None = None
+    key: str | None = None
+    error: str | None = None
+    everything: bool = False
+    provider: str | None = None
+
+
+class KeyPlan(msgspec.Struct, frozen=True):
+    """What an action does under one key.
+
+    Attributes:
+        provider: the instance.
+        partition: the lane's partition.
+        key: the order key.
+        events: how many events are retried, discarded or edited.
+        then: how many other events of the key are applied after that, in order.
+        wait: how many events keep waiting.
+    """
+
+    provider: str
+    partition: int
+    key: str
+    events: int
+    then: int
+    wait: int
+
+
+class OperatorDecision(msgspec.Struct, frozen=True):
+    """What an operator decided, and how it is recorded.
+
+    Attributes:
+        action: what to do.
+        reason: the reason.
+        operator: who decided.
+        at: the time of the decision, milliseconds.
+        event: the fields of the edited event.
+    """
+
+    action: OperatorAction
+    reason: str
+    operator: str
+    at: int
+    event: dict[str, Any] = {}
+
+
+def select_letters(
+    letters: Sequence[LocatedLetter], wanted: LetterSelection
+) -> list[LocatedLetter]:
+    """Return the selected letters.
+
+    Raises:
+        ConfigError: not exactly one way to select is given.
+        NoSuchLetter: no letter is selected, or the event's id is ambiguous.
+    """
+    ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
+    if sum(way is not None for way in ways) != 1:
+        raise ConfigError("say which dead letters: an event's id, --key, --error or --all")
+    found = [dead for dead in letters if _is_selected(wanted, dead)]
+    if wanted.event is not None:
+        _check_one_event(wanted.event, found)
+    if not found and not wanted.everything:
+        raise NoSuchLetter(
+            f"no dead letter has {_describe_selection(wanted)}; it may be applied or discarded "
+            f"already: see memorybus dlq ls"
+        )
+    return found
+
+
+def _describe_selection(wanted: LetterSelection) -> str:
+    """Return a selection in words."""
+    ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
+    (text,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
+    return f"{text} at {wanted.provider}" if wanted.provider else text
+
+
+def _is_selected(wanted: LetterSelection, dead: LocatedLetter) -> bool:
+    letter = dead.stored.letter
+    if wanted.event is not None:
+        return letter.event_id.startswith(wanted.event) and wanted.event != ""
+    if wanted.key is not None:
+        return letter.key == wanted.key
+    return wanted.everything or (dead.group != "" and dead.group == wanted.error)
+
+
+def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
+    """Check that an id selects one event of one provider.
+
+    Raises:
+        NoSuchLetter: it selects several.
+    """
+    ids = sorted({dead.stored.letter.event_id for dead in found})
+    if len(ids) > 1:
+        more = ", …" if len(ids) > 5 else ""
+        raise NoSuchLetter(
+            f"{event} begins the ids of {len(ids)} events: {', '.join(ids[:5])}{more}; give more "
+            f"of the one you mean"
+        )
+    providers = sorted({dead.provider for dead in found})
+    if len(providers) > 1:
+        raise NoSuchLetter(
+            f"event {ids[0]} is a dead letter of {', '.join(providers)}: say --provider"
+        )
+
+
+def plan_keys(
+    action: OperatorAction, letters: Sequence[LocatedLetter], chosen: Sequence[LocatedLetter]
+) -> list[KeyPlan]:
+    """Return what an action on `chosen` does under each of their keys.
+
+    Args:
+        action: what to do.
+        letters: all dead letters of the providers, in order.
+        chosen: those among them that are selected.
+    """
+    meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
+    touched = {dead.lane_and_key for dead in chosen}
+    by_key: dict[tuple[str, int, str], list[bool]] = {}
+    for dead in letters:
+        if dead.lane_and_key in touched:
+            is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
+            by_key.setdefault(dead.lane_and_key, []).append(is_meant)
+    return [_plan_key(action, under, marks) for under, marks in by_key.items()]
+
+
+def _plan_key(
+    action: OperatorAction, under: tuple[str, int, str], marks: Sequence[bool]
+) -> KeyPlan:
+    if action == "retry":
+        return KeyPlan(*under, len(marks), 0, 0)
+    others = len(marks) - sum(marks)
+    is_freed = marks[0]
+    return KeyPlan(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
+
+
+def build_requests(
+    decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
+) -> Iterator[tuple[str, LetterRequest]]:
+    """Yield the requests to the owners of the lanes, by provider; a retry covers whole keys."""
+    ordered = sorted(chosen, key=attrgetter("lane"))
+    for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
+        letters = [dead.stored.letter for dead in deads]
+        retried = decision.action == "retry"
+        names = dict.fromkeys(one.key if retried else one.entry for one in letters)
+        for items in split_items(list(names)):
+            yield (
+                provider,
+                LetterRequest(
+                    id=new_id(),
+                    partition=partition,
+                    action=decision.action,
+                    keys=items if retried else (),
+                    entries=() if retried else items,
+                    event=decision.event,
+                    reason=decision.reason,
+                    operator=decision.operator,
+                    at=decision.at,
+                ),
+            )
+
+
+class ActionResult(msgspec.Struct, frozen=True):
+    """What became of the keys that an action touched.
+
+    Attributes:
+        settled: how many of their dead letters are settled.
+        left: how many dead letters wait now.
+        refused: the dead letters that were refused again.
+    """
+
+    settled: int
+    left: int
+    refused: list[LocatedLetter]
+
+
+def compare_letters(
+    steps: Sequence[KeyPlan], before: Iterable[LocatedLetter], after: Iterable[LocatedLetter]
+) -> ActionResult:
+    """Return what became of dead letters between two reads of them."""
+    touched = {(step.provider, step.partition, step.key) for step in steps}
+    was = {(d.lane, d.stored.id): d for d in before if d.lane_and_key in touched}
+    now = {(d.lane, d.stored.id): d for d in after if d.lane_and_key in touched}
+    refused = [
+        dead
+        for place, dead in now.items()
+        if place in was and dead.stored.letter.attempts > was[place].stored.letter.attempts
+    ]
+    return ActionResult(len(was.keys() - now.keys()), len(now), refused)
+
+
+def count_by_key(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
+    """Count the dead letters under each key."""
+    return Counter(dead.lane_and_key for dead in letters)
+
+
+POLL_SECONDS = 0.2
+
+
+class WaitResult(msgspec.Struct, frozen=True):
+    """How waiting ended.
+
+    Attributes:
+        left: how many requests are not carried out.
+        unowned: whether waiting ended because none of their lanes had an owner for too long.
+    """
+
+    left: int
+    unowned: bool
+
+
+def await_requests(
+    desk: DeadLetters,
+    asked: Mapping[str, Sequence[LetterRequest]],
+    clock: Clock,
+    *,
+    timeout: float,
+    ownerless: float,
+    progress: Callable[[int], None],
+) -> WaitResult:
+    """Wait until requests are carried out, for `timeout` seconds at most.
+
+    Args:
+        desk: the dead letters, to which the requests were sent.
+        asked: the requests by provider.
+        clock: time.
+        timeout: seconds.
+        ownerless: seconds without any owner of these lanes after which waiting ends.
+        progress: receives how many dead letters the lanes have.
+
+    Raises:
+        LogUnavailable: Redis is away; the requests stay.
+    """
+    begun = owned_at = clock.monotonic()
+    while left := _pending_lanes(desk, asked):
+        now = clock.monotonic()
+        progress(desk.count(lanes_of_requests(asked)))
+        if desk.count_owned(left):
+            owned_at = now
+        unowned = now - owned_at > ownerless
+        if unowned or now - begun > timeout:
+            return WaitResult(len(left), unowned)
+        clock.sleep(POLL_SECONDS)
+    progress(desk.count(lanes_of_requests(asked)))
+    return WaitResult(0, unowned=False)
+
+
+def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[LaneId]:
+    """Return the lane of each request that is not carried out."""
+    return [
+        (provider, request.partition)
+        for provider, requests in asked.items()
+        for request in _pending_requests(desk, provider, requests)
+    ]
+
+
+def _pending_requests(
+    desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
+) -> list[LetterRequest]:
+    fields = desk.waiting_requests(provider)
+    return [request for request in requests if request.field in fields]
+
+
+def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneId]:
+    """Return the lanes to which requests are sent."""
+    return {(name, request.partition) for name, requests in asked.items() for request in requests}
+
+
+class LetterPlan(msgspec.Struct, frozen=True):
+    """What an action would do.
+
+    Attributes:
+        action: what to do.
+        wanted: the operator's selection.
+        letters: all dead letters of the selected providers, in order.
+        chosen: the selected dead letters.
+        steps: what the action does under each of their keys.
+    """
+
+    action: OperatorAction
+    wanted: LetterSelection
+    letters: list[LocatedLetter]
+    chosen: list[LocatedLetter]
+    steps: list[KeyPlan]
+
+    @property
+    def events(self) -> int:
+        """How many events are retried, discarded or edited."""
+        return sum(step.events for step in self.steps)
+
+    @property
+    def total(self) -> int:
+        """How many dead letters may be settled by it."""
+        return sum(step.events + step.then for step in self.steps)
+
+
+class ActOutcome(msgspec.Struct, frozen=True):
+    """The result of an action.
+
+    Attributes:
+        waited: how many requests the owners have not carried out yet.
+        result: what became of the keys that it touched.
+        discarded: how many dead letters were given up without being applied.
+    """
+
+    waited: WaitResult
+    result: ActionResult
+    discarded: int
+
+
+def open_dead_letters(settings: Settings) -> DeadLetters:
+    """Return the store of the log's dead letters, after checking the log.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    desk = DeadLetters(settings)
+    desk.check()
+    return desk
+
+
+def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
+    """Return the dead letters of one provider, or of all.
+
+    Raises:
+        ConfigError: the provider is unknown.
+    """
+    known = desk.providers()
+    if provider is not None and provider not in known:
+        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
+    return desk.letters(known if provider is None else [provider])
+
+
+def plan_action(desk: DeadLetters, action: OperatorAction, wanted: LetterSelection) -> LetterPlan:
+    """Return what an action would do; nothing is changed.
+
+    Raises:
+        ConfigError: the selection is unclear, or the provider is unknown.
+        NoSuchLetter: it selects no dead letter, or more than one event.
+    """
+    letters = letters_of(desk, wanted.provider)
+    chosen = select_letters(letters, wanted)
+    return LetterPlan(action, wanted, letters, chosen, plan_keys(action, letters, chosen))
+
+
+def check_edit(
+    desk: DeadLetters, dead: LocatedLetter, fields: Mapping[str, Any], settings: Settings
+) -> None:
+    """Check that edited fields make an event that may replace a dead letter's event.
+
+    Raises:
+        InvalidEvent, EventTooLarge: they do not.
+    """
+    published = desk.event(dead, shown=False)
+    if published.event is None:
+        raise InvalidEvent(published.why)
+    event = edit_event(published.event.envelope.event, dict(fields))
+    size = len(msgspec.msgpack.encode(event))
+    if size > settings.event_max_bytes:
+        raise EventTooLarge(
+            f"the edited event has {size} bytes, more than `event_max_bytes` "
+            f"({settings.event_max_bytes}); shorten it, or raise the setting"
+        )
+
+
+class LetterActs:
+    """Carries plans out: sends requests to the lanes' owners, and waits for them within bounds.
+
+    Args:
+        desk: the dead letters.
+        settings: the settings of the bus.
+        clock: time.
+        new_id: makes ids of requests.
+    """
+
+    def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
+        """Send no request yet."""
+        self._desk = desk
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+
+    def carry_out(
+        self,
+        planned: LetterPlan,
+        decision: OperatorDecision,
+        timeout: float,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> ActOutcome:
+        """Carry a plan out, and wait until the owners have done so.
+
+        Args:
+            planned: the plan.
+            decision: what the operator decided, and why.
+            timeout: the most seconds to wait; requests that are still open then stay open.
+            progress: receives how many of the lanes' dead letters are settled.
+
+        Raises:
+            TooManyRequests: a provider would have more open requests than allowed, and gets none.
+            LogUnavailable: Redis is away; the requests that were sent stay.
+        """
+        asked = self._build_requests(planned, decision)
+        before = self._desk.count(lanes_of_requests(asked))
+        for provider, requests in asked.items():
+            self._desk.send(provider, requests)
+        waited = await_requests(
+            self._desk,
+            asked,
+            self._clock,
+            timeout=timeout,
+            ownerless=2 * self._settings.lease,
+            progress=lambda now: progress(min(planned.total, max(0, before - now))),
+        )
+        return self._outcome(planned, waited)
+
+    def _build_requests(
+        self, planned: LetterPlan, decision: OperatorDecision
+    ) -> dict[str, list[LetterRequest]]:
+        asked: dict[str, list[LetterRequest]] = {}
+        for provider, request in build_requests(decision, planned.chosen, self._new_id):
+            asked.setdefault(provider, []).append(request)
+        return asked
+
+    def _outcome(self, planned: LetterPlan, waited: WaitResult) -> ActOutcome:
+        now = letters_of(self._desk, planned.wanted.provider)
+        result = compare_letters(planned.steps, planned.letters, now)
+        gone = 0
+        if planned.action == "discard":
+            gone = compare_letters(planned.steps, planned.chosen, now).settled
+        return ActOutcome(waited, result, gone)
