@@ -22,7 +22,6 @@ from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
 from memorybus.log.losses import Loss
 from memorybus.redis.keys import Keys
-from memorybus_console.operations.doctor.log import build_checks
 
 KEYS = Keys("ns")
 AT = "2026-01-01T00:00:00.000Z"
@@ -141,31 +140,6 @@ def test_what_a_machine_has_left() -> None:
     """Linux's figure of available memory is read; other systems have none."""
     assert available_bytes("MemTotal: 9 kB\nMemAvailable:   2 kB\n") == 2048
     assert available_bytes("") is None
-
-
-def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
-    """Return the health of one look."""
-    return health.LogHealth(list(found), health.Continuity("ab", [], []), QUIET, disk, archived())
-
-
-def test_a_sound_log_passes_the_check_up() -> None:
-    """G7, G10: doctor says that the log is whole, how full memory is, and what is sealed."""
-    found = {check.name: check for check in build_checks(looked(disk=Disk(9, 1)))}
-    assert list(found) == ["continuity", "persistence", "memory", "archive", "disk"]
-    assert all(check.ok and not check.fix for check in found.values())
-    assert found["archive"].found.startswith("0 events sealed, all of them")
-    assert "disk" not in {check.name for check in build_checks(looked())}
-
-
-def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
-    """G7, G10: data loss fails with its remedy; memory that is nearly full passes with one."""
-    (gap,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
-    (soon,) = alarms.memory_alarms(memory(85))
-    found = {check.name: check for check in build_checks(looked(gap, soon))}
-    assert (found["continuity"].ok, found["continuity"].fix) == (False, gap.remedy)
-    assert gap.text in found["continuity"].found
-    assert (found["memory"].ok, found["memory"].fix) == (True, soon.remedy)
-    assert found["persistence"].ok
 
 
 def test_a_healthy_server_raises_nothing() -> None:

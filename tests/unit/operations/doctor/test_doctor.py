@@ -8,9 +8,17 @@ from memorybus.archive.seals import ArchiverReport, ArchiverReports
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.health.finding import Code, Finding
-from memorybus.health.findings import START_REMEDY, ServerState, server_alarms
+from memorybus.health.findings import (
+    START_REMEDY,
+    ServerState,
+    gap_alarms,
+    memory_alarms,
+    server_alarms,
+)
 from memorybus.health.status import (
+    ArchiveStatus,
     Continuity,
+    Disk,
     Memory,
     ProviderStatus,
     RedisStatus,
@@ -20,6 +28,7 @@ from memorybus.health.status import (
     build_archive_status,
 )
 from memorybus.ids import new_id
+from memorybus.log.continuity import Gap
 from memorybus.outbox.files import SpoolFiles
 from memorybus.redis.facts import Server
 from memorybus.testing import FakeClock
@@ -81,6 +90,32 @@ def test_a_lane_that_is_stopped_fails_a_check():
     check = topics(msgspec.structs.replace(status(), alarms=[halted]))["lanes"]
 
     assert (check.ok, check.fix) == (False, "repair it")
+
+
+def test_a_sound_log_passes_every_check():
+    """G7, G10: doctor shows that the log is whole, how full memory is, and what is sealed."""
+    archive = ArchiveStatus(working=True, error="")
+    sound = msgspec.structs.replace(status(provider("p")), archive=archive, disk=Disk(9, 1))
+
+    checks = topics(sound)
+
+    assert list(checks) == [topic.name for topic in (*LOG_TOPICS, *SERVICE_TOPICS)]
+    assert all(check.ok and not check.fix for check in checks.values())
+    assert checks["archive"].found.startswith("0 events sealed, all of them")
+    assert "disk" not in topics(status())
+
+
+def test_an_alarm_fails_its_check_and_a_warning_does_not():
+    """G7, G10: data loss fails with its remedy; memory that is nearly full passes with one."""
+    (gap,) = gap_alarms([Gap(3, 1, 4, 4)])
+    (soon,) = memory_alarms(Memory(85, 100, "maxmemory"))
+
+    checks = topics(msgspec.structs.replace(status(), alarms=[gap, soon]))
+
+    assert (checks["continuity"].ok, checks["continuity"].fix) == (False, gap.remedy)
+    assert gap.text in checks["continuity"].found
+    assert (checks["memory"].ok, checks["memory"].fix) == (True, soon.remedy)
+    assert checks["persistence"].ok
 
 
 def test_a_redis_that_refuses_writes_is_not_blamed_on_workers():
