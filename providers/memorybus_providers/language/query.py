@@ -164,8 +164,9 @@ class Question(msgspec.Struct, frozen=True):
         """Yield the tokens of each text; the form of a term is replaced by the term's stem."""
         known = {form: term.stem for term in self.terms for form in term.forms}
         parted = any(form.startswith(MARK) for form in known)
+        signed = any(term.extra for term in self.terms)
         for text in texts:
-            split = tokens(text)
+            split = tokens(text, signed=signed)
             parts = [known[part] for part in parts_of(split) if part in known] if parted else []
             yield [known.get(token, token) for token in split] + parts
 

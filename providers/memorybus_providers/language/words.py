@@ -113,10 +113,17 @@ def folded_words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", folded(text))
 
 
-def tokens(text: str) -> list[str]:
-    """Return the tokens of a text in order, with repetitions; see the module's docstring."""
+def tokens(text: str, *, signed: bool = True) -> list[str]:
+    """Return the tokens of a text in order, with repetitions; see the module's docstring.
+
+    Args:
+        text: any text.
+        signed: whether names with signs ("C++", "srv-17") are looked for, which takes longer.
+    """
     words = _words(text, _index_tokens)
-    code = _may_hold_identifiers(text) or any(sign in text for sign in ("++", "#", " .", "-"))
+    code = _may_hold_identifiers(text) or (
+        signed and any(sign in text for sign in ("++", "#", " .", "-"))
+    )
     return [*words, *identifiers(text)] if code else words
 
 
