@@ -574,7 +574,9 @@ def test_a_plugin_that_begins_late_gets_its_first_turn(make: Make, hermes_home: 
     """G4: a turn waits for the threads of `initialize`; one that comes sooner would be lost."""
     hermes_home.mkdir(parents=True)
     (hermes_home / "late").touch()
-    say(make("writer"), "the first", deadline=20.0)
+    writer = make("writer")
+    writer.on_turn_start(TurnStarted(number=1, message="the first"), context())
+    say(writer, "the first", deadline=20.0)
     assert sent(hermes_home) == ["the first"]
 
 

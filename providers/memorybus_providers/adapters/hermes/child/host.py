@@ -119,7 +119,7 @@ class Host:
         waits = call.hook != "on_turn_start" and not self._is_synchronous(instance.plugin)
         if waits and not instance.has_begun:
             _await_opening(instance.opening)
-        instance.has_begun = True
+            instance.has_begun = True
         call.opening = instance.opening
         value = HOOKS[call.hook](instance.plugin, args)
         if waits:
