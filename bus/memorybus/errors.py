@@ -15,7 +15,7 @@
     ├── RecallError ── NoWorker
     └── ProviderError ── Transient ── Unavailable ── ProviderHung
                       ├─ Permanent
-                      ├─ StaleEpoch
+                      ├─ LeaseLost
                       └─ MissingProvider
 
     LeaseLost (BaseException): not a failure; the lane has another owner and stops quietly
@@ -186,16 +186,21 @@ class Permanent(ProviderError):
     """The event will never be accepted: its key is parked (G6)."""
 
 
-class StaleEpoch(ProviderError):
-    """The provider's store has seen a newer owner of this lane; the caller must stop (G5)."""
-
-
 class MissingProvider(ProviderError):
     """There is no provider of that name, or its optional dependency is not installed."""
 
 
 class LeaseLost(BaseException):
-    """The lane's lease has another owner. ``except Exception`` must not catch this."""
+    """The lane has another owner, or may have one: stop. ``except Exception`` must not catch this.
+
+    Attributes:
+        fenced: whether a write was refused because its epoch is not the lane's newest (G5).
+    """
+
+    def __init__(self, why: str, *, fenced: bool = False) -> None:
+        """Note why, and whether a write was refused."""
+        super().__init__(why)
+        self.fenced = fenced
 
 
 NEEDS_A_PERSON = (

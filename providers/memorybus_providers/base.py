@@ -450,7 +450,7 @@ class TransactionalProvider(MemoryProvider):
         raise NotImplementedError
 
     def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
-        """Open a transaction, refused with `StaleEpoch` if the store knows a newer epoch (G5).
+        """Open a transaction, refused with `LeaseLost` if the store knows a newer epoch (G5).
 
         Hooks called inside it take part in it. Leaving it commits; an exception rolls back.
         """

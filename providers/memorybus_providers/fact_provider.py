@@ -217,7 +217,7 @@ class FactProvider(TransactionalProvider):
         """Open a transaction; facts, ledger and checkpoint commit as one (G4, G5).
 
         Raises:
-            StaleEpoch: the store has seen a newer owner of the lane.
+            LeaseLost: the store has seen a newer owner of the lane.
             Transient: another process holds what is needed for too long.
             Unavailable: the store is away, full or damaged.
         """

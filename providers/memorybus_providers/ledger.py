@@ -112,7 +112,7 @@ class Ledger:
         """Open a write transaction for the owner of a lane.
 
         Raises:
-            StaleEpoch: the database has seen a newer owner of the lane.
+            LeaseLost: the database has seen a newer owner of the lane.
             Transient: the database is locked by another process.
             Unavailable: the disk is full or the file cannot be written.
         """

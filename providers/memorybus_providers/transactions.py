@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
-from memorybus.errors import StaleEpoch
+from memorybus.errors import LeaseLost
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -18,11 +18,12 @@ def refuse_stale(fence: Fence, seen: int | None) -> None:
     """Return unless a store has seen a newer owner of a lane (G5); `seen` is its epoch, if any.
 
     Raises:
-        StaleEpoch: the store has seen a newer owner.
+        LeaseLost: the store has seen a newer owner.
     """
     if seen is not None and seen > fence.epoch:
-        raise StaleEpoch(
-            f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {seen}"
+        raise LeaseLost(
+            f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {seen}",
+            fenced=True,
         )
 
 

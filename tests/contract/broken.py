@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from memorybus.errors import StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_providers import ledger
 from memorybus_providers.base import (
@@ -294,7 +294,7 @@ class LateRefusal(Sound):
         known = self.progress(fence.lane)
         yield ledger.SqliteTransaction(self.db, fence.lane)
         if known and known.epoch > fence.epoch:
-            raise StaleEpoch("too late")
+            raise LeaseLost("too late")
 
 
 # -- recall -------------------------------------------------------------------------------------

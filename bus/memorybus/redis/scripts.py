@@ -9,6 +9,7 @@ server refused the call before the script did anything.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from importlib import resources
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -16,6 +17,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
+from memorybus.errors import LeaseLost
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.redis.owned_lane import OwnedLane
 
@@ -325,39 +327,35 @@ class Checkpoint(msgspec.Struct, frozen=True):
     sent: int | str = ""
 
 
-class Written(msgspec.Struct, frozen=True):
-    """The data that a lane's owner wanted to write is written."""
+def _read_written(lane: OwnedLane | str, reply: Any) -> None:
+    """Return if the lane's owner has written; else another owner or server gave an epoch (G5)."""
+    if not reply:
+        raise LeaseLost(f"{lane} is not the lane's newest: it has another owner", fenced=True)
 
 
-class Stale(msgspec.Struct, frozen=True):
-    """Nothing was written: the epoch is not the lane's newest, or another server gave it (G5)."""
-
-
-def _read_written(reply: Any) -> Written | Stale:
-    return Written() if reply else Stale()
-
-
-def commit(lane: OwnedLane, at: Checkpoint) -> ScriptCall[Written | Stale]:
+def commit(lane: OwnedLane, at: Checkpoint) -> ScriptCall[None]:
     """Advance a lane's checkpoint."""
     args = (lane.epoch, at.entry, at.n, lane.provider, at.done, at.sent)
     where = (lane.key, lane.keys.log(lane.partition))
-    return ScriptCall(_COMMIT, where, args, _read_written)
+    return ScriptCall(_COMMIT, where, args, partial(_read_written, lane))
 
 
-def note_tries(lane: OwnedLane, tries: bytes, suspects: bytes) -> ScriptCall[Written | Stale]:
+def note_tries(lane: OwnedLane, tries: bytes, suspects: bytes) -> ScriptCall[None]:
     """Note what a provider is called for next on a lane whose owners died, and its suspects (G6).
 
     Both are JSON, or b"" for none (see the script).
     """
-    return ScriptCall(_NOTE_TRIES, (lane.key,), (lane.epoch, tries, suspects), _read_written)
+    return ScriptCall(
+        _NOTE_TRIES, (lane.key,), (lane.epoch, tries, suspects), partial(_read_written, lane)
+    )
 
 
-def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[Written | Stale]:
+def park(lane: OwnedLane, records: Sequence[tuple[str, str, bytes]]) -> ScriptCall[None]:
     """Park events (entry, key, JSON record); those that were parked before are left out (G6)."""
     args: list[Arg] = [lane.epoch]
     for entry, key, record in records:
         args += (entry, key, record)
-    return ScriptCall(_PARK, (lane.key, lane.parked, lane.dead), args, _read_written)
+    return ScriptCall(_PARK, (lane.key, lane.parked, lane.dead), args, partial(_read_written, lane))
 
 
 class Settled(Enum):
@@ -371,8 +369,9 @@ class Settled(Enum):
     """It was the last one of its key; the key is not parked any more."""
 
 
-def _read_settled(reply: Any) -> Settled | Stale:
-    return Stale() if reply < 0 else Settled(reply)
+def _read_settled(lane: OwnedLane, reply: Any) -> Settled:
+    _read_written(lane, reply >= 0)
+    return Settled(reply)
 
 
 class LetterAddress(msgspec.Struct, frozen=True):
@@ -389,7 +388,7 @@ def settle(
     *,
     amendment: bytes = b"",
     event: bytes = b"",
-) -> ScriptCall[Settled | Stale]:
+) -> ScriptCall[Settled]:
     """Settle a dead letter, or amend it, and append `event` to the log (G6).
 
     A letter that is settled with an event counts as discarded.
@@ -404,7 +403,7 @@ def settle(
         keys.state(partition),
     )
     args = (lane.epoch, letter.id, letter.entry, letter.key, amendment, event)
-    return ScriptCall(_SETTLE, where, args, _read_settled)
+    return ScriptCall(_SETTLE, where, args, partial(_read_settled, lane))
 
 
 # -- hashes and locks -----------------------------------------------------------------------------
@@ -611,7 +610,7 @@ def seal(
     hot_ms: int,
     *,
     known: str,
-) -> ScriptCall[Written | Stale | UnknownEntry]:
+) -> ScriptCall[UnknownEntry | None]:
     """Note where the archive ends, and trim the sealed entries older than `hot_ms` (G5, G7).
 
     Returns `UnknownEntry` if the log has an entry before the archive's end that is not `known` to
@@ -628,11 +627,14 @@ def seal(
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
     args = (epoch, entry, n, hot_ms, known)
-    return ScriptCall(_SEAL, where, args, _read_seal)
+    return ScriptCall(_SEAL, where, args, partial(_read_seal, f"{where[0]}: epoch {epoch}"))
 
 
-def _read_seal(reply: Any) -> Written | Stale | UnknownEntry:
-    return UnknownEntry() if reply < 0 else _read_written(reply)
+def _read_seal(lane: str, reply: Any) -> UnknownEntry | None:
+    if reply < 0:
+        return UnknownEntry()
+    _read_written(lane, reply)
+    return None
 
 
 class SealedByOther(msgspec.Struct, frozen=True):
@@ -646,7 +648,7 @@ def renumber(
     known: str,
     end: tuple[str, int],
     back: tuple[str, int],
-) -> ScriptCall[Written | Stale | SealedByOther]:
+) -> ScriptCall[SealedByOther | None]:
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
     Args:
@@ -659,11 +661,15 @@ def renumber(
     """
     keys, partition = archiver.keys, archiver.partition
     where = (archiver.key, keys.log(partition), keys.state(partition), *lanes)
-    return ScriptCall(_RENUMBER, where, (archiver.epoch, known, *end, *back), _read_renumber)
+    args = (archiver.epoch, known, *end, *back)
+    return ScriptCall(_RENUMBER, where, args, partial(_read_renumber, archiver))
 
 
-def _read_renumber(reply: Any) -> Written | Stale | SealedByOther:
-    return SealedByOther() if reply < 0 else _read_written(reply)
+def _read_renumber(lane: OwnedLane, reply: Any) -> SealedByOther | None:
+    if reply < 0:
+        return SealedByOther()
+    _read_written(lane, reply)
+    return None
 
 
 class CallWait(msgspec.Struct, frozen=True):

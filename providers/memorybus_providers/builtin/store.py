@@ -125,7 +125,7 @@ class BuiltinStore:
         """Commit collected writes with ledger and checkpoint, then write them into their files.
 
         Raises:
-            StaleEpoch: the store has seen a newer owner of the lane.
+            LeaseLost: the store has seen a newer owner of the lane.
             Transient: the database is locked.
             Unavailable: the disk is full or a file cannot be written. If the commit was made, the
                 ledger already contains the events, and the next transaction writes the files.

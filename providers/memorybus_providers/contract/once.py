@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from memorybus.errors import StaleEpoch
+from memorybus.errors import LeaseLost
 
 from memorybus_providers.base import Fence, MemoryProvider, Progress, TransactionalProvider
 from memorybus_providers.contract.rules import Rules, require
@@ -118,9 +118,9 @@ class OnceRules(Rules):
             refused = False
             try:
                 feed(provider, [second], epoch=1)
-            except StaleEpoch:
+            except LeaseLost:
                 refused = True
-            require(refused, "a transaction of an older epoch was not refused with StaleEpoch")
+            require(refused, "a transaction of an older epoch was not refused with LeaseLost")
             require(self.state(provider, _WORD) == before, "a stale owner changed the state")
             _require_progress(provider, progress_at(first, epoch=2))
             feed(provider, [third], epoch=2)

@@ -65,7 +65,7 @@ class PostgresLedger:
         If another owner has a transaction open, this waits for its end before it reads.
 
         Raises:
-            StaleEpoch: the tables have seen a newer owner.
+            LeaseLost: the tables have seen a newer owner.
         """
         known = self._lanes.setdefault(fence.lane, AppliedIds(MAX_EVENT_IDS))
         with db.pipeline():

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from memorybus.errors import Permanent, StaleEpoch, Transient, Unavailable
+from memorybus.errors import LeaseLost, Permanent, Transient, Unavailable
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import (
     Capabilities,
@@ -148,7 +148,7 @@ class Open:
         """Refuse a stale owner."""
         known = self._backend.lanes.get(self._fence.lane)
         if known is not None and known.epoch > self._fence.epoch:
-            raise StaleEpoch(f"{self._fence.lane}: {known.epoch} > {self._fence.epoch}")
+            raise LeaseLost(f"{self._fence.lane}: {known.epoch} > {self._fence.epoch}")
 
     def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
         """Look into the ledger, which is the list of effects."""

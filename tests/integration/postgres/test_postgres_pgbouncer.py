@@ -16,7 +16,7 @@ from helpers.services.pgbouncer_server import PgBouncer, pgbouncer
 from helpers.services.postgres_server import PostgresServer
 from helpers.stories.scenario import PATIENT, worker
 from memorybus.agent.client import MemoryBus
-from memorybus.errors import StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, Unavailable
 from memorybus.health.monitor import read_status
 from memorybus_providers.base import Fence
 from memorybus_providers.postgres import PostgresProvider
@@ -78,7 +78,7 @@ def test_a_stale_owner_is_refused_through_a_pool(url: str, tmp_path: Path) -> No
     """The lock of a lane and its epoch are the transaction's, whichever connection it has (G5)."""
     with opened(PostgresProvider, tmp_path, url=url) as provider:
         feed(provider, [turn("I saw a heron")], epoch=2)
-        with pytest.raises(StaleEpoch), provider.transaction(Fence(LANE, 1)):
+        with pytest.raises(LeaseLost), provider.transaction(Fence(LANE, 1)):
             pass
 
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers import service_opening
 from helpers.services.postgres_server import PostgresServer
-from memorybus.errors import ConfigError, MissingProvider, StaleEpoch, Transient, Unavailable
+from memorybus.errors import ConfigError, LeaseLost, MissingProvider, Transient, Unavailable
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
@@ -173,7 +173,7 @@ def test_a_new_owner_waits_for_the_transaction_of_the_old_one(
     successor.join()
 
     assert known == [{context(1).event_id}]
-    with pytest.raises(StaleEpoch), provider.transaction(Fence(LANE, 1)):
+    with pytest.raises(LeaseLost), provider.transaction(Fence(LANE, 1)):
         pass
 
 

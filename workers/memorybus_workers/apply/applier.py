@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
-from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
+from memorybus.errors import LeaseLost, Transient, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.registry.done_set import decode_done_above
 from memorybus_providers.base import HookContext, MemoryProvider
@@ -25,7 +25,6 @@ from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.retry import (
     BackendDown,
-    LaneReplaced,
     ParkKey,
     RetryIn,
     decide_retry,
@@ -38,7 +37,6 @@ from memorybus_workers.lanes.caution import MAX_KILLS
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import RETRY_SECONDS
 from memorybus_workers.lanes.lane import Lane
-from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
 from memorybus_workers.lanes.window import StartPoint
 from memorybus_workers.logs import bind_event
@@ -163,14 +161,13 @@ class Applier:
             with self._instance.apply_span([event]):
                 self._apply_one(lane, event)
         except LeaseLost:
+            self._activity.end_interrupted()
             raise
         except BaseException as error:
             if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
                 raise Unavailable(str(error)) from error
             if isinstance(error, Unavailable):
                 raise
-            if isinstance(error, StaleEpoch):
-                raise LeaseLost(str(error)) from error
             return self._failure(event, describe_failure(error), error)
         finally:
             self._failing_events.settle(event.envelope.id)
@@ -302,6 +299,8 @@ class Applier:
         Raises:
             LeaseLost: the lane has another owner.
         """
+        if isinstance(error, LeaseLost):
+            raise error
         self._instance.worker.tracing.failed(error)
         now = self._clock.monotonic()
         tries = 0
@@ -311,8 +310,6 @@ class Applier:
                 event.envelope.id, backend_up=up, served=served
             ).tries
         match decide_retry(error, tries, self._settings.attempts, self._failing_events.rng):
-            case LaneReplaced():
-                raise WriteFenced(str(error)) from error
             case BackendDown():
                 if self._lookup:
                     self._failing_events.note_doubt(event.envelope.id)

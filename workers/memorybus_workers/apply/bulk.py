@@ -7,7 +7,7 @@ its key stay open, even if the provider says that it applied them (G3).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
-from memorybus.errors import LeaseLost, Permanent, StaleEpoch, Transient
+from memorybus.errors import LeaseLost, Permanent, Transient
 from memorybus.events import TurnCompleted
 from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext, MemoryProvider, TurnCall
@@ -160,6 +160,7 @@ class BulkApplier(SerialApplier):
         try:
             found = sort_outcomes(run, self._send(lane, run))
         except LeaseLost:
+            self._activity.end_interrupted()
             raise
         except BaseException as error:
             self._handle_failed_call(lane, run, error, outcome)
@@ -190,8 +191,6 @@ class BulkApplier(SerialApplier):
     ) -> None:
         """Handle a call that raised: its turns wait after a transient error, else go one by one."""
         self._activity.end_interrupted()
-        if isinstance(error, StaleEpoch):
-            raise LeaseLost(str(error)) from error
         if isinstance(error, Transient | OSError):
             verdict = self._handle_failure(lane, run[0], error)
             at = verdict.at if isinstance(verdict, RetryAt) else self._breaker.until

@@ -8,7 +8,7 @@ backend may have it.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, takewhile
 
-from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, StaleEpoch, Transient
+from memorybus.errors import ArchiveError, LeaseLost, ProviderHung, Transient
 from memorybus.log.entry import LoggedEvent
 
 from memorybus_workers.apply.applier import HUNG_REASON, Applier, OpenInstance
@@ -305,7 +305,7 @@ class ParallelApplier(Applier):
     def _handle_failed_call(self, task: Task, error: BaseException) -> Parked | RetryAt:
         """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
-        if task.behind and not isinstance(error, Transient | OSError | StaleEpoch):
+        if task.behind and not isinstance(error, Transient | OSError | LeaseLost):
             return RetryAt(self._clock.monotonic())  # one is at fault: each is tried alone
         if not isinstance(error, ProviderHung):
             return self._handle_failure(task.lane, task.event, error, served)

@@ -311,6 +311,7 @@ class SerialApplier(Applier):
         try:
             self._apply_one(lane, event)
         except LeaseLost:
+            self._activity.end_interrupted()
             raise
         except BaseException as error:  # sys.exit() in a provider counts as a refusal
             return self._handle_failed_try(lane, event, error)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from memorybus.errors import LeaseLost, ProviderError, StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, ProviderError, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START
 from memorybus.redis.keys import lane_name
@@ -14,7 +14,6 @@ from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
 from memorybus_workers.calls.allowance import Unbounded
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.lanes.lane import Lane
-from memorybus_workers.lanes.leases import WriteFenced
 from memorybus_workers.lanes.window import StartPoint
 from memorybus_workers.logs import bind_calls
 
@@ -62,9 +61,9 @@ class TransactionalApplier(SerialApplier):
         try:
             with self._transaction(lane) as transaction:
                 transaction.record((), Progress(lane.epoch, entry, n))
-        except StaleEpoch as error:
+        except LeaseLost:
             self._activity.end_interrupted()
-            raise WriteFenced(str(error)) from error
+            raise
         except Exception as error:
             self._activity.end_interrupted()
             raise _as_provider_error(error) from error
@@ -96,9 +95,6 @@ class TransactionalApplier(SerialApplier):
                 lane.answers.answer_applied(event, text)
             if self._breaker.has_failures and self._failing_events.served != served:
                 self._breaker.note_success()
-        except StaleEpoch as error:
-            self._activity.end_interrupted()
-            raise WriteFenced(str(error)) from error
         except LeaseLost:
             self._activity.end_interrupted()
             raise

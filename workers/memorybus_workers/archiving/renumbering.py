@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 from memorybus.archive.archive import Archive
-from memorybus.errors import ArchiveDiffers, ArchiveTaken
+from memorybus.errors import ArchiveDiffers, ArchiveTaken, LeaseLost
 from memorybus.log.entry import Place
 from memorybus.log.inspection import PAGE, read_numbers_behind
 from memorybus.log.stream import START
@@ -85,10 +85,12 @@ class Renumbering:
             end=(repeated.end.entry, repeated.end.n),
             back=_place_before(archive, lane.partition, repeated),
         )
-        written = self._run(call)
-        if isinstance(written, scripts.Stale):
-            raise ArchiveTaken(f"partition {lane_name(lane.partition)} has another archiver")
-        if isinstance(written, scripts.SealedByOther):
+        try:
+            written = self._run(call)
+        except LeaseLost as error:
+            taken = f"partition {lane_name(lane.partition)} has another archiver"
+            raise ArchiveTaken(taken) from error
+        if written is not None:
             raise ArchiveDiffers(_describe_other(lane, archive.where, repeated))
 
     def _lanes(self, partition: int) -> list[str]:

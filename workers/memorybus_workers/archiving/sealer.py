@@ -303,11 +303,13 @@ class Sealer:
             min(hot, _KEEP_ALL_MS),
             known=known,
         )
-        sealed = scripts.run(self._context.redis, call)
-        if isinstance(sealed, scripts.UnknownEntry):
+        try:
+            unknown = scripts.run(self._context.redis, call)
+        except LeaseLost:
+            self._context.leases.drop(owned.lease)
+            raise
+        if unknown is not None:
             raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
-        if isinstance(sealed, scripts.Stale):
-            self._raise_lost(owned)
 
     def _raise_lost(self, owned: OwnedPartition) -> None:
         self._context.leases.drop(owned.lease)

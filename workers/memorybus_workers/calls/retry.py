@@ -4,7 +4,7 @@ import random
 
 import msgspec
 from memorybus.concurrency.backoff import backoff
-from memorybus.errors import ProviderError, StaleEpoch, Transient, Unavailable
+from memorybus.errors import ProviderError, Transient, Unavailable
 from memorybus.text.redact import one_line
 
 _FIRST_DELAY = 0.1
@@ -25,11 +25,7 @@ class BackendDown(msgspec.Struct, frozen=True):
     """Hold back all calls of the provider; nothing is parked because of this (G6)."""
 
 
-class LaneReplaced(msgspec.Struct, frozen=True):
-    """Stop: the lane has another owner (G5)."""
-
-
-Decision = RetryIn | ParkKey | BackendDown | LaneReplaced
+Decision = RetryIn | ParkKey | BackendDown
 
 
 def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
@@ -41,8 +37,6 @@ def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.
         attempts: how often it may be tried.
         rng: jitter.
     """
-    if isinstance(error, StaleEpoch):
-        return LaneReplaced()
     if isinstance(error, Unavailable):
         return BackendDown()
     if isinstance(error, Transient) and attempt < attempts:

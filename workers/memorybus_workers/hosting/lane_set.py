@@ -20,7 +20,7 @@ from memorybus_workers.calls.blame import raise_unless_lane_error
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
-from memorybus_workers.lanes.leases import Lease, WriteFenced
+from memorybus_workers.lanes.leases import Lease
 from memorybus_workers.logs import bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
@@ -283,7 +283,7 @@ class LaneSet:
             more = self.applier.work(lane)
         except LeaseLost as lost:
             _log.info("%s", lost)
-            self._context.count_mishap("fenced" if isinstance(lost, WriteFenced) else "lost")
+            self._context.count_mishap("fenced" if lost.fenced else "lost")
             self._let_go(partition)
         except Exception as error:
             self._handle_lane_error(partition, error)

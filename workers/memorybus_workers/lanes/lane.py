@@ -24,7 +24,7 @@ from redis import Redis
 from memorybus_workers.lanes.answers import Answers
 from memorybus_workers.lanes.caution import Caution
 from memorybus_workers.lanes.context import InstanceContext
-from memorybus_workers.lanes.leases import Lease, WriteFenced
+from memorybus_workers.lanes.leases import Lease
 from memorybus_workers.lanes.pace import Pace, count_unfinished
 from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
 from memorybus_workers.lanes.start_point import StartFinder
@@ -289,10 +289,11 @@ class Lane:
         now = Checkpoint(window.entry, window.n, window.encoded_done_set(), sent)
         if now == self._committed:
             return
-        call = scripts.commit(self._owned, now)
-        if isinstance(scripts.run(self._redis, call), scripts.Stale):
+        try:
+            scripts.run(self._redis, scripts.commit(self._owned, now))
+        except LeaseLost:
             self._leases.drop(self.lease)
-            raise WriteFenced(str(self._owned))
+            raise
         self._committed = Checkpoint(now.entry, now.n, now.done)
         self._caution.forget(window.is_done)
         if self._noted and not self.careful:
@@ -358,10 +359,11 @@ class Lane:
 
     def _write_notes(self) -> None:
         notes = [_encode_notes(known) for known in (self._caution.calling, self._caution.suspects)]
-        written = scripts.run(self._redis, scripts.note_tries(self._owned, *notes))
-        if isinstance(written, scripts.Stale):
+        try:
+            scripts.run(self._redis, scripts.note_tries(self._owned, *notes))
+        except LeaseLost:
             self._leases.drop(self.lease)
-            raise WriteFenced(str(self._owned))
+            raise
         self._noted = any(notes)
 
 

@@ -30,10 +30,6 @@ _MAX_LEASES_PER_CALL = 100
 """The most leases that one script renews; meanwhile Redis does nothing else, for milliseconds."""
 
 
-class WriteFenced(LeaseLost):
-    """A write was refused because the lane has another owner (G5)."""
-
-
 class Lease(msgspec.Struct):
     """A lane that this worker owns.
 

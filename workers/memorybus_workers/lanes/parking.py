@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from memorybus.dead_letters.records import (
@@ -17,12 +17,11 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.connect import foreign_key_error
 from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import LetterAddress, Settled, Stale
+from memorybus.redis.scripts import LetterAddress, Settled
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
 from memorybus_workers.calls.failing_events import FailingEvent
-from memorybus_workers.lanes.leases import WriteFenced
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -59,8 +58,6 @@ def failure_of(
         return Failure(why, 1, trace, now, now)
     return Failure(why, earlier.tries, trace, earlier.first_at, earlier.last_at)
 
-
-_R = TypeVar("_R")
 
 NoteTry = Callable[[], Failure | None]
 """Notes that a call is about to begin, or returns why it may not begin."""
@@ -125,7 +122,7 @@ class ParkedKeys:
             if not isinstance(event.envelope.event, DeadLetterResolved)
         ]
         if records:
-            self._run(scripts.park(self._lane, records))
+            scripts.run(self._redis, scripts.park(self._lane, records))
             self.keys.update(key for _, key, _ in records)
         for event in events:
             self._refused(event, failure.reason)
@@ -150,7 +147,7 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         call = scripts.settle(self._lane, _address_of(stored), event=event)
-        if self._run(call) is Settled.KEY_FREED:
+        if scripts.run(self._redis, call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
     def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
@@ -166,13 +163,10 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         body = msgspec.json.encode(amendment)
-        self._run(scripts.settle(self._lane, _address_of(stored), amendment=body, event=event))
-
-    def _run(self, call: scripts.ScriptCall[_R | Stale]) -> _R:
-        reply = scripts.run(self._redis, call)
-        if isinstance(reply, Stale):
-            raise WriteFenced(str(self._lane))
-        return reply
+        scripts.run(
+            self._redis,
+            scripts.settle(self._lane, _address_of(stored), amendment=body, event=event),
+        )
 
     def _record(self, event: LoggedEvent, failure: Failure) -> bytes:
         envelope, position = event.envelope, event.position

@@ -24,6 +24,7 @@ from helpers.stories.rebuilding import (
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.config.settings import Settings
+from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.owned_lane import OwnedLane
@@ -179,7 +180,8 @@ def test_epochs_of_a_name_that_comes_again(
                 stores.instances.remove("cp")
     assert epochs[1] > epochs[0]
     stale = scripts.commit(OwnedLane(keys, 0, "cp", epochs[0]), Checkpoint("9-0", 7, b""))
-    assert scripts.run(redis_client, stale) == scripts.Stale()
+    with pytest.raises(LeaseLost):
+        scripts.run(redis_client, stale)
     with Stores(settings) as stores:
         assert stores.lanes.states("cp")[0].n == 0
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memorybus.errors import StaleEpoch
+from memorybus.errors import LeaseLost
 from memorybus.events import ContextCompressing, Delegated, Event, Message
 from memorybus_providers.base import Fence, Progress
 from memorybus_providers.holographic import HolographicProvider
@@ -91,7 +91,7 @@ def test_a_stale_owner_is_refused(provider: HolographicProvider) -> None:
     feed(provider, [turn("The newer owner speaks")], epoch=7)
     before = stored(provider)
 
-    with pytest.raises(StaleEpoch):
+    with pytest.raises(LeaseLost):
         feed(provider, [turn("The former owner speaks")], first=2, epoch=6)
 
     assert stored(provider) == before

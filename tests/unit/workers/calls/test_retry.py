@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.concurrency.backoff import backoff
-from memorybus.errors import Permanent, ProviderHung, StaleEpoch, Transient, Unavailable
+from memorybus.errors import Permanent, ProviderHung, Transient, Unavailable
 from memorybus_workers.calls.retry import (
     BackendDown,
-    LaneReplaced,
     ParkKey,
     RetryIn,
     decide_retry,
@@ -29,7 +28,6 @@ from memorybus_workers.calls.retry import (
         (ProviderHung("slow"), 3, BackendDown),
         (Permanent("no"), 1, ParkKey),
         (ValueError("a mistake"), 1, ParkKey),
-        (StaleEpoch("old"), 1, LaneReplaced),
     ],
 )
 def test_decision(error: Exception, attempt: int, decision: type) -> None:
