@@ -76,8 +76,6 @@ class InstanceDescription(msgspec.Struct, frozen=True):
         placement: "local" or "shared".
         by_home: whether its state lies in its home, so that another name means another state.
         place: the options that say where a shared state is, with their values in the settings.
-        handles: the types of events that it uses.
-        outside_tools: the tools that a replay does not call.
         tunable: the options that a copy's record may set; others are set in the settings.
     """
 
@@ -86,8 +84,6 @@ class InstanceDescription(msgspec.Struct, frozen=True):
     placement: str
     by_home: bool
     place: dict[str, str]
-    handles: tuple[str, ...]
-    outside_tools: tuple[str, ...]
     tunable: tuple[str, ...] = ()
 
 

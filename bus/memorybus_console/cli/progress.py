@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from memorybus_console.operations.stores import Stores
 
 
-NOTHING_CHANGED = "interrupted: nothing was changed"
-
 LINE_INTERVAL = 5.0
 """Seconds between lines of progress where there is no terminal."""
 

@@ -408,7 +408,7 @@ class CopyFilled(TypedDict):
     finished: bool
     provider: str
     into: str
-    applied: int
+    done: int
     parked: int
     home: str | None
 

@@ -43,9 +43,7 @@ def show_plan(output: Output, found: "RebuildPlan") -> int:
         return 0
     from memorybus_console.operations.rebuild.carry_out import describe_unserved
 
-    output.show(plan_view.plan_group(_facts(found), found.counted))
-    for option in _idle_exceptions(found):
-        output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
+    output.show(plan_view.facts_table(_facts(found)))
     if not found.served:
         output.note(describe_unserved(found.instance.provider), "yellow")
     output.note(NOTHING_DONE, "yellow")
@@ -55,7 +53,7 @@ def show_plan(output: Output, found: "RebuildPlan") -> int:
 def _facts(found: "RebuildPlan") -> dict[str, str]:
     from memorybus_console.operations.moments import moment_text
 
-    one, counted = found.instance, found.counted
+    one = found.instance
     step = "serves already; its end is missing" if found.swapped else "continues where it stopped"
     facts = {
         "generation": f"{one.name}, beside {found.live}",
@@ -68,8 +66,6 @@ def _facts(found: "RebuildPlan") -> dict[str, str]:
         facts["until"] = moment_text(one.asked.until)
     if found.kept:
         facts["kept"] = "; ".join(_KEPT[what] for what in found.kept).format(live=found.live)
-    if counted is not None:
-        facts |= plan_view.amount_facts(counted, counted.seconds, "for reading alone")
     return facts
 
 
@@ -77,14 +73,6 @@ def _describe_span(plan: "Plan") -> str:
     if any(len(spans) > 1 for spans in plan.spans.values()):
         return "up to a moment, and from a later one on"
     return "from a moment on" if plan.spans else "all"
-
-
-def _idle_exceptions(found: "RebuildPlan") -> list[str]:
-    """Return the --except options that leave nothing out, without their dashes."""
-    left_out = found.counted.left_out if found.counted else {}
-    words = found.instance.asked.query if found.instance.asked else None
-    idle = (why for why, count in left_out.items() if not count)
-    return [why.replace("_", "-") for why in idle if getattr(words, f"{why}s", ())]
 
 
 def _describe_exceptions(query: "Query") -> str:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -20,14 +19,12 @@ if TYPE_CHECKING:
 def describe_start(plan: "ReplayPlan") -> str:
     """Return in words what begins now."""
     verb = "continues to fill" if plan.known else "fills"
-    of = f"{plan.counted.events} events of {plan.instance.provider}"
-    return f"{verb} {plan.instance.name}: {of}"
+    return f"{verb} {plan.instance.name} of {plan.instance.provider}: {_places(plan)}"
 
 
-def describe_plan(plan: "ReplayPlan") -> Group:
+def describe_plan(plan: "ReplayPlan") -> Table:
     """Return a plan for people."""
     home = plan.home
-    by = "by the rate" if plan.instance.plan.rate else "for reading alone"
     what = f"{plan.instance.provider} ({plan.kind}, {plan.delivery})"
     facts = {
         "copy": f"{plan.instance.name} of {what}",
@@ -37,8 +34,11 @@ def describe_plan(plan: "ReplayPlan") -> Group:
     facts |= _moments(plan)
     if plan.instance.plan.rate:
         facts["rate"] = f"{plan.instance.plan.rate:g} events a second at most"
-    amounts = plan_view.amount_facts(plan.counted, plan.least_seconds, by)
-    return plan_view.plan_group(facts | amounts, plan.counted)
+    return plan_view.facts_table(facts | {"history": _places(plan)})
+
+
+def _places(plan: "ReplayPlan") -> str:
+    return f"{plan.total} places of the history"
 
 
 def _moments(plan: "ReplayPlan") -> dict[str, str]:

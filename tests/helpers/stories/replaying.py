@@ -66,7 +66,7 @@ def finished(settings: Settings, plan: replaying.ReplayPlan) -> Filled:
     """Wait until a copy has all, whoever fills it."""
     with Stores(settings) as stores:
         *_, last = filling.follow_progress(stores, plan.instance, None)
-    return Filled(plan.counted.applied_count(last.parked), last.parked)
+    return Filled(last.done - last.parked, last.parked)
 
 
 def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> Child:

@@ -348,10 +348,10 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json"))
 
     words = ("replay", "--provider", "holographic", "--into", "again", "--json")
-    assert result(run(*words))["counted"]["events"] == 3
+    assert result(run(*words))["total"] == 3
 
     again = json.loads(run(*words, "--execute").stdout.splitlines()[-1])
-    assert (again["finished"], again["applied"]) == (True, 3)
+    assert (again["finished"], again["done"]) == (True, 3)
 
 
 def test_the_doctor_hears_the_canary(up, run, env):

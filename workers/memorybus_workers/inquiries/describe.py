@@ -20,17 +20,11 @@ def describe(
     """
     kind = "" if name == provider else provider
     made = make_instance(settings, name, SYSTEM, kind=kind, options=options)
-    can = made.capabilities
-    handles = {event.__name__ for event in can.handles}
-    handles |= {"ToolCalled"} if can.tools else set()
-    handles |= {"SessionSwitched"} if can.retracts else set()
     return InstanceDescription(
         kind=settings.provider_kind(provider),
         delivery=made.delivery,
         placement=made.placement,
         by_home=made.fresh_by_home,
         place=place_of(settings.provider_options(provider), made),
-        handles=tuple(sorted(handles)),
-        outside_tools=tuple(sorted(can.outside_tools)),
         tunable=tuple(sorted(made.tunable)),
     )

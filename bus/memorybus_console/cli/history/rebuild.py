@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -23,7 +22,7 @@ from memorybus_console.cli.options import (
     operator,
     to_absolute_time,
 )
-from memorybus_console.cli.progress import NOTHING_CHANGED, checked_stores, show_bar, show_list
+from memorybus_console.cli.progress import checked_stores, show_bar, show_list
 from memorybus_console.views import rebuild as rebuild_view
 from memorybus_console.views.output import Output
 from memorybus_console.views.safe import visible
@@ -171,11 +170,8 @@ def _rebuild(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
     from memorybus_console.operations.rebuild import plan as rebuild_plan
 
     if not execute:
-        with (
-            checked_stores(settings) as stores,
-            show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell,
-        ):
-            plan = rebuild_plan.plan_rebuild(stores, wanted, SYSTEM, partial(tell, "plan"))
+        with checked_stores(settings) as stores:
+            plan = rebuild_plan.plan_rebuild(stores, wanted, SYSTEM)
         return rebuild_view.show_plan(output, plan)
     with _locked_rebuilder(output, settings, wanted, "rebuild") as work:
         done = carry_out.rebuild(work, wanted)

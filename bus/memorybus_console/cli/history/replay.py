@@ -2,7 +2,6 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -20,10 +19,8 @@ from memorybus_console.cli.options import (
     to_absolute_time,
 )
 from memorybus_console.cli.progress import (
-    NOTHING_CHANGED,
     LineSchedule,
     checked_stores,
-    show_bar,
     show_list,
 )
 from memorybus_console.views import replay as replay_view
@@ -176,8 +173,7 @@ def run_replay(
 def _replay(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execute: bool) -> int:
     from memorybus_console.operations.copies import replay as replaying
 
-    with show_bar(output, "plan", "events read", NOTHING_CHANGED) as tell:
-        plan = replaying.plan_replay(stores, wanted, partial(tell, "plan"))
+    plan = replaying.plan_replay(stores, wanted)
     if not execute:
         if output.json:
             output.result(plan)
@@ -203,13 +199,12 @@ def _fill(output: Output, stores: "Stores", plan: "ReplayPlan") -> int:
     except (KeyboardInterrupt, SystemExit):
         output.note(_describe_interrupted(stores, plan), "yellow")
         raise
-    applied = plan.counted.applied_count(parked)
     if _prints_lines(output):
         home = str(stores.settings.provider_home(name)) if plan.home else None
         finished = {"finished": True, "provider": plan.instance.provider, "into": name}
-        output.json_line({**finished, "applied": applied, "parked": parked, "home": home})
+        output.json_line({**finished, "done": plan.total, "parked": parked, "home": home})
     else:
-        output.show(visible(f"{applied} events of {plan.instance.provider} in {name}"))
+        output.show(visible(f"{name} has passed {plan.total} places of the history"))
     if parked:
         output.note(f"{parked} events are parked: memorybus dlq ls --provider {name}", "yellow")
     return 0

@@ -181,6 +181,15 @@ def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
         )
 
 
+def join_exclusions(query: Query, more: Query) -> Query:
+    """Return a query that excludes whatever either of two queries excludes."""
+    words = {
+        field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))
+        for field in ("except_sessions", "except_users", "except_agents", "except_origins")
+    }
+    return msgspec.structs.replace(more, **words)
+
+
 def plan_without_interval(
     plan: Plan, then: PartitionNumbers, heads: PartitionNumbers, partitions: int
 ) -> Plan:

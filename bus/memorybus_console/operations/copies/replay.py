@@ -16,12 +16,6 @@ from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 from memorybus.registry.instances import CopyRequest, Instance, normalise_options
 
-from memorybus_console.operations.copies.counting import (
-    CountRequest,
-    HistoryCount,
-    ReportRead,
-    count_history,
-)
 from memorybus_console.operations.copies.freshness import (
     describe_leftovers,
     describe_remedy,
@@ -78,9 +72,7 @@ class ReplayPlan(msgspec.Struct, frozen=True):
         placement: "local" or "shared".
         home: where a local copy's state will lie.
         here: whether a worker on this host can fill it.
-        counted: what it takes of the history.
-        least_seconds: the least time that it takes, computed from the rate, or from the time to
-            read the history if there is no rate.
+        total: positions of the history in its plan, including those that it leaves out.
     """
 
     instance: Instance
@@ -90,14 +82,12 @@ class ReplayPlan(msgspec.Struct, frozen=True):
     placement: str
     home: Home | None
     here: bool
-    counted: HistoryCount
-    least_seconds: float
+    total: int
 
 
 def plan_replay(
     stores: Stores,
     wanted: ReplayRequest,
-    tell: ReportRead = lambda done, total: None,
     clock: Clock = SYSTEM,
     describe: Describe = describe_instance,
 ) -> ReplayPlan:
@@ -106,7 +96,6 @@ def plan_replay(
     Args:
         stores: the stores.
         wanted: the request.
-        tell: receives how many events are read, and how many there are.
         clock: time.
         describe: returns the description of the copy.
 
@@ -121,10 +110,6 @@ def plan_replay(
     known, instance = _find_or_build_record(stores, wanted, what, clock)
     home = _home_of(stores, wanted.provider) if what.placement == "local" else None
     ends = instance.plan.ends(stores.settings.partitions)
-    found = count_history(
-        stores, CountRequest(wanted.provider, what, instance.plan, ends), tell, clock
-    )
-    rate = instance.plan.rate
     return ReplayPlan(
         instance=instance,
         known=known,
@@ -133,8 +118,7 @@ def plan_replay(
         placement=what.placement,
         home=home,
         here=home is None or is_same_home(home, find_local_home(stores.settings)) or not home.place,
-        counted=found,
-        least_seconds=found.events / rate if rate else found.seconds,
+        total=sum(ends.values()),
     )
 
 

@@ -6,7 +6,6 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
 from memorybus.processes.commands import describe_instance
-from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import (
@@ -19,13 +18,6 @@ from memorybus.registry.instances import (
 )
 
 from memorybus_console.operations.catching_up import PartitionNumbers, read_heads
-from memorybus_console.operations.copies.counting import (
-    CountRequest,
-    HistoryCount,
-    ReportRead,
-    count_history,
-    join_exclusions,
-)
 from memorybus_console.operations.copies.freshness import (
     describe_remedy,
     describe_shared_state,
@@ -34,6 +26,7 @@ from memorybus_console.operations.copies.freshness import (
 )
 from memorybus_console.operations.copies.generations import (
     check_same_request,
+    join_exclusions,
     must_equal,
     needs_only_finish,
     plan_without_end,
@@ -81,7 +74,6 @@ class RebuildPlan(msgspec.Struct, frozen=True):
         kept: what it inherits from the live instance: the choice of events (``history``), or
             options.
         served: whether a live worker serves the provider.
-        counted: what it takes of the history, and what it leaves out; None if not requested.
     """
 
     instance: Instance
@@ -91,19 +83,10 @@ class RebuildPlan(msgspec.Struct, frozen=True):
     compared: bool
     kept: tuple[Literal["history", "options"], ...]
     served: bool
-    counted: HistoryCount | None = None
 
 
-def plan_rebuild(
-    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: ReportRead | None = None
-) -> RebuildPlan:
+def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> RebuildPlan:
     """Return what a rebuild would do; change nothing.
-
-    Args:
-        stores: the stores.
-        wanted: the request.
-        clock: time.
-        tell: if given, the history is counted, and this receives how many events are read.
 
     Raises:
         ConfigError: the provider or the moment is unknown, the generation would share another's
@@ -121,8 +104,9 @@ def plan_rebuild(
     )
     done = needs_only_finish(asked, view)
     known = serves if done else unfinished_copy(provider, "rebuild", view)
-    what = _check_own_state(stores, asked, view) if known is None else None
-    if known is not None and not done:
+    if known is None:
+        _check_own_state(stores, asked, view)
+    elif not done:
         check_same_request(known, asked, f"memorybus rebuild --drop {provider} --execute")
     instance = known or asked
     return RebuildPlan(
@@ -133,26 +117,11 @@ def plan_rebuild(
         compared=wanted.verify and must_equal(instance, serves),
         kept=_inherited_parts(wanted, serves),
         served=provider in stores.roster.job_providers(),
-        counted=_count_history(stores, instance, what, heads, tell, clock) if tell else None,
     )
 
 
-def _count_history(
-    stores: Stores,
-    copy: Instance,
-    what: InstanceDescription | None,
-    heads: PartitionNumbers,
-    tell: ReportRead,
-    clock: Clock,
-) -> HistoryCount:
-    """Return what a new generation takes of the history, and what it leaves out."""
-    what = what or describe_instance(stores.settings, copy.provider, copy.name, copy.options)
-    request = CountRequest(copy.provider, what, copy.plan, heads, by_option=True)
-    return count_history(stores, request, tell, clock)
-
-
-def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> InstanceDescription:
-    """Return a copy's description after checking that it would have a state of its own.
+def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> None:
+    """Make sure that a copy would have a state of its own.
 
     Raises:
         ConfigError: it would write into the state of another instance.
@@ -163,7 +132,6 @@ def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> In
         raise ConfigError(
             f"{describe_shared_state(asked, owner)}; {describe_remedy(what, asked.name)}"
         )
-    return what
 
 
 def _build_record(

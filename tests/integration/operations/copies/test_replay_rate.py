@@ -64,7 +64,7 @@ def test_a_rate_holds_over_all_workers(
 def test_another_rate_holds_from_then_on(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
-    """G8: who goes on with another rate has it, also the plan's time; without one it stays."""
+    """G8: who goes on with another rate has it; without one it stays."""
     settings = make_settings(**recorded("Keyed"))
     count = fill(settings)
     slow = begun(settings, rate=6.0)
@@ -72,10 +72,8 @@ def test_another_rate_holds_from_then_on(
         wait_until(lambda: texts(home(settings, "copy")), "it fills")
         same = begun(settings)
         assert (same.known, same.instance) == (True, slow.instance)
-        assert same.least_seconds == slow.least_seconds > count / 6
         free = begun(settings, rate=0.0)
         assert free.instance.plan.rate == 0
-        assert free.least_seconds < count / 6
         wait_until(lambda: len(texts(home(settings, "copy"))) == count, "it is filled")
 
 

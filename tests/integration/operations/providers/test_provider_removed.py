@@ -97,7 +97,7 @@ def test_a_drop_says_what_stays_in_a_backend(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
-    what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
+    what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"})
     monkeypatch.setattr(generation_drop, "describe_instance", lambda *_: what)
     with Stores(settings) as stores:
         stores.add_instance(

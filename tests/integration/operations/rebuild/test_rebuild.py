@@ -120,8 +120,6 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
     child = worker(spawn, settings, jobs=1)
     plan = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory")
     assert (plan["compared"], plan["known"], live(redis_client, settings)) == (False, False, NAME)
-    assert plan["counted"]["left_out"] == {"except_user": 6}
-    assert plan["counted"]["events"] == 6
     done = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--execute")
     with MemoryBus.connect(msgspec.structs.replace(settings, user="mallory")) as bus:
         say(bus, "mallory", "mallory again")

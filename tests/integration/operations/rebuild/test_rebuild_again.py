@@ -60,10 +60,8 @@ def test_what_was_left_out_stays_out(
     ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--execute")
     plan = ran(spawn, settings, "rebuild", NAME)
     assert (plan["kept"], plan["compared"]) == (["history"], True)
-    assert plan["counted"]["left_out"] == {"except_user": 3}
     whole = ran(spawn, settings, "rebuild", NAME, "--whole")
     assert (whole["kept"], whole["compared"]) == ([], False)
-    assert (whole["counted"]["left_out"], whole["counted"]["events"]) == ({}, 6)
     done = ran(spawn, settings, "rebuild", NAME, "--execute")
     assert (done["compared"]["keys"], done["compared"]["differing"]) == (1, 0)
     settled(redis_client, settings, done["live"])

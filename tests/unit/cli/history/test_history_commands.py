@@ -4,14 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.archive.archives import as_logged, entries
 from memorybus.errors import ConfigError
-from memorybus.query.query import Query
-from memorybus.query.ranges import NumberRange, Plan
 from memorybus.testing import FakeClock
 from memorybus_console.cli.progress import LINE_INTERVAL, LineSchedule, note_on_interrupt
 from memorybus_console.operations import known_providers
-from memorybus_console.operations.copies.counting import ExclusionOptions
 from memorybus_console.operations.moments import moment_of, moment_text
 from memorybus_console.views.output import Output
 from memorybus_console.views.plan import time_text
@@ -47,20 +43,6 @@ def test_an_interrupted_command_says_what_is_so(
     with pytest.raises(ends), note_on_interrupt(Output(json=False), "nothing was changed"):
         raise ends
     assert capsys.readouterr().err == "nothing was changed\n"
-
-
-def test_what_is_left_out_is_told_by_its_option() -> None:
-    """Every event that a plan leaves out has one option, the first that does so; others none."""
-    plan = Plan(
-        query=Query(except_sessions=("s-1",), except_users=("u-2",), except_origins=("cli-2",)),
-        spans={0: (NumberRange(1, 4), NumberRange(7))},
-    )
-    excepting = ExclusionOptions(plan)
-    assert excepting.options == ("until", "except_session", "except_user", "except_origin")
-    found = {event.position.n: excepting.option_excluding(event) for event in as_logged(entries(9))}
-    session, user, until = "except_session", "except_user", "until"
-    assert found == dict(enumerate([session, user, "", "", until, until, "", session, ""], 1))
-    assert ExclusionOptions(Plan()).options == ()
 
 
 def desk(*names: str) -> Any:

@@ -12,11 +12,11 @@ from memorybus_console.operations.copies.freshness import (
 )
 from memorybus_workers.inquiries.describe import describe
 
-LOCAL = InstanceDescription("kind", "keyed", "local", True, {}, (), ())
+LOCAL = InstanceDescription("kind", "keyed", "local", True, {})
 SHARED = InstanceDescription(
-    "kind", "keyed", "shared", False, {"collection": "main"}, (), (), ("collection", "model")
+    "kind", "keyed", "shared", False, {"collection": "main"}, ("collection", "model")
 )
-UNNAMED = InstanceDescription("kind", "keyed", "shared", False, {}, (), ())
+UNNAMED = InstanceDescription("kind", "keyed", "shared", False, {})
 
 
 def copy(name: str, **options: object) -> Instance:

@@ -18,12 +18,12 @@ from memorybus.registry.instances import (
     is_live_instance,
 )
 from memorybus.registry.pauses import InstancePause
-from memorybus_console.operations.copies.counting import join_exclusions
 from memorybus_console.operations.copies.generations import (
     check_same_request,
     command_to_finish_swap,
     generations,
     is_dropped,
+    join_exclusions,
     live_after_drop,
     live_after_swap,
     must_equal,
