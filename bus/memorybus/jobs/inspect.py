@@ -5,8 +5,7 @@ state is. A digest is read page by page, each within the time of a recall, so th
 delays no recall for long. Both instances must be paused before they are compared.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 from redis import Redis
@@ -31,88 +30,6 @@ PARTITION = 0
 
 _QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
-
-
-class ReadDigest(msgspec.Struct, frozen=True, omit_defaults=True, tag="digest"):
-    """Asks for a page of the digest: `DigestPage`.
-
-    Attributes:
-        after: only the keys above this one.
-        keys: only these keys; empty for all.
-    """
-
-    after: str = ""
-    keys: tuple[str, ...] = ()
-
-
-class TryRecall(msgspec.Struct, frozen=True, tag="recall"):
-    """Asks what the instance recalls: `RecalledItems`."""
-
-    want: RecallRequest
-
-
-class ReadKept(msgspec.Struct, frozen=True, omit_defaults=True, tag="kept"):
-    """Asks for a page of what the instance keeps of somebody: `KeptPage`.
-
-    Attributes:
-        whose: the owner; only agent, user and workspace count.
-        skip: how many memories the asker has already.
-        most: the most memories to send; 0 for as many as fit.
-        holding: only memories that contain this text, or came by the event of this id; "" for all.
-    """
-
-    whose: RecallRequest
-    skip: int = 0
-    most: int = 0
-    holding: str = ""
-
-
-class ReadOwners(msgspec.Struct, frozen=True, omit_defaults=True, tag="owners"):
-    """Asks for a page of the owners of whom the instance keeps memories: `OwnersPage`.
-
-    Attributes:
-        after: the owner behind whom the page begins; only its agent, user and workspace count.
-        most: the most owners to send; 0 for as many as fit.
-        holding: only owners whose names contain this text; "" for all.
-    """
-
-    after: RecallRequest | None = None
-    most: int = 0
-    holding: str = ""
-
-
-class Erase(msgspec.Struct, frozen=True, tag="erase"):
-    """Asks the instance to erase what it keeps of somebody: `EraseReport`.
-
-    Attributes:
-        whose: the owner; only agent, user and workspace count.
-    """
-
-    whose: RecallRequest
-
-
-class CheckHealth(msgspec.Struct, frozen=True, tag="health"):
-    """Asks whether the backend of the instance works: `InstanceHealth`."""
-
-
-InspectionQuestion = ReadDigest | TryRecall | ReadKept | ReadOwners | Erase | CheckHealth
-"""Each has a tag, so that the recall process knows which one it was sent."""
-
-
-class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to one instance (the job's one argument, as JSON).
-
-    Attributes:
-        id: 32 hex digits; the reply is found by it.
-        provider: the provider whose recall processes are asked.
-        instance: the provider, or a copy of it.
-        question: the question.
-    """
-
-    id: str
-    provider: str
-    instance: str
-    question: InspectionQuestion
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -183,14 +100,115 @@ class RecalledItems(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[RecalledItem, ...] = ()
 
 
+ReplyT = TypeVar("ReplyT")
+
+
+class InstanceQuestion(msgspec.Struct, Generic[ReplyT], frozen=True):
+    """A question to an instance, which is answered by a `ReplyT`."""
+
+    reply: ClassVar[Any]
+
+
+class ReadDigest(InstanceQuestion[DigestPage], frozen=True, omit_defaults=True, tag="digest"):
+    """Asks for a page of the digest: `DigestPage`.
+
+    Attributes:
+        after: only the keys above this one.
+        keys: only these keys; empty for all.
+    """
+
+    reply = DigestPage
+
+    after: str = ""
+    keys: tuple[str, ...] = ()
+
+
+class TryRecall(InstanceQuestion[RecalledItems], frozen=True, tag="recall"):
+    """Asks what the instance recalls: `RecalledItems`."""
+
+    reply = RecalledItems
+
+    want: RecallRequest
+
+
+class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag="kept"):
+    """Asks for a page of what the instance keeps of somebody: `KeptPage`.
+
+    Attributes:
+        whose: the owner; only agent, user and workspace count.
+        skip: how many memories the asker has already.
+        most: the most memories to send; 0 for as many as fit.
+        holding: only memories that contain this text, or came by the event of this id; "" for all.
+    """
+
+    reply = KeptPage
+
+    whose: RecallRequest
+    skip: int = 0
+    most: int = 0
+    holding: str = ""
+
+
+class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, tag="owners"):
+    """Asks for a page of the owners of whom the instance keeps memories: `OwnersPage`.
+
+    Attributes:
+        after: the owner behind whom the page begins; only its agent, user and workspace count.
+        most: the most owners to send; 0 for as many as fit.
+        holding: only owners whose names contain this text; "" for all.
+    """
+
+    reply = OwnersPage
+
+    after: RecallRequest | None = None
+    most: int = 0
+    holding: str = ""
+
+
+class Erase(InstanceQuestion[EraseReport], frozen=True, tag="erase"):
+    """Asks the instance to erase what it keeps of somebody: `EraseReport`.
+
+    Attributes:
+        whose: the owner; only agent, user and workspace count.
+    """
+
+    reply = EraseReport
+
+    whose: RecallRequest
+
+
+class CheckHealth(InstanceQuestion[InstanceHealth], frozen=True, tag="health"):
+    """Asks whether the backend of the instance works: `InstanceHealth`."""
+
+    reply = InstanceHealth
+
+
+InspectionQuestion = ReadDigest | TryRecall | ReadKept | ReadOwners | Erase | CheckHealth
+"""Each has a tag, so that the recall process knows which one it was sent."""
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to one instance (the job's one argument, as JSON).
+
+    Attributes:
+        id: 32 hex digits; the reply is found by it.
+        provider: the provider whose recall processes are asked.
+        instance: the provider, or a copy of it.
+        question: the question.
+    """
+
+    id: str
+    provider: str
+    instance: str
+    question: InspectionQuestion
+
+
 class InspectionFailed(MemoryBusError):
     """An instance could not be inspected; the message says why."""
 
 
 class InstanceInspector:
     """Asks an instance and waits for its answer. Belongs to one thread.
-
-    Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
 
     Args:
         settings: see `Settings`.
@@ -204,77 +222,23 @@ class InstanceInspector:
         self._make_id = make_id
         self._listener = Listener(settings, clock)
 
-    def digest(
-        self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> DigestPage:
-        """Return a page of an instance's digest: keys above `after`, of `keys` only if given."""
-        answer = self._ask(provider, instance, ReadDigest(after, tuple(keys)))
-        return msgspec.json.decode(answer, type=prepared(DigestPage))
-
-    def recall(self, provider: str, instance: str, want: RecallRequest) -> tuple[RecalledItem, ...]:
-        """Return what an instance recalls for a query, best first."""
-        answer = self._ask(provider, instance, TryRecall(want))
-        return msgspec.json.decode(answer, type=prepared(RecalledItems)).items
-
-    def read_kept(
-        self,
-        provider: str,
-        instance: str,
-        owner: RecallRequest,
-        skip: int,
-        *,
-        most: int = 0,
-        holding: str = "",
-    ) -> KeptPage:
-        """Return what an instance keeps of somebody behind the first `skip` memories.
+    def ask(self, provider: str, instance: str, question: InstanceQuestion[ReplyT]) -> ReplyT:
+        """Return the answer of an instance.
 
         Args:
             provider: the provider whose recall processes are asked.
             instance: the provider, or a copy of it.
-            owner: only its agent, user and workspace count.
-            skip: how many memories the caller has already.
-            most: the most memories to return; 0 for as many as fit into a page.
-            holding: only memories that contain this text, ignoring case, or came by the event of
-                this id.
+            question: one of `InspectionQuestion`.
+
+        Raises:
+            InspectionFailed: it did not answer, or could not.
+            LogUnavailable: Redis is away.
         """
-        answer = self._ask(provider, instance, ReadKept(owner, skip, most, holding))
-        return msgspec.json.decode(answer, type=prepared(KeptPage))
-
-    def owners(
-        self,
-        provider: str,
-        instance: str,
-        after: RecallRequest | None,
-        *,
-        most: int,
-        holding: str = "",
-    ) -> OwnersPage:
-        """Return the owners of whom an instance keeps memories, by agent, person and workspace.
-
-        Args:
-            provider: the provider whose recall processes are asked.
-            instance: the provider, or a copy of it.
-            after: the owner behind whom the page begins; None for the first page.
-            most: the most owners to return.
-            holding: only owners whose names contain this text, ignoring case.
-        """
-        answer = self._ask(provider, instance, ReadOwners(after, most, holding))
-        return msgspec.json.decode(answer, type=prepared(OwnersPage))
-
-    def forget(self, provider: str, instance: str, owner: RecallRequest) -> EraseReport:
-        """Let an instance erase what it keeps of somebody; a second call does no harm."""
-        answer = self._ask(provider, instance, Erase(owner))
-        return msgspec.json.decode(answer, type=prepared(EraseReport))
-
-    def health(self, provider: str, instance: str) -> str:
-        """Return why an instance could not serve now; "" if it is well."""
-        answer = self._ask(provider, instance, CheckHealth())
-        return msgspec.json.decode(answer, type=prepared(InstanceHealth)).why
-
-    def _ask(self, provider: str, instance: str, question: InspectionQuestion) -> str:
-        """Return the instance's answer, as JSON."""
         asked = Inspection(
-            id=self._make_id(), provider=provider, instance=instance, question=question
+            id=self._make_id(),
+            provider=provider,
+            instance=instance,
+            question=cast("InspectionQuestion", question),
         )
         timeout = longest_run(self._settings) + _QUEUE_WAIT_SECONDS
 
@@ -287,7 +251,8 @@ class InstanceInspector:
         reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
         if reply.error:
             raise InspectionFailed(f"{instance} cannot be looked into: {reply.error}")
-        return reply.text
+        answer: ReplyT = msgspec.json.decode(reply.text, type=prepared(question.reply))
+        return answer
 
 
 def _enqueue(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:

@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.events import Envelope
 from memorybus.ids import new_mark
-from memorybus.jobs.inspect import InstanceInspector
+from memorybus.jobs.inspect import InstanceInspector, ReadKept
 from memorybus.query.query import Query
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
@@ -178,7 +178,7 @@ def _read_kept(
 ) -> Iterator[dict[str, Any]]:
     skip, more = 0, True
     while more:
-        page = inspector.read_kept(provider, instance, owner, skip)
+        page = inspector.ask(provider, instance, ReadKept(owner, skip))
         if not page.given:
             raise ConfigError(
                 f"{instance} cannot say what it keeps; without --provider its events are exported"

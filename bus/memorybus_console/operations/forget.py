@@ -26,7 +26,7 @@ from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
-from memorybus.jobs.inspect import EraseReport, InspectionFailed, InstanceInspector
+from memorybus.jobs.inspect import Erase, EraseReport, InspectionFailed, InstanceInspector
 from memorybus.log.file_rewrite import rewrite_redis_files
 from memorybus.log.removal import Removed, remove_entries
 from memorybus.processes.commands import EndedSilently, run_archiver
@@ -286,7 +286,7 @@ class Eraser:
         while True:
             try:
                 inspector = InstanceInspector(self._settings, self._clock)
-                return _describe_erasure(name, inspector.forget(provider, name, want))
+                return _describe_erasure(name, inspector.ask(provider, name, Erase(want)))
             except InspectionFailed as error:
                 if self._clock.monotonic() >= until:
                     return InstanceErasure(name, problem=str(error))

@@ -7,7 +7,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.health.findings import START_REMEDY
-from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
+from memorybus.jobs.inspect import CheckHealth, InspectionFailed, InstanceInspector
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
@@ -81,7 +81,9 @@ def check_health(settings: Settings, clock: Clock) -> Check:
 def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping[str, Live]) -> str:
     """Return why an instance is not healthy; "" if it is."""
     try:
-        return InstanceInspector(settings, clock).health(name, live_name(name, live))
+        return (
+            InstanceInspector(settings, clock).ask(name, live_name(name, live), CheckHealth()).why
+        )
     except InspectionFailed as error:
         return str(error)
 

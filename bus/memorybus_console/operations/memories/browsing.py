@@ -11,7 +11,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
-from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector, ReadKept, ReadOwners
 from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
@@ -192,10 +192,9 @@ def list_people(
     )
     for keeper in list_providers(settings):
         try:
+            question = ReadOwners(behind, most, holding)
             inspector = InstanceInspector(settings, clock)
-            page = inspector.owners(
-                *(keeper.provider, keeper.instance, behind), most=most, holding=holding
-            )
+            page = inspector.ask(keeper.provider, keeper.instance, question)
         except InspectionFailed as error:
             silent[keeper.provider] = str(error)
             continue
@@ -259,7 +258,7 @@ def list_memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.read_kept(provider, instance, owner, skip, most=most, holding=holding)
+    page = inspector.ask(provider, instance, ReadKept(owner, skip, most, holding))
     if not page.given:
         raise ConfigError(f"{provider} cannot say what it keeps of somebody")
     found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
-from memorybus.jobs.inspect import InstanceInspector
+from memorybus.jobs.inspect import InstanceInspector, ReadDigest
 
 KEYS_PER_REQUEST = 50
 
@@ -136,7 +136,7 @@ class Comparison:
     @property
     def has_digest(self) -> bool:
         """Whether the provider gives digests at all."""
-        return self._inspector.digest(self.provider, self.first).given
+        return self._inspector.ask(self.provider, self.first, ReadDigest()).given
 
     def compare_now(self) -> ComparisonResult:
         """Compare the two as they are now."""
@@ -172,7 +172,7 @@ class Comparison:
         after, more = "", True
         while more:
             self._before_page()
-            page = self._inspector.digest(self.provider, instance, after, keys)
+            page = self._inspector.ask(self.provider, instance, ReadDigest(after, tuple(keys)))
             yield from page.pairs
             more = page.more
             after = page.pairs[-1][0] if page.pairs else after

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
-from memorybus.jobs.inspect import InstanceInspector
+from memorybus.jobs.inspect import InstanceInspector, TryRecall
 from memorybus.recall.model import RecalledItem, RecallRequest
 
 
@@ -52,6 +52,9 @@ def compare_recalls(
     """
     found = []
     for want in wants:
-        one, two = (RecallSide(name, inspector.recall(of, name, want)) for of, name in instances)
+        one, two = (
+            RecallSide(name, inspector.ask(of, name, TryRecall(want)).items)
+            for of, name in instances
+        )
         found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
     return found

@@ -3,6 +3,7 @@
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError
+from memorybus.jobs.inspect import ReadDigest
 from memorybus.processes.commands import describe_instance
 from memorybus.registry.instances import Instance, live_name
 
@@ -70,7 +71,7 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
     provider = wanted.provider
     check_provider(work.stores, provider)
     live = live_name(provider, work.stores.instances.live())
-    if not work.inspector.digest(provider, live).given:
+    if not work.inspector.ask(provider, live, ReadDigest()).given:
         raise _cannot_error(f"{provider} gives no digest")
     copy = _build_copy(work.stores, wanted, live, clock)
     why = _reason_against_copy(work.stores, copy)

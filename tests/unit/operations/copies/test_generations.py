@@ -1,13 +1,12 @@
 """Generations: names, states, what goes on after a kill, where a plan ends; as tables (G8)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
-from memorybus.jobs.inspect import DigestPage
+from memorybus.jobs.inspect import DigestPage, ReadDigest
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.registry.instances import (
@@ -303,12 +302,11 @@ class States:
         self._states = {"p": first, "p@1": second}
         self._late = late
 
-    def digest(
-        self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> DigestPage:
+    def ask(self, provider: str, instance: str, question: ReadDigest) -> DigestPage:
         """Return what an instance has now."""
-        assert (provider, after) == ("p", "")
-        self.asked.append((instance, tuple(keys)))
+        assert (provider, question.after) == ("p", "")
+        keys = question.keys
+        self.asked.append((instance, keys))
         state = self._states[instance]
         if keys:
             return DigestPage(pairs=tuple((key, state.get(key, "")) for key in keys))
