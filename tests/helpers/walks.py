@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+_TRACERS = "opentelemetry.trace"
+"""The bus makes spans only in a process that has loaded this module."""
+
 
 class Walk(msgspec.Struct, frozen=True):
     """The calls of an operation, in order, each as ``module:function``."""
@@ -23,7 +26,7 @@ class Walk(msgspec.Struct, frozen=True):
 
 
 def walk_of(operation: Callable[[], object], package: str = "memorybus") -> Walk:
-    """Return the calls of functions of a package that an operation makes.
+    """Return the calls of functions of a package that an operation makes without OpenTelemetry.
 
     Comprehensions are not calls: later versions of Python have no frames for them. A generator
     is a call each time it goes on.
@@ -36,10 +39,12 @@ def walk_of(operation: Callable[[], object], package: str = "memorybus") -> Walk
         if event == "call" and module.partition(".")[0] == package and not name.endswith("comp>"):
             calls.append(f"{module}:{name}")
 
-    before = sys.getprofile()
+    before, tracers = sys.getprofile(), sys.modules.pop(_TRACERS, None)
     sys.setprofile(note)
     try:
         operation()
     finally:
         sys.setprofile(before)
+        if tracers is not None:  # another test of this process has loaded it
+            sys.modules[_TRACERS] = tracers
     return Walk(tuple(calls))
