@@ -34,6 +34,7 @@ class Watch(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Watch())
 bus = MemoryBus.connect(Settings(url=sys.argv[1], data_dir=Path(sys.argv[2])))
+bus.session("w", warm=False).queue_prefetch("What is it?")  # needs rq
 assert Watch.begun.wait(20)
 pid = os.fork()
 bus.session("s", warm=False).turn_completed("a", "b")

@@ -73,7 +73,7 @@ def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> 
 
         def both() -> bool:
             block = session.prefetch("the cat")
-            warm = session._bus.warm.read(session._owner, (session.slot,))
+            warm = session._bus.warm.read(session._warm_keys)
             return set(warm) == {"one", "two"} and "turn 4 of the cat" in block
 
         wait_until(both, "both have recalled what they heard last", 40)
