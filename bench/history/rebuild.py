@@ -66,7 +66,7 @@ def _run(size: Size) -> Figures:
 
 
 def _rebuild(settings: Settings) -> "subprocess.Popen[str]":
-    words = ("rebuild", "live", "--execute", "--reason", "a benchmark", "--json")
+    words = ("rebuild", "live", "--yes", "--reason", "a benchmark", "--json")
     return subprocess.Popen(
         [sys.executable, "-m", "memorybus", *words],
         env=to_environ(settings, environment()),

@@ -284,7 +284,7 @@ class CanarySent(Event, frozen=True, kw_only=True):
 
 
 class OperatorActed(Event, frozen=True, kw_only=True):
-    """An operator changes something on the web page, or a memory by a command.
+    """An operator changes something, by a command, on the web page or in `memorybus top`.
 
     The event is written before the change is made.
 

@@ -377,7 +377,7 @@ def find_failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
     remedy = (
         "repair the backend or its options; until then lanes wait and nothing is parked. They "
-        "continue by themselves; at once with: memorybus provider retry-now NAME --execute"
+        "continue by themselves; at once with: memorybus provider retry-now NAME"
     )
     for one in _instances(status):
         if one.failing:
@@ -396,7 +396,7 @@ def find_paused(status: Status) -> Iterator[Finding]:
         if one.paused and not one.kept:
             name = one.live or one.name
             text = f"{name} is paused: {one.paused} ({one.backlog} events wait)"
-            remedy = f"nothing is lost; to resume it: memorybus provider resume {name} --execute"
+            remedy = f"nothing is lost; to resume it: memorybus provider resume {name}"
             yield Finding("paused", "warning", name, text, remedy)
 
 

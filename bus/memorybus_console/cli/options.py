@@ -23,9 +23,6 @@ CARE = Group("Care", sort_key=4)
 
 FlagOption = Annotated[bool, Parameter(negative="")]
 RepeatedOption = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
-ExecuteOption = Annotated[
-    FlagOption, Parameter(help="Do it; without, only say what would be done.")
-]
 InstanceOption = Annotated[str, Parameter(help="The provider instance.")]
 
 

@@ -7,7 +7,7 @@ result that no other module defines as a struct is described here; the tests in
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 from memorybus.config.origins import EffectiveSetting
@@ -16,28 +16,30 @@ from memorybus.health.finding import Check
 from memorybus.health.status import Status
 from memorybus.health.verdict import Verdict
 from memorybus.history.whereabouts import Whereabouts
-from memorybus.log.removal import Removed
 from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.reports import TrialStep
 from memorybus_hermes.install.install import PythonCheck
 from memorybus_hermes.install.status import HermesStatus
 from memorybus_hermes.reconcile.reconcile import ReconcileReport
 
+from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
+from memorybus_console.actions.history import PlannedRollback
+from memorybus_console.actions.memories import PlannedAmendment
 from memorybus_console.operations.archive.export import ArchiveExported
 from memorybus_console.operations.archive.segments import Segments
 from memorybus_console.operations.archive.verify import ArchiveVerified
-from memorybus_console.operations.copies.copies import Copy
+from memorybus_console.operations.copies.copies import Copy, CopyDropped
 from memorybus_console.operations.copies.filling import CopyProgress
 from memorybus_console.operations.copies.generations import Generation
-from memorybus_console.operations.copies.replay import ReplayPlan
-from memorybus_console.operations.dead_letters import KeyPlan
+from memorybus_console.operations.copies.replay import CopyFilled, ReplayPlan
 from memorybus_console.operations.evaluation import JudgedAnswer
 from memorybus_console.operations.events.story import Fate
 from memorybus_console.operations.export import ExportResult
-from memorybus_console.operations.forget import InstanceErasure
+from memorybus_console.operations.forget import Erasure, PlannedErasure
 from memorybus_console.operations.ingest.new_events import ImportResult
 from memorybus_console.operations.ingest.report import IngestReport
-from memorybus_console.operations.memories.browsing import KeptMemory, Memories, People
+from memorybus_console.operations.memories.amending import AmendmentResult
+from memorybus_console.operations.memories.browsing import Memories, People
 from memorybus_console.operations.preview import ProviderAnswer
 from memorybus_console.operations.providers.inventory import ListedProvider
 from memorybus_console.operations.providers.lifecycle import PauseResult
@@ -136,50 +138,6 @@ class Evaluated(TypedDict):
     characters_for_nothing: float | None
     p50_ms: float | None
     answers: list[JudgedAnswer]
-
-
-class AmendmentPlanned(TypedDict):
-    """What would be done to a memory: the events that would be published, and what they do."""
-
-    executed: bool
-    memory: KeptMemory
-    content: str
-    events: list[dict[str, Any]]
-    effects: dict[str, str]
-    stays: list[str]
-
-
-class MemoryAmended(TypedDict):
-    """What was done to a memory; `behind`: how many events each instance still has to apply."""
-
-    executed: bool
-    events: list[str]
-    logged: bool
-    behind: dict[str, int]
-
-
-class ErasurePlanned(TypedDict):
-    """What would be erased."""
-
-    executed: bool
-    events: int
-    sessions: int
-    letters: int
-    instances: list[str]
-
-
-class Erased(TypedDict):
-    """What an erasure did; `remains` and `problems` say what is left."""
-
-    executed: bool
-    tombstone: str
-    events: int
-    sessions: int
-    letters: int
-    log: Removed
-    instances: list[InstanceErasure]
-    remains: list[str]
-    problems: list[str]
 
 
 class Examined(TypedDict):
@@ -303,20 +261,6 @@ class Letter(TypedDict):
     missing: str | None
 
 
-class LettersActed(TypedDict):
-    """What is, or would be, done with dead letters; with the result if it was done."""
-
-    action: Literal["retry", "edit", "discard"]
-    executed: bool
-    events: int
-    then: int
-    keys: list[KeyPlan]
-    finished: NotRequired[bool]
-    settled: NotRequired[int]
-    left: NotRequired[int]
-    refused: NotRequired[list[str]]
-
-
 class OfferedTool(TypedDict):
     """A tool as a model is offered it; `parameters` is a JSON schema."""
 
@@ -394,45 +338,7 @@ class PageToken(TypedDict):
     page_token: str
 
 
-class RollbackPlanned(TypedDict):
-    """What a rollback would do."""
-
-    provider: str
-    to: str
-    executed: bool
-
-
-class CopyFilled(TypedDict):
-    """The last line of a replay: the copy has everything."""
-
-    finished: bool
-    provider: str
-    into: str
-    done: int
-    parked: int
-    home: str | None
-
-
-class CopyDropped(TypedDict):
-    """A copy that is, or would be, dropped; `waits` says what the drop waits for."""
-
-    name: str
-    provider: str
-    purpose: str
-    state: str
-    done: int
-    total: int | None
-    parked: int
-    home: str | None
-    made_at: str | None
-    made_by: str
-    reason: str
-    executed: bool
-    gone: bool
-    waits: str
-
-
-class Result(NamedTuple):
+class Printed(NamedTuple):
     """What a command prints.
 
     Attributes:
@@ -444,62 +350,62 @@ class Result(NamedTuple):
     lines: bool = False
 
 
-RESULTS: Final[Mapping[str, Result]] = MappingProxyType(
+RESULTS: Final[Mapping[str, Printed]] = MappingProxyType(
     {
-        "archive export": Result((ArchiveExported,)),
-        "archive import": Result((ImportResult,)),
-        "archive ls": Result((Segments,)),
-        "archive run": Result((ArchiverRun,)),
-        "archive verify": Result((ArchiveVerified,)),
-        "check": Result((Verdict,)),
-        "config page-token": Result((PageToken,)),
-        "config show": Result((list[EffectiveSetting],)),
-        "demo": Result((Demonstrated,)),
-        "diff": Result((list[RecallDifference],)),
-        "dlq discard": Result((LettersActed,)),
-        "dlq edit": Result((LettersActed,)),
-        "dlq ls": Result((list[LetterKey], list[LetterError], list[LetterProvider])),
-        "dlq retry": Result((LettersActed,)),
-        "dlq show": Result((Letter,)),
-        "doctor": Result((Examined,)),
-        "events get": Result((EventWhole,)),
-        "events ls": Result((list[PlacedEvent],)),
-        "events search": Result((EventsFound,)),
-        "events tail": Result((PlacedEvent,), lines=True),
-        "export": Result((ExportResult,)),
-        "forget": Result((ErasurePlanned, Erased)),
-        "hermes install": Result((HermesInstalled,)),
-        "hermes reconcile": Result((ReconcileReport,)),
-        "hermes setup": Result((HermesSetUp,)),
-        "hermes status": Result((HermesStatus,)),
-        "hermes uninstall": Result((HermesUninstalled,)),
-        "ingest": Result((IngestReport,)),
-        "memories correct": Result((AmendmentPlanned, MemoryAmended)),
-        "memories delete": Result((AmendmentPlanned, MemoryAmended)),
-        "memories list": Result((Memories,)),
-        "memories people": Result((People,)),
-        "provider ls": Result((list[ListedProvider],)),
-        "provider move": Result((Move,)),
-        "provider pause": Result((PauseResult,)),
-        "provider remove": Result((Removal,)),
-        "provider resume": Result((PauseResult,)),
-        "provider retry-now": Result((RetryNow,)),
-        "provider setup": Result((list[SetUp],)),
-        "provider test": Result((Tried,)),
-        "rebuild": Result((RebuildPlan, RebuildResult, RollbackPlanned, Drop)),
-        "rebuild ls": Result((list[Generation],)),
-        "recall": Result((Recollected, Prompted, Evaluated)),
-        "replay": Result((ReplayPlan, CopyProgress, CopyFilled, CopyDropped), lines=True),
-        "replay ls": Result((list[Copy],)),
-        "schema": Result((dict[str, Any],)),
-        "serve": Result((Serving,), lines=True),
-        "sessions tree": Result((list[SessionRow],)),
-        "status": Result((Status,)),
-        "tools call": Result((dict[str, Any],)),
-        "tools ls": Result((list[OfferedTool],)),
-        "up": Result((Ready,), lines=True),
-        "verify": Result((VerifyResult,)),
-        "worker": Result((WorkersReady,), lines=True),
+        "archive export": Printed((ArchiveExported,)),
+        "archive import": Printed((ImportResult,)),
+        "archive ls": Printed((Segments,)),
+        "archive run": Printed((ArchiverRun,)),
+        "archive verify": Printed((ArchiveVerified,)),
+        "check": Printed((Verdict,)),
+        "config page-token": Printed((PageToken,)),
+        "config show": Printed((list[EffectiveSetting],)),
+        "demo": Printed((Demonstrated,)),
+        "diff": Printed((list[RecallDifference],)),
+        "dlq discard": Printed((PlannedLetters, LettersActed)),
+        "dlq edit": Printed((PlannedLetters, LettersActed)),
+        "dlq ls": Printed((list[LetterKey], list[LetterError], list[LetterProvider])),
+        "dlq retry": Printed((PlannedLetters, LettersActed)),
+        "dlq show": Printed((Letter,)),
+        "doctor": Printed((Examined,)),
+        "events get": Printed((EventWhole,)),
+        "events ls": Printed((list[PlacedEvent],)),
+        "events search": Printed((EventsFound,)),
+        "events tail": Printed((PlacedEvent,), lines=True),
+        "export": Printed((ExportResult,)),
+        "forget": Printed((PlannedErasure, Erasure)),
+        "hermes install": Printed((HermesInstalled,)),
+        "hermes reconcile": Printed((ReconcileReport,)),
+        "hermes setup": Printed((HermesSetUp,)),
+        "hermes status": Printed((HermesStatus,)),
+        "hermes uninstall": Printed((HermesUninstalled,)),
+        "ingest": Printed((IngestReport,)),
+        "memories correct": Printed((PlannedAmendment, AmendmentResult)),
+        "memories delete": Printed((PlannedAmendment, AmendmentResult)),
+        "memories list": Printed((Memories,)),
+        "memories people": Printed((People,)),
+        "provider ls": Printed((list[ListedProvider],)),
+        "provider move": Printed((Move,)),
+        "provider pause": Printed((PauseResult,)),
+        "provider remove": Printed((Removal,)),
+        "provider resume": Printed((PauseResult,)),
+        "provider retry-now": Printed((RetryNow,)),
+        "provider setup": Printed((list[SetUp],)),
+        "provider test": Printed((Tried,)),
+        "rebuild": Printed((RebuildPlan, RebuildResult, PlannedRollback, Drop)),
+        "rebuild ls": Printed((list[Generation],)),
+        "recall": Printed((Recollected, Prompted, Evaluated)),
+        "replay": Printed((ReplayPlan, CopyProgress, CopyFilled, CopyDropped), lines=True),
+        "replay ls": Printed((list[Copy],)),
+        "schema": Printed((dict[str, Any],)),
+        "serve": Printed((Serving,), lines=True),
+        "sessions tree": Printed((list[SessionRow],)),
+        "status": Printed((Status,)),
+        "tools call": Printed((dict[str, Any],)),
+        "tools ls": Printed((list[OfferedTool],)),
+        "up": Printed((Ready,), lines=True),
+        "verify": Printed((VerifyResult,)),
+        "worker": Printed((WorkersReady,), lines=True),
     }
 )
 """The results by command; `status --watch` prints its result on one line each second."""

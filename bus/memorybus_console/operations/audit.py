@@ -1,4 +1,4 @@
-"""Records what operators change on the page as events in the log: who did what, and why."""
+"""Records what operators change as events in the log: who did what, and why."""
 
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings

@@ -53,5 +53,17 @@ def await_lanes(
 def _find_behind(
     stores: Stores, instances: Iterable[str], heads: PartitionNumbers
 ) -> dict[str, int]:
-    lacks = {name: count_behind(read_numbers(stores, name), heads) for name in instances}
+    lacks = {
+        name: count_behind(read_numbers(stores, name), _wanted(stores, name, heads))
+        for name in instances
+    }
     return {name: left for name, left in lacks.items() if left}
+
+
+def _wanted(stores: Stores, name: str, heads: PartitionNumbers) -> PartitionNumbers:
+    """Return where an instance's lanes should be: no further than the end of its plan."""
+    known = stores.instances.get(name)
+    if known is None:
+        return heads
+    ends = {partition: known.plan.end(partition) for partition in heads}
+    return {p: n if (end := ends[p]) is None else min(n, end) for p, n in heads.items()}

@@ -13,9 +13,9 @@
 Every step may be repeated: a second run of the command finishes what the first one left.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from memorybus.archive.tombstones import Tombstone
@@ -45,6 +45,7 @@ from memorybus_console.operations.dead_letters import (
     build_requests,
 )
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Column, Remark, Result
 
 LOOK_EVERY = 0.2
 """Seconds until an instance that could not be asked is asked again."""
@@ -55,7 +56,7 @@ OUT_OF_REACH: Final = (
     "system prompts that other hosts have noted, for 30 days at most: run this there, too",
     "deleted entries in Redis's memory and files, until the last neighbour goes (the hot window)",
     "snapshots (RDB) that Redis has written: redis-cli bgsave",
-    "the tombstone, which names who is forgotten: without it a replay would bring them back",
+    "the tombstone, and the record of this act, which name who is forgotten; it stops every replay",
     "backups of Redis, of the archive and of providers, exports, and logs of other programs",
 )
 """What no command of the bus can reach, in any installation."""
@@ -135,13 +136,43 @@ class InstanceErasure(msgspec.Struct, frozen=True):
         problem: why it did not erase; "" if it did.
     """
 
-    name: str
+    name: Annotated[str, Column("provider")]
     erased: int | None = None
-    remains: tuple[str, ...] = ()
-    problem: str = ""
+    remains: Annotated[tuple[str, ...], Column("left", wraps=True)] = ()
+    problem: Annotated[str, Column(wraps=True, style="red")] = ""
 
 
-class Erasure(msgspec.Struct, frozen=True):
+class PlannedErasure(Result, frozen=True):
+    """How much an erasure would reach.
+
+    Attributes:
+        events: how many events it would hide.
+        sessions: how many sessions they belong to.
+        letters: how many dead letters it would discard.
+        instances: the instances that it would ask to erase.
+        executed: never.
+    """
+
+    events: int
+    sessions: int
+    letters: int
+    instances: list[str]
+    executed: bool = False
+
+    def headline(self) -> str:
+        """Return what would be erased."""
+        return (
+            f"would hide {self.events} events of {self.sessions} sessions for good, and discard "
+            f"{self.letters} dead letters\n"
+            f"would ask these to erase: {', '.join(self.instances)}"
+        )
+
+    def is_plan(self) -> bool:
+        """Return that it is still to be done."""
+        return True
+
+
+class Erasure(Result, frozen=True):
     """What an erasure did; its ``--json``.
 
     Attributes:
@@ -153,6 +184,7 @@ class Erasure(msgspec.Struct, frozen=True):
         instances: what became of the erasure in each instance.
         remains: what is left in other places, in words.
         problems: what could not be done; the command may be run again.
+        executed: always.
     """
 
     tombstone: str
@@ -163,11 +195,23 @@ class Erasure(msgspec.Struct, frozen=True):
     instances: list[InstanceErasure]
     remains: list[str]
     problems: list[str]
+    executed: bool = True
 
-    @property
-    def whole(self) -> bool:
-        """Whether everything that can be reached was erased."""
-        return not (self.problems or any(one.problem for one in self.instances))
+    def headline(self) -> str:
+        """Return what is hidden and gone."""
+        return (
+            f"{self.events} events are hidden; {self.log.gone} entries of the log and "
+            f"{self.letters} dead letters are gone"
+        )
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what could not be done, and what is left elsewhere."""
+        yield from (Remark(problem, "red") for problem in self.problems)
+        yield from (Remark(f"left: {place}", "yellow") for place in self.remains)
+
+    def failed(self) -> bool:
+        """Return whether something that can be reached was not erased."""
+        return bool(self.problems) or any(one.problem for one in self.instances)
 
 
 def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:

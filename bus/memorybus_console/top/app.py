@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
@@ -16,9 +16,11 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 
-from memorybus_console.operations.dead_letters import LetterSelection, OperatorAction
+from memorybus_console.actions.action import Action
+from memorybus_console.actions.dead_letters import DiscardLetters, RetryLetters
+from memorybus_console.actions.providers import PauseProvider, ResumeProvider
 from memorybus_console.top import rows
-from memorybus_console.top.acts import ActQuestion, Acts, LettersAct, PauseAct, TopAct
+from memorybus_console.top.acts import ActQuestion, Acts
 from memorybus_console.top.dialogs import HelpDialog, ReasonDialog
 from memorybus_console.top.grid import LiveTable
 from memorybus_console.top.head import head_line
@@ -337,30 +339,32 @@ class TopApp(App[None]):
         status = snapshot.bus.status
         found = [one for one in status.providers if one.name == row.provider] if status else []
         if found:
-            self._ask_about(PauseAct(row.provider, paused=not found[0].paused))
+            kind = ResumeProvider if found[0].paused else PauseProvider
+            self._ask_about(kind(name=row.provider))
 
-    def action_settle(self, action: OperatorAction) -> None:
+    def action_settle(self, name: Literal["retry", "discard"]) -> None:
         """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
         if self.view != "letters" or row is None:
             return
         error, key = (row.name, None) if self._by_error else (None, row.name)
-        self._ask_about(
-            LettersAct(action, LetterSelection(key=key, error=error, provider=row.provider))
-        )
+        kind = RetryLetters if name == "retry" else DiscardLetters
+        self._ask_about(kind(key=key, error=error, provider=row.provider))
 
-    def _ask_about(self, act: TopAct) -> None:
-        self._run_on_thread(lambda: self.ActPlanned(self._acts.question(act)))
+    def _ask_about(self, action: Action[Any, Any]) -> None:
+        self._run_on_thread(lambda: self.ActPlanned(self._acts.question(action)))
 
     def on_top_app_act_planned(self, planned: ActPlanned) -> None:
         """Ask the operator whether to act, and for the reason."""
-        act = planned.question.act
+        action = planned.question.action
+
+        def carry_out(reason: str) -> Message:
+            text, failed = self._acts.carry_out(action, reason)
+            return self.ActEnded(text, failed=failed)
 
         def answered(reason: str | None) -> None:
             if reason is not None:
-                self._run_on_thread(
-                    lambda: self.ActEnded(self._acts.carry_out(act, reason), failed=False)
-                )
+                self._run_on_thread(lambda: carry_out(reason))
 
         self.push_screen(ReasonDialog(planned.question), answered)
 

@@ -44,7 +44,7 @@ class ReasonDialog(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Show what would be done, and a line for the reason."""
-        how = "reason? enter: do it, esc: cancel" if self._question.why else "enter: do it"
+        how = "reason? enter: do it, esc: cancel" if self._question.needs_reason else "enter: do it"
         with Vertical(id="box"):
             yield Static(line(self._question.title, "bold"), id="title")
             yield Static(line(self._question.plan))
@@ -53,7 +53,7 @@ class ReasonDialog(ModalScreen[str | None]):
     def on_input_submitted(self, said: Input.Submitted) -> None:
         """Take the reason; an empty one is ignored where a reason is required."""
         reason = said.value.strip()
-        if reason or not self._question.why:
+        if reason or not self._question.needs_reason:
             self.dismiss(reason)
 
     def action_leave(self) -> None:

@@ -6,7 +6,7 @@ from memorybus.health.verdict import BusState
 from memorybus.text.display import iso
 from rich.text import Text
 
-from memorybus_console.views.dead_letters import count_text
+from memorybus_console.actions.dead_letters import count_text
 from memorybus_console.views.figures import duration
 from memorybus_console.views.render import cell
 

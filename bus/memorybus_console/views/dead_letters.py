@@ -9,13 +9,8 @@ from memorybus.text.display import iso
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.operations.dead_letters import (
-    ActionResult,
-    KeyPlan,
-    OperatorAction,
-    WaitResult,
-    count_by_key,
-)
+from memorybus_console.actions.dead_letters import count_text
+from memorybus_console.operations.dead_letters import count_by_key
 from memorybus_console.views.render import add_row, grid
 from memorybus_console.views.safe import json_text, one_line, visible
 
@@ -34,7 +29,6 @@ _HEADS = {
     "event": "first event",
     "events": "waiting",
 }
-_DONE: dict[OperatorAction, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
 def group_rows(group: LetterGrouping, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:
@@ -180,54 +174,3 @@ def _published_fields(shown: Mapping[str, Any]) -> Any:
 
 def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
-
-
-def plan_table(action: OperatorAction, steps: Iterable[KeyPlan]) -> Table:
-    """Return what an action would do, as a table with a line for each key."""
-    more = () if action == "retry" else ("then tried", "still waiting")
-    made = grid("provider", "key", _DONE[action], *more)
-    for step in steps:
-        numbers = (step.events, step.then, step.wait)[: 1 + len(more)]
-        add_row(made, step.provider, step.key, *numbers)
-    return made
-
-
-def describe_outcome(action: OperatorAction, result: ActionResult, discarded: int) -> str:
-    """Return in words what an action has done, and how many events of its keys still wait.
-
-    Args:
-        action: what was done.
-        result: the result for its keys.
-        discarded: how many dead letters are gone without being applied.
-    """
-    applied = f"{count_text(result.settled - discarded, 'event')} applied"
-    done = (
-        f"{count_text(discarded, 'event')} discarded, {applied}" if action == "discard" else applied
-    )
-    return f"{done}; {count_text(result.left, 'event')} of the same keys still wait"
-
-
-def describe_unfinished(waited: WaitResult) -> str:
-    """Return in words what was not done in time, and what to run."""
-    requests = count_text(waited.left, "request")
-    what = f"{requests} not carried out yet, and kept for the lanes' owners"
-    if waited.unowned:
-        return f"{what}: no worker owns these lanes; start one: memorybus up"
-    return f"{what}; to see what still waits: memorybus dlq ls"
-
-
-def untried_warning(action: OperatorAction, chosen: Iterable[LocatedLetter]) -> str:
-    """Return a warning if a discard includes events that were never refused; "" otherwise."""
-    innocent = sum(not dead.stored.letter.refused for dead in chosen)
-    if action != "discard" or not innocent:
-        return ""
-    were = "was" if innocent == 1 else "were"
-    return (
-        f"{innocent} of them {were} never tried and only wait behind a refused event; to discard "
-        f"only refused events, name them: an event's id, or --error GROUP"
-    )
-
-
-def count_text(number: int, what: str) -> str:
-    """Return a number with its noun: ``1 event``, ``2 events``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from memorybus_console.views.safe import harmless, json_text, visible
 
-NOTHING_DONE = "nothing was done; add --execute to do it"
+NOTHING_DONE = "nothing was done; add --yes to do it"
 """The note below a plan that only shows what would be done."""
 
 PIPE_WIDTH = 100_000

@@ -1,18 +1,17 @@
-"""Carries an act out: checks who may do it, records it in the log with its reason, and does it."""
+"""Carries an act of the page out: checks who may do it, and performs its action."""
 
-import msgspec
-from memorybus.errors import MemoryBusError
-from memorybus.events import OperatorActed
-from memorybus.text.redact import masked
+from typing import Final
+
 from starlette.requests import Request
 
-from memorybus_console.operations import audit
+from memorybus_console.actions.action import Action, Ground, ShowProgress, no_progress, perform
+from memorybus_console.result import Result
 from memorybus_console.web.access import Operator
-from memorybus_console.web.page import Act, ActResult, PageRequest
+from memorybus_console.web.page import Act, PageRequest
 from memorybus_console.web.site import Site
 
-_MAX_FIELD_CHARS = 1_000
-"""The most characters of a reason, or of another field, that the log records."""
+WAIT_SECONDS: Final = 5.0
+"""Seconds to wait for workers; what they have not done by then, they do later."""
 
 
 def why_refused(site: Site, request: Request, who: Operator | None, form: dict[str, str]) -> str:
@@ -26,32 +25,35 @@ def why_refused(site: Site, request: Request, who: Operator | None, form: dict[s
     return ""
 
 
-def carry_out(act: Act, page_request: PageRequest, who: Operator) -> ActResult:
-    """Record in the log what is about to be done, and do it; record also if that fails.
+def carry_out(act: Act, request: PageRequest, who: Operator) -> str:
+    """Carry an act out, or begin it if it runs long; return the path that is shown next.
 
     Raises:
         MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
     """
-    record = _recorded_act(act, page_request, who)
-    audit.record_act(page_request.settings, record)
+    action = act.action(request)
     try:
-        done = act.do(page_request)
-    except MemoryBusError as error:
-        failed = masked(str(error), page_request.settings.secrets)[:_MAX_FIELD_CHARS]
-        audit.record_act(page_request.settings, msgspec.structs.replace(record, failed=failed))
-        raise
+        message = _begin(action, request) if act.runs_long else _perform(action, request)
     finally:
-        page_request.site.bus_state.forget()
-    page_request.site.access.keep_message(who, done.message)
-    return done
+        request.site.bus_state.forget()
+    request.site.access.keep_message(who, message)
+    return act.where(request)
 
 
-def _recorded_act(act: Act, page_request: PageRequest, who: Operator) -> OperatorActed:
-    about = {name: str(value) for name, value in page_request.path.items()}
-    about |= {name: page_request.form[name] for name in act.recorded if page_request.form.get(name)}
-    return OperatorActed(
-        act=act.what,
-        operator=who.name,
-        reason=page_request.reason[:_MAX_FIELD_CHARS],
-        about={name: value[:_MAX_FIELD_CHARS] for name, value in about.items()},
+def _perform(
+    action: Action[object, Result], request: PageRequest, progress: ShowProgress = no_progress
+) -> str:
+    """Perform an action; return its result in words."""
+    ground = Ground(request.settings, request.operator, WAIT_SECONDS, progress, request.site.clock)
+    done = perform(action, ground)
+    return "; ".join([done.headline(), *(note.text for note in done.notes())])
+
+
+def _begin(action: Action[object, Result], request: PageRequest) -> str:
+    """Let a thread perform an action on a provider."""
+    provider = request.path["name"]
+    request.site.errands.begin(
+        *(action.title, provider, request.operator),
+        lambda tell: _perform(action, request, tell),
     )
+    return f"{action.title} of {provider} has begun"

@@ -145,10 +145,10 @@ class Endpoints:
                 return self._message_page(request, who, refused, 403)
             page_request = PageRequest(self._site, request, who, form)
             try:
-                done = await run_in_threadpool(acts.carry_out, act, page_request, who)
+                where = await run_in_threadpool(acts.carry_out, act, page_request, who)
             except MemoryBusError as error:
                 return answers.error_page(self._site, request, who, self._pages, error)
-            return RedirectResponse(done.where, 303)
+            return RedirectResponse(where, 303)
 
         return endpoint
 

@@ -9,6 +9,7 @@ from memorybus.health.verdict import BusState
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memorybus_console.actions.action import Action
 from memorybus_console.web.access import Operator
 from memorybus_console.web.site import Site
 
@@ -60,34 +61,20 @@ class PageRequest:
 
 
 @dataclass(frozen=True)
-class ActResult:
-    """The result of an act.
-
-    Attributes:
-        message: what happened, for the person who acted.
-        where: the path that is shown next.
-    """
-
-    message: str
-    where: str
-
-
-@dataclass(frozen=True)
 class Act:
     """Something that a page changes, by POST.
 
     Attributes:
         path: where its form is sent.
-        what: what it does, as the log records it: "pause provider".
-        do: does it, on a thread; it raises `MemoryBusError` if it fails.
-        recorded: the names of form fields that the log records as well. Never name a field that
-            holds people's words, because they would stay in the log.
+        action: returns the action that the request asks for.
+        where: returns the path that is shown next.
+        runs_long: whether it takes longer than a request, so that a thread carries it out.
     """
 
     path: str
-    what: str
-    do: Callable[[PageRequest], ActResult]
-    recorded: tuple[str, ...] = ()
+    action: Callable[[PageRequest], Action[Any, Any]]
+    where: Callable[[PageRequest], str]
+    runs_long: bool = False
 
 
 @dataclass(frozen=True)

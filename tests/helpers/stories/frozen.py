@@ -28,30 +28,41 @@ _TEXTS = (
 
 _MEASURED = frozenset(
     (
+        "backlog",
         "bytes",
         "durability",
+        "entries",
         "eta",
+        "gone",
         "limit",
+        "ms",
         "n",
+        "oldest_unsealed_at",
         "page_token",
         "partition",
         "parts",
+        "paused_ms",
         "pid",
         "product",
         "rate",
         "raw",
+        "sealed",
         "seconds_left",
         "segments",
         "spans",
         "token",
         "types",
+        "unsealed",
         "version",
+        "waited_ms",
         "work",
     )
 )
 """Fields whose values depend on the machine, on the time, or on where `doctor` left its event."""
 
 _OF_THE_COMMAND: Mapping[str, frozenset[str]] = {
+    "archive export": frozenset(("events",)),
+    "archive import": frozenset(("events",)),
     "archive ls": frozenset(("segments",)),
     "check": frozenset(("state", "code", "line", "findings")),
     "config show": frozenset(("name", "value", "origin")),
@@ -83,7 +94,7 @@ def differences(command: str, printed: Sequence[Any]) -> list[str]:
 
 
 def _text_of(printed: Sequence[Any]) -> str:
-    return json.dumps(printed, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(printed, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def freeze(command: str, words: Sequence[str], printed: Any) -> Any:
@@ -114,7 +125,9 @@ def _is_large(value: Any) -> bool:
 
 def _distinct(values: Sequence[Any]) -> list[Any]:
     """Return values in one order, each once: events of one millisecond have no order."""
-    return [json.loads(text) for text in sorted({json.dumps(value) for value in values})]
+    return [
+        json.loads(text) for text in sorted({json.dumps(value, sort_keys=True) for value in values})
+    ]
 
 
 def _masked_text(text: str) -> str:

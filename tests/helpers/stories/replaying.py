@@ -70,8 +70,8 @@ def finished(settings: Settings, plan: replaying.ReplayPlan) -> Filled:
 
 
 def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> Child:
-    """Start ``memorybus replay --execute`` into a copy, as a process."""
-    said = ("replay", "--provider", NAME, "--into", into, "--execute", "--json", *words)
+    """Start ``memorybus replay --yes`` into a copy, as a process."""
+    said = ("replay", "--provider", NAME, "--into", into, "--yes", "--json", *words)
     return cli(spawn, settings, *said)
 
 

@@ -350,8 +350,10 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
     words = ("replay", "--provider", "holographic", "--into", "again", "--json")
     assert result(run(*words))["total"] == 3
 
-    again = json.loads(run(*words, "--execute").stdout.splitlines()[-1])
-    assert (again["finished"], again["done"]) == (True, 3)
+    again = json.loads(run(*words, "--yes").stdout.splitlines()[-1])
+    assert (again["finished"], again["done"]) == (True, 4), (
+        "three events, and the record of the act"
+    )
 
 
 def test_the_doctor_hears_the_canary(up, run, env):

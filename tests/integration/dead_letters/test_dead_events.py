@@ -149,7 +149,7 @@ def test_a_letter_is_retried_and_edited_long_after(
         desk = DeadLetters(settings)
         first, second, _ = [one.stored.letter.event_id for one in desk.letters([NAME])]
         desk.close()
-        assert main(["dlq", "retry", first, "--execute"]) == FAILED
+        assert main(["dlq", "retry", first]) == FAILED
         assert "told to raise Permanent" in capsys.readouterr().err
         capsys.readouterr()
         assert main(["dlq", "show", second, "--json"]) == OK
@@ -157,11 +157,9 @@ def test_a_letter_is_retried_and_edited_long_after(
         assert (shown["published"]["event"]["user"], shown["missing"]) == ("after", None)
         file = tmp_path / "new.json"
         file.write_text(json.dumps(shown["published"]["event"] | {"user": "edited"}))
-        assert (
-            main(["dlq", "edit", second, "--file", str(file), "--reason", "x", "--execute"]) == OK
-        )
+        assert main(["dlq", "edit", second, "--file", str(file), "--reason", "x", "--yes"]) == OK
         flag.unlink()
-        assert main(["dlq", "retry", "--all", "--execute"]) == OK
+        assert main(["dlq", "retry", "--all"]) == OK
     assert texts(home(settings)) == ["new", bad, "edited", "later"]
 
 

@@ -126,10 +126,10 @@ def test_a_retry_drains_in_order_once(
         wait_applied(redis_client, settings)
         assert sorted(texts(home(settings))) == ["before", "fine"]
         flag.unlink()
-        told = dlq("retry", "--all", "--json")
-        assert (told.code, told.json["executed"], told.json["events"]) == (OK, False, 3)
-        assert len(letters(settings)) == 3, "a dry run does nothing"
-        done = dlq("retry", "--all", "--execute", "--json")
+        plan = dlq("discard", "--all", "--reason", "x", "--json")
+        assert (plan.code, plan.json["executed"], plan.json["events"]) == (OK, False, 3)
+        assert len(letters(settings)) == 3, "a plan does nothing"
+        done = dlq("retry", "--all", "--json")
         assert done.code == OK, done.err
         assert (done.json["finished"], done.json["settled"], done.json["left"]) == (True, 3, 0)
         say(settings, bad, "at last")
@@ -151,7 +151,7 @@ def test_what_is_refused_again_is_said(
         say(settings, "s", poison(flag), "after")
         wait_applied(redis_client, settings)
         (row,) = dlq("ls", "--json").json
-        again = dlq("retry", row["event"][:24], "--execute")
+        again = dlq("retry", row["event"][:24])
         assert again.code == FAILED
         assert f"refused: {row['event']}" in again.err
         assert "0 events applied; 2 events of the same keys still wait" in again.out
@@ -176,7 +176,7 @@ def test_a_discard_frees_what_waits(
         event = dlq("ls", "--json").json[0]["event"]
         would = dlq("discard", event, "--reason", "test data", "--json").json
         assert [(key["events"], key["then"], key["wait"]) for key in would["keys"]] == [(1, 2, 0)]
-        assert dlq("discard", event, "--reason", "test data", "--execute").code == OK
+        assert dlq("discard", event, "--reason", "test data", "--yes").code == OK
         wait_applied(redis_client, settings)
         assert texts(home(settings)) == ["after 1", "after 2"]
         events = EventLog(redis_client, settings).read(0)
@@ -210,7 +210,7 @@ def test_an_edited_event_is_applied_in_place(
         words = ("edit", event, "--file", str(file), "--reason", "poison")
         assert dlq(*words).code == OK
         assert texts(home(settings)) == []
-        done = dlq(*words, "--execute")
+        done = dlq(*words, "--yes")
         assert done.code == OK, done.err
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["harmless", "after"]
@@ -235,9 +235,9 @@ def test_lanes_of_all_shards(
             wait_applied(client, settings)
             rows = dlq("ls", "--json").json
             assert len(rows) == 6
-            assert dlq("discard", rows[0]["event"], "--reason", "x", "--execute").code == OK
+            assert dlq("discard", rows[0]["event"], "--reason", "x", "--yes").code == OK
             flag.unlink()
-            assert dlq("retry", "--all", "--execute").code == OK
+            assert dlq("retry", "--all").code == OK
         assert letters(settings) == []
         assert sorted(texts(home(settings))) == sorted([poison(flag)] * 5 + ["after"] * 6)
         client.close()
@@ -264,7 +264,7 @@ def test_a_bad_edit_asks_nobody(
     file = tmp_path / "new.json"
     file.write_text(text)
     event = letters(settings)[0]
-    done = run(settings)("edit", event, "--file", str(file), "--reason", "x", "--execute")
+    done = run(settings)("edit", event, "--file", str(file), "--reason", "x", "--yes")
     assert done.code == FAILED
     assert said in done.err
 
@@ -287,10 +287,10 @@ def test_errors_are_grouped(
         (total,) = dlq("ls", "--group", "provider", "--json").json
         assert total == {"provider": NAME, "keys": 4, "events": 7, "errors": 2}
         flag.unlink()
-        assert dlq("retry", "--error", groups[3]["error"], "--execute").code == OK
+        assert dlq("retry", "--error", groups[3]["error"]).code == OK
         (left,) = dlq("ls", "--json").json
         assert left["key"] == key_of(settings, "d")
-        assert dlq("retry", "--key", left["key"], "--execute").code == OK
+        assert dlq("retry", "--key", left["key"]).code == OK
     assert letters(settings) == []
 
 
@@ -304,7 +304,7 @@ def test_without_an_owner_requests_are_kept(
         say(settings, "s", poison(flag), "after")
         wait_applied(redis_client, settings)
     flag.unlink()
-    asked = dlq("retry", "--all", "--execute", "--json")
+    asked = dlq("retry", "--all", "--json")
     assert (asked.code, asked.json["finished"]) == (FAILED, False)
     assert "no worker owns these lanes" in asked.err
     assert "memorybus up" in asked.err
@@ -326,16 +326,20 @@ def test_people_see_what_waits(
     event = letters(settings)[0]
     waiting = letters(settings)[1]
     shown = [
-        *(dlq("ls"), dlq("ls", "--group", "error"), dlq("show", event), dlq("retry", event)),
-        *(dlq("show", waiting), dlq("discard", "--all", "--reason", "x"), dlq("retry", "--all")),
+        *(dlq("ls"), dlq("ls", "--group", "error"), dlq("show", event)),
+        *(
+            dlq("discard", "--key", key_of(settings, "s\x1b[31m"), "--reason", "x"),
+            dlq("show", waiting),
+        ),
+        *(dlq("discard", "--all", "--reason", "x"), dlq("discard", event, "--reason", "x")),
     ]
     assert all(one.code == OK for one in shown)
     assert not any("\x1b" in one.out + one.err for one in shown)
     assert event in shown[0].out
     assert "told to raise Permanent" in shown[2].out
     assert "Traceback (most recent call last)" in shown[2].out
-    assert "would retry 2 events of 1 key" in shown[3].out
-    assert "--execute" in shown[3].err
+    assert "would discard 2 events of 1 key" in shown[3].out
+    assert "--yes" in shown[3].err
     assert f"never tried: it waits behind {event}" in shown[4].out
     assert "2 events of its key, itself included" in shown[4].out
     assert "1 of them was never tried" in shown[5].err
@@ -352,7 +356,7 @@ def test_people_see_what_waits(
         (("retry", "--key", "session:nobody"), FAILED),
         (("ls", "--provider", "nobody"), USAGE),
         (("show", "ffff"), FAILED),
-        (("retry", "--all", "--execute"), OK),
+        (("retry", "--all"), OK),
     ],
 )
 def test_nothing_is_meant(
@@ -402,13 +406,13 @@ def test_a_worker_dies_while_it_drains(
         wait_applied(redis_client, settings)
     flag.unlink()
     dying = worker(spawn, msgspec.structs.replace(settings, crash_at=f"{point}:2"))
-    asked = dlq("retry", "--all", "--execute", "--wait", "0.5")
+    asked = dlq("retry", "--all", "--wait", "0.5")
     wait_until(lambda: not dying.alive, "the worker has died there", 20)
     with thread_worker(settings):
         if point == "redo.after_apply":  # for all that the next owner knows, it is the letter
             wait_until(lambda: not redis_client.hlen(keys.redo(NAME)), "one is refused", 20)
             assert len(letters(settings)) == 3
-            assert dlq("retry", "--all", "--execute").code == OK
+            assert dlq("retry", "--all").code == OK
         wait_until(lambda: letters(settings) == [], "the drain is done", 20)
     wanted = [poison(flag), "one", "two", "three"]
     found = texts(home(settings))

@@ -36,6 +36,6 @@ def test_a_rebuild_fills_chains_of_another_prefix_with_their_branches(
             aside = "__default__ada__w__b-aside"
             told = "user: And a medlar."
             wait_until(lambda: told in server.contents(f"memorybus{aside}"), "it is stored")
-            ran(spawn, settings, "rebuild", "mentisdb", "--set", "prefix=second", "--execute")
+            ran(spawn, settings, "rebuild", "mentisdb", "--set", "prefix=second", "--yes")
             wait_until(lambda: told in server.contents(f"second{aside}"), "it is stored again")
     assert server.contents("second__default__ada__w") == ["user: I saw a quince."]

@@ -156,6 +156,6 @@ def test_a_rebuild_fills_places_of_another_prefix(
         settings = settings_of(service, server.url)
         worker(spawn, settings, jobs=1)
         said_by_all(settings)
-        ran(spawn, settings, "rebuild", service.kind, "--set", "prefix=second", "--execute")
+        ran(spawn, settings, "rebuild", service.kind, "--set", "prefix=second", "--yes")
         twice = {2: TURNS * len(PEOPLE)}
         wait_until(lambda: times_held(service.texts(server)) == twice, "all is there again", 60)

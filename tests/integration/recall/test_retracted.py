@@ -89,7 +89,7 @@ def test_an_undone_turn_is_recalled_nowhere(
         assert bus.flush("logged", WAIT_SECONDS)
     wait_applied(redis_client, patient, NAME, WAIT_SECONDS)
     assert ran(spawn, patient, "verify", NAME)["ok"]
-    ran(spawn, patient, "rebuild", NAME, "--execute")
+    ran(spawn, patient, "rebuild", NAME, "--yes")
     with MemoryBus.connect(patient) as bus:
         found = bus.recall(QUESTION, timeout=WAIT_SECONDS)
         assert "harbour" in found.text

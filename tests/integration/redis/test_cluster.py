@@ -210,12 +210,12 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
         session = bus.session(names[0], warm=False)
         session.queue_prefetch(f"{names[0]} 3")
         wait_until(session.prefetch, "a recall is warm", 20)
-        done = ran(spawn, on_cluster, "rebuild", NAME, "--execute")
+        done = ran(spawn, on_cluster, "rebuild", NAME, "--yes")
         assert (done["live"], done["compared"]["keys"]) == (f"{NAME}@1", 8)
         assert done["purged"] >= 1
         publish(bus, names, 10, 5)
         assert bus.flush("logged", 10), bus.problem
-    ran(spawn, on_cluster, "rebuild", "--drop", NAME, "--execute")
+    ran(spawn, on_cluster, "rebuild", "--drop", NAME, "--yes")
     with Stores(on_cluster) as stores:
         assert stores.lanes.count_remaining(NAME) == 0
     client = connect_redis(on_cluster)

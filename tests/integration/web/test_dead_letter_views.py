@@ -126,7 +126,7 @@ def test_a_plan_changes_nothing(parked: Settings, ann: Visitor) -> None:
 def test_a_retry_applies_in_order(parked: Settings, ann: Visitor, flag: Path) -> None:
     """G3, G6: once the provider is well, a retry from the page applies what waits; it is told."""
     (retry,) = links(ann.get("/dead").text, "/dead/retry?")
-    assert "refused again: 2" in act(ann, "/dead/retry", retry, why="a try")
+    assert "told to raise Permanent" in act(ann, "/dead/retry", retry, why="a try")
     flag.unlink()
     said = act(ann, "/dead/retry", retry, why="the disk is mended")
     assert said.startswith("4 events applied; 0 events")

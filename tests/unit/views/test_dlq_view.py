@@ -5,8 +5,8 @@ from memorybus.dead_letters.queue import EVENT_GONE, LetterEvent, LocatedLetter
 from memorybus.dead_letters.records import MAX_ITEMS, Amendment, DeadLetter, StoredLetter
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id
+from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
 from memorybus_console.operations.dead_letters import (
-    ActionResult,
     KeyPlan,
     LetterSelection,
     NoSuchLetter,
@@ -17,6 +17,7 @@ from memorybus_console.operations.dead_letters import (
     select_letters,
 )
 from memorybus_console.views import dead_letters
+from memorybus_console.views.presenter import table_of
 from rich.console import Console
 
 
@@ -123,35 +124,39 @@ def test_what_changed_between_two_looks():
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
 
+def acted(action, settled, discarded):
+    """Return what was done with the dead letters of one key."""
+    return LettersActed(
+        action=action,
+        events=1,
+        then=0,
+        keys=[KeyPlan("p", 0, "k", 1, 0, 0)],
+        finished=True,
+        settled=settled,
+        discarded=discarded,
+        left=2,
+        refused=[],
+        reasons={},
+        requests=0,
+        unowned=False,
+    )
+
+
 def test_what_was_done_is_told_by_what_was_asked():
     """G6: what a discard gave up is never counted as applied, nor the other way round."""
-    result = ActionResult(settled=3, left=2, refused=[])
-    assert dead_letters.describe_outcome("retry", result, 0) == (
+    assert acted("retry", 3, 0).headline() == (
         "3 events applied; 2 events of the same keys still wait"
     )
-    assert dead_letters.describe_outcome("discard", result, 1) == (
+    assert acted("discard", 3, 1).headline() == (
         "1 event discarded, 2 events applied; 2 events of the same keys still wait"
     )
 
 
 def test_a_discard_of_what_was_never_tried_is_warned_of():
     """G6: by key or all, a discard also gives up events that only wait: that is said before."""
-    assert "2 of them were never tried" in dead_letters.untried_warning("discard", LETTERS[:3])
-    assert dead_letters.untried_warning("discard", [LETTERS[0], LETTERS[3]]) == ""
-    assert dead_letters.untried_warning("retry", LETTERS) == ""
-
-
-def test_a_plan_counts_what_its_action_does():
-    """A retry takes all that waits; only after a discard or an edit others are tried, or wait."""
-    heads = {
-        action: [str(column.header) for column in dead_letters.plan_table(action, []).columns][2:]
-        for action in ("retry", "discard", "edit")
-    }
-    assert heads == {
-        "retry": ["retried"],
-        "discard": ["discarded", "then tried", "still waiting"],
-        "edit": ["edited", "then tried", "still waiting"],
-    }
+    (note,) = PlannedLetters("discard", 3, 0, [], untried=2).notes()
+    assert "2 of them were never tried" in note.text
+    assert not list(PlannedLetters("discard", 3, 0, [], untried=0).notes())
 
 
 def test_groups_count_what_waits():
@@ -183,7 +188,7 @@ def test_hostile_records_are_shown_harmlessly():
         dead_letters.letter_text(
             dead_letters.letter_json(behind, LetterEvent(None, EVENT_GONE), None), 1, evil
         ),
-        dead_letters.plan_table("discard", plan_keys("discard", [one], [one])),
+        table_of(plan_keys("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

@@ -3,23 +3,25 @@
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 from memorybus.errors import InvalidEvent
 
-from memorybus_console.cli.options import CARE, DEFAULT, Common, ExecuteOption, positive
+from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
+from memorybus_console.cli.answers import shown
+from memorybus_console.cli.options import CARE, DEFAULT, Common, positive
 from memorybus_console.views.events import event_json
 from memorybus_console.views.safe import visible
 
-WAIT_SECONDS = 60.0
+if TYPE_CHECKING:
+    from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
+
 MAX_SHOWN = 50
 
 
-_NEXT_STEPS = (
-    "memorybus dlq show EVENT says why; retry, edit and discard change nothing without --execute"
-)
+_NEXT_STEPS = "memorybus dlq show EVENT says why; edit and discard show their plan first"
 
 
 def check_text(_: Any, text: str | None) -> None:
@@ -131,6 +133,7 @@ def run_dlq_show(
     return 0
 
 
+@shown
 def run_dlq_retry(
     event: LetterOption = None,
     /,
@@ -139,11 +142,10 @@ def run_dlq_retry(
     error: ErrorGroupOption = None,
     everything: AllLettersOption = False,
     provider: LetterProviderOption = None,
-    reason: Annotated[str | None, Parameter(help="Why.", validator=check_text)] = None,
-    execute: ExecuteOption = False,
+    reason: Annotated[str, Parameter(help="Why; it is recorded.")] = "",
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
-) -> int:
+) -> "PlannedLetters | LettersActed | None":
     """Apply dead letters again, one key at a time and in order, until one is refused again.
 
     An event's id selects all that wait with its key. The workers that own the lanes carry it out.
@@ -151,16 +153,23 @@ def run_dlq_retry(
 
     For example:
 
-    - `memorybus dlq retry --error 3f9a21c0 --execute`
+    - `memorybus dlq retry --error 3f9a21c0`
     - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
-    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters import LetterSelection
+    from memorybus_console.actions.dead_letters import RetryLetters
 
-    wanted = LetterSelection(event, key, error, everything, provider)
-    return DeadLetterAct(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
+    action = RetryLetters(
+        event=event,
+        key=key,
+        error=error,
+        everything=everything,
+        provider=provider,
+        reason=reason,
+    )
+    return act(action, common, wait=wait)
 
 
+@shown
 def run_dlq_discard(
     event: LetterOption = None,
     /,
@@ -170,10 +179,10 @@ def run_dlq_discard(
     error: ErrorGroupOption = None,
     everything: AllLettersOption = False,
     provider: LetterProviderOption = None,
-    execute: ExecuteOption = False,
+    yes: YesOption = False,
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
-) -> int:
+) -> "PlannedLetters | LettersActed | None":
     """Give up events for a provider; the events that wait behind them are applied.
 
     The events stay in the log, which records who discarded them and why.
@@ -181,15 +190,22 @@ def run_dlq_discard(
     For example:
 
     - `memorybus dlq discard 0198f2c4 --reason "test data"`
-    - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
+    - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --yes`
     """
-    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters import LetterSelection
+    from memorybus_console.actions.dead_letters import DiscardLetters
 
-    wanted = LetterSelection(event, key, error, everything, provider)
-    return DeadLetterAct(common, execute=execute, wait=wait).run("discard", wanted, reason)
+    action = DiscardLetters(
+        event=event,
+        key=key,
+        error=error,
+        everything=everything,
+        provider=provider,
+        reason=reason,
+    )
+    return act(action, common, yes=yes, wait=wait)
 
 
+@shown
 def run_dlq_edit(
     event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
     /,
@@ -197,25 +213,22 @@ def run_dlq_edit(
     file: Annotated[Path, Parameter(help="JSON fields of the event to apply instead; - is stdin.")],
     reason: LetterReasonOption,
     provider: LetterProviderOption = None,
-    execute: ExecuteOption = False,
+    yes: YesOption = False,
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
-) -> int:
+) -> "PlannedLetters | LettersActed | None":
     """Replace an event for the provider that refused it, and retry its key.
 
     The log keeps the event as it was published, and records the edit.
 
     For example:
 
-    - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
+    - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --yes`
     """
-    from memorybus_console.cli.dead_letters.dlq_actions import DeadLetterAct
-    from memorybus_console.operations.dead_letters import LetterSelection
+    from memorybus_console.actions.dead_letters import EditLetter
 
-    wanted = LetterSelection(event=event, provider=provider)
-    return DeadLetterAct(common, execute=execute, wait=wait).run(
-        "edit", wanted, reason, _fields(file)
-    )
+    action = EditLetter(event=event, provider=provider, fields=_fields(file), reason=reason)
+    return act(action, common, yes=yes, wait=wait)
 
 
 def _fields(file: Path) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from memorybus.text.display import format_duration, format_size
 
-from memorybus_console.cli.options import CARE, DEFAULT, Common, ExecuteOption
+from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.options import CARE, DEFAULT, Common
 from memorybus_console.cli.progress import show_stage
 from memorybus_console.views.output import NOTHING_DONE, Output
 from memorybus_console.views.render import grid
@@ -186,7 +187,7 @@ def run_archive_import(
     session: SealedSessionsOption = None,
     agent: SealedAgentsOption = None,
     workspace: SealedWorkspacesOption = None,
-    execute: ExecuteOption = False,
+    yes: YesOption = False,
     common: Common = DEFAULT,
 ) -> int:
     """Publish the events of an archive into this log, in order; skip those that it has already.
@@ -194,18 +195,20 @@ def run_archive_import(
     For example:
 
     - `memorybus archive import /backup/memories`
-    - `memorybus archive import ann --user ann --execute`
+    - `memorybus archive import ann --user ann --yes`
     """
-    from memorybus_console.operations.archive.import_events import import_archive
+    from memorybus_console.actions.archive import ImportArchive
 
-    output, settings = common.output(), common.settings()
     query = _query(user, session, agent, workspace)
-    with show_stage(output, "import", "events") as step:
-        done = import_archive(settings, directory.absolute(), query, step, execute=execute)
+    action = ImportArchive(directory=directory.absolute(), query=query)
+    done = act(action, common, yes=yes)
+    if done is None:
+        return 0
+    output = common.output()
     if output.json:
         output.result(done)
     else:
-        did = f"{done.published} published" if execute else NOTHING_DONE
+        did = f"{done.published} published" if done.executed else NOTHING_DONE
         output.show(f"{done.events} events, {done.new} new to this log; {did}")
         for known, why in list(done.refused.items())[:_MAX_SHOWN]:
             output.note(f"refused: {known} ({one_line(why)})", "red")

@@ -1,18 +1,23 @@
-"""``memorybus provider``: list the instances, and move the home of a local one."""
+"""``memorybus provider``: list the instances."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.cli.options import CARE, DEFAULT, Common, ExecuteOption
-from memorybus_console.cli.providers.provider_life import run_pause, run_remove, run_resume
+from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.cli.providers.provider_life import (
+    run_move,
+    run_pause,
+    run_remove,
+    run_resume,
+    run_retry_now,
+)
 from memorybus_console.cli.providers.provider_setup import run_setup
 from memorybus_console.cli.providers.provider_trial import run_test
-from memorybus_console.cli.providers.retry_now import run_retry_now
 from memorybus_console.views.render import grid
-from memorybus_console.views.safe import one_line, visible
+from memorybus_console.views.safe import one_line
 
 if TYPE_CHECKING:
     from memorybus_console.operations.providers.inventory import ListedProvider
@@ -22,7 +27,7 @@ def register(app: App) -> None:
     """Add this group's commands."""
     provider = App(name="provider", help="Provider instances and their homes.", group=CARE)
     provider.command(run_provider_ls, name="ls")
-    provider.command(run_provider_move, name="move")
+    provider.command(run_move, name="move")
     provider.command(run_setup, name="setup")
     provider.command(run_test, name="test")
     provider.command(run_pause, name="pause")
@@ -76,43 +81,3 @@ def _home(one: "ListedProvider") -> str:
     if one.home is None:
         return "anywhere" if one.placement == "shared" else "none yet"
     return "here" if one.here else describe_home(one.home)
-
-
-def run_provider_move(
-    name: Annotated[str, Parameter(help="The local provider instance.")],
-    /,
-    *,
-    execute: ExecuteOption = False,
-    force: Annotated[
-        bool, Parameter(negative="", help="Do it even while live workers own its lanes.")
-    ] = False,
-    common: Common = DEFAULT,
-) -> int:
-    """Make this data directory the home of a local provider: its lanes and recalls stay here.
-
-    Copy the state here first, then run this on the new host. See docs/operations.md.
-
-    For example:
-
-    - `memorybus provider move builtin`
-    - `memorybus provider move builtin --execute --data-dir /srv/memorybus`
-    """
-    from memorybus_console.operations.providers import move as moving
-
-    output, settings = common.output(), common.settings()
-    move = moving.plan_move(settings, name)
-    if execute and move.needed:
-        move = moving.carry_out(settings, move, force=force)
-    if output.json:
-        output.result(move)
-        return 0
-    if not move.needed:
-        output.show(visible(f"{name} already has its home here"))
-        return 0
-    output.show(visible(moving.describe_move(move)))
-    output.note(moving.describe_consequence(move), "yellow")
-    if not move.executed:
-        output.note(
-            moving.describe_obstacle(move) or "Nothing was changed; --execute does it.", "yellow"
-        )
-    return 0

@@ -1,6 +1,7 @@
 """Lists copies as an operator sees them, and drops one."""
 
 from collections.abc import Collection, Sequence
+from typing import Annotated
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -11,12 +12,13 @@ from memorybus.text.display import iso
 
 from memorybus_console.operations.copies.filling import LOOK_EVERY, LocalWorker
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import TEXT, TIME, Column, Result
 
 _REMOVAL_WAIT_SECONDS = 20.0
 """Seconds to wait until a dropped copy is removed."""
 
 
-class Copy(msgspec.Struct, frozen=True):
+class Copy(Result, frozen=True):
     """A copy of a provider.
 
     Attributes:
@@ -34,17 +36,43 @@ class Copy(msgspec.Struct, frozen=True):
         reason: why it was made.
     """
 
-    name: str
-    provider: str
-    purpose: str
+    name: Annotated[str, Column("copy")]
+    provider: Annotated[str, Column("of")]
+    purpose: Annotated[str, Column("for")]
     state: str
     done: int
     total: int | None
     parked: int
     home: str | None
-    made_at: str | None
+    made_at: Annotated[str | None, TIME]
     made_by: str
-    reason: str
+    reason: Annotated[str, TEXT]
+
+
+class CopyDropped(Copy, frozen=True, kw_only=True):
+    """A copy that is, or would be, dropped.
+
+    Attributes:
+        executed: whether it was done, not only planned.
+        gone: whether it is removed.
+        waits: what its removal waits for, in words.
+    """
+
+    executed: bool = False
+    gone: bool = False
+    waits: str = ""
+
+    def headline(self) -> str:
+        """Return what goes, or what its removal waits for."""
+        if self.waits:
+            return self.waits
+        state = f" and what lies in {self.home}" if self.home else ""
+        verb = "dropped" if self.executed else "would drop"
+        return f"{verb} {self.name}, a copy of {self.provider}, with its lanes{state}"
+
+    def is_plan(self) -> bool:
+        """Return whether it is still to be done."""
+        return not self.executed
 
 
 def list_copies(stores: Stores) -> list[Copy]:

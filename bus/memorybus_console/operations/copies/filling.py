@@ -17,6 +17,7 @@ from memorybus.registry.instances import Instance
 from memorybus.registry.pauses import lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
+from memorybus.text.display import format_duration
 
 from memorybus_console.operations.stores import Stores
 
@@ -37,6 +38,13 @@ class CopyPaused(MemoryBusError):
 
 class NobodyServes(MemoryBusError):
     """A copy's state lies on another host, and no worker is alive there."""
+
+
+def time_text(seconds: float) -> str:
+    """Return a time span as people read it."""
+    if seconds < 1:
+        return "less than a second"
+    return f"{seconds:.1f} seconds" if seconds < 10 else format_duration(seconds)
 
 
 class CopyProgress(msgspec.Struct, frozen=True):
@@ -60,6 +68,10 @@ class CopyProgress(msgspec.Struct, frozen=True):
     def finished(self) -> bool:
         """Whether the copy has passed its whole plan."""
         return self.done >= self.total
+
+    def pace(self) -> str:
+        """Return how fast it is filled, and how long that takes, in words."""
+        return f"{self.rate:,.0f}/s" + ("" if self.eta is None else f", {time_text(self.eta)} left")
 
 
 class LocalWorker:
@@ -161,7 +173,7 @@ def _read_progress(stores: Stores, name: str) -> tuple[int, int, int]:
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
-            f"provider resume {name} --execute; then the same command continues"
+            f"provider resume {name}; then the same command continues"
         )
     return done, total, parked
 

@@ -7,7 +7,7 @@ paused, until it is dropped.
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from memorybus.errors import ConfigError
@@ -23,6 +23,7 @@ from memorybus.registry.instances import (
 )
 
 from memorybus_console.operations.catching_up import PartitionNumbers
+from memorybus_console.result import TEXT, TIME, Column
 
 _NUMBER = re.compile(r"@(\d+)$")
 
@@ -43,15 +44,15 @@ class Generation(msgspec.Struct, frozen=True):
         reason: why it was made.
     """
 
-    name: str
-    provider: str
+    name: Annotated[str, Column("generation")]
+    provider: Annotated[str, Column("of")]
     state: Literal["live", "kept", "filling", "unused", "dropped"]
-    query: Query = EVERYTHING
-    until_then: bool = False
-    options: dict[str, Any] = {}
-    made_at: int = 0
-    made_by: str = ""
-    reason: str = ""
+    query: Annotated[Query, Column("history", wraps=True)] = EVERYTHING
+    until_then: Annotated[bool, Column("of an earlier time")] = False
+    options: Annotated[dict[str, Any], TEXT] = {}
+    made_at: Annotated[int, TIME] = 0
+    made_by: Annotated[str, Column("by")] = ""
+    reason: Annotated[str, TEXT] = ""
 
 
 def generations(provider: str, view: InstancesView) -> list[Generation]:
@@ -59,6 +60,18 @@ def generations(provider: str, view: InstancesView) -> list[Generation]:
     first = view.all.get(provider, Instance(name=provider, provider=provider))
     copies = [one for one in view.all.values() if is_generation(one) and one.provider == provider]
     return [_generation(one, view) for one in [first, *sorted(copies, key=number_of)]]
+
+
+def list_generations(view: InstancesView) -> list[Generation]:
+    """Return the generations of all providers that have more than one."""
+    providers = sorted({one.provider for one in view.all.values()} | set(view.live))
+    every = [generations(provider, view) for provider in providers]
+    return [one for group in every if len(group) > 1 for one in group if not _is_dropped_first(one)]
+
+
+def _is_dropped_first(one: Generation) -> bool:
+    """Say whether a generation is the first one and dropped: only other dropped ones are listed."""
+    return one.state == "dropped" and one.name == one.provider
 
 
 def _generation(one: Instance, view: InstancesView) -> Generation:
@@ -272,7 +285,7 @@ def unfinished_swap(provider: str, view: InstancesView) -> str:
 def command_to_finish_swap(provider: str, view: InstancesView) -> str:
     """Return the command line that only finishes a swap which was cut short."""
     back = "--rollback " if view.live[provider].back else ""
-    return f"memorybus rebuild {back}{provider} --execute"
+    return f"memorybus rebuild {back}{provider} --yes"
 
 
 def needs_only_finish(asked: Instance, view: InstancesView) -> bool:

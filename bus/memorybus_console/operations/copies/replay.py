@@ -1,6 +1,6 @@
 """``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,8 +23,14 @@ from memorybus_console.operations.copies.freshness import (
     owner_of,
 )
 from memorybus_console.operations.known_providers import check_provider
-from memorybus_console.operations.moments import moment_of, numbers_before, numbers_upto
+from memorybus_console.operations.moments import (
+    moment_of,
+    moment_text,
+    numbers_before,
+    numbers_upto,
+)
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], InstanceDescription]
 
@@ -61,7 +67,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class ReplayPlan(msgspec.Struct, frozen=True):
+class ReplayPlan(Result, frozen=True):
     """A replay that could begin now.
 
     Attributes:
@@ -83,6 +89,66 @@ class ReplayPlan(msgspec.Struct, frozen=True):
     home: Home | None
     here: bool
     total: int
+
+    def facts(self) -> dict[str, str]:
+        """Return the copy, where it lies, and what it takes."""
+        instance, home = self.instance, self.home
+        rate = instance.plan.rate
+        facts = {
+            "copy": f"{instance.name} of {instance.provider} ({self.kind}, {self.delivery})",
+            "begins": "continues where it stopped" if self.known else "from an empty state",
+            "home": "shared" if home is None else f"{home.path} on {home.host}",
+        }
+        asked = instance.asked
+        moments = {"from": asked.since, "until": asked.until} if asked else {}
+        facts |= {name: moment_text(moment) for name, moment in moments.items() if moment}
+        if rate:
+            facts["rate"] = f"{rate:g} events a second at most"
+        return facts | {"takes": f"{self.total} places of the history"}
+
+    def is_plan(self) -> bool:
+        """Return that it is still to be done."""
+        return True
+
+    def describe_unserved(self) -> str:
+        """Return why nobody would fill the copy, and what to do."""
+        home = self.home
+        where = f"{home.path} on {home.host}" if home else "another host"
+        return (
+            f"the state of {self.instance.provider} lies in {where}, and no live worker serves it: "
+            f"run this command there, or start a worker there; the copy {self.instance.name!r} "
+            f"waits for it"
+        )
+
+
+class CopyFilled(Result, frozen=True, kw_only=True):
+    """A replay that is done: the copy has everything.
+
+    Attributes:
+        finished: always.
+        provider: the instance that was copied.
+        into: the copy.
+        done: how many places of the history it has passed.
+        parked: how many events it has parked.
+        home: the directory of its state here; None for a shared state.
+    """
+
+    finished: bool = True
+    provider: str
+    into: str
+    done: int
+    parked: int
+    home: str | None
+
+    def headline(self) -> str:
+        """Return what the copy has."""
+        return f"{self.into} has passed {self.done} places of the history"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what is parked."""
+        if self.parked:
+            again = f"memorybus dlq ls --provider {self.into}"
+            yield Remark(f"{self.parked} events are parked: {again}", "yellow")
 
 
 def plan_replay(
@@ -238,7 +304,7 @@ def _check_resumable(known: Instance, asked: Instance, wanted: ReplayRequest) ->
     Raises:
         ConfigError: it is the record of something else.
     """
-    advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --execute"
+    advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --yes"
     if known.purpose != "replay":
         raise ConfigError(f"{known.name!r} is a copy that a {known.purpose} made; {advice}")
     if known.dropped:

@@ -152,7 +152,7 @@ def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
         ok=not serving,
         found=f"left stopped by a command that is gone: {named}",
         fix="the same command continues"
-        + (f"; or: memorybus provider resume {serving[0]} --execute" if serving else ""),
+        + (f"; or: memorybus provider resume {serving[0]}" if serving else ""),
     )
 
 
@@ -168,7 +168,7 @@ def _unfinished_work(view: InstancesView, busy: Collection[str]) -> Iterator[tup
         elif begun is not None:
             yield (
                 f"{begun.name} follows the log unused: its rebuild was cut short, or differed",
-                f"the same command continues; or: memorybus rebuild --drop {name} --execute",
+                f"the same command continues; or: memorybus rebuild --drop {name} --yes",
             )
     for one in view.all.values():
         if one.purpose == "verify" and not one.dropped and one.provider not in busy:

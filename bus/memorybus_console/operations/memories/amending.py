@@ -15,7 +15,7 @@ The new event has the order key, the scope and the session of the old one. So ev
 it after the old one, in a replay too (G3).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Final, Literal
 
@@ -54,6 +54,7 @@ from memorybus_console.operations import journal
 from memorybus_console.operations.catching_up import await_lanes
 from memorybus_console.operations.memories.browsing import KeptMemory, list_memories, list_providers
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 MemoryAction = Literal["correct", "delete"]
 
@@ -121,18 +122,38 @@ class MemoryAmendment(msgspec.Struct, frozen=True):
     stays: tuple[str, ...]
 
 
-class AmendmentResult(msgspec.Struct, frozen=True):
+class AmendmentResult(Result, frozen=True):
     """What was done to a memory.
 
     Attributes:
         events: ids of the events that were published.
         logged: whether the log has them; if not, they are spooled on this host.
         behind: instances that have not applied them yet, with how many events they lack.
+        action: what was done.
+        executed: always.
     """
 
     events: tuple[str, ...]
     logged: bool
     behind: dict[str, int]
+    action: MemoryAction
+    executed: bool = True
+
+    def headline(self) -> str:
+        """Return what was done, by which events, and whether the log has them."""
+        done = "corrected" if self.action == "correct" else "deleted"
+        spooled = "; Redis has not taken it yet: it is spooled on this host, and will be sent"
+        where = "" if self.logged else spooled
+        return f"the memory is {done}; published: {', '.join(self.events)}{where}"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield who has not applied them yet."""
+        for instance, missing in self.behind.items():
+            yield Remark(f"{instance} has not applied it yet: it lacks {missing} events", "yellow")
+
+    def failed(self) -> bool:
+        """Return whether the log or an instance does not have them yet."""
+        return bool(self.behind) or not self.logged
 
 
 # -- which memory ------------------------------------------------------------------------------
@@ -454,7 +475,7 @@ def carry_out(
     purge_sessions(settings, sessions, plan.effects)
     if _is_shared(plan):
         purge_answers(settings, plan.effects)
-    return AmendmentResult(tuple(ids), logged, behind)
+    return AmendmentResult(tuple(ids), logged, behind, plan.action)
 
 
 def _is_shared(plan: MemoryAmendment) -> bool:

@@ -5,7 +5,8 @@ what they keep: there is no second index of people.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -17,9 +18,12 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import HIDDEN, TEXT, TIME, Remark, Result
 
 PAGE = 50
 """How many people, or memories, a page holds."""
+
+_NARROW = Remark("there are more: narrow the list with --holding, or raise --limit")
 
 OwnerNames = tuple[str, str, str]
 """Agent, person and workspace."""
@@ -54,7 +58,7 @@ class Person(msgspec.Struct, frozen=True):
     agent: str
     user: str
     workspace: str
-    memories: dict[str, int | None]
+    memories: Annotated[dict[str, int | None], TEXT]
 
     @property
     def owner(self) -> OwnerNames:
@@ -62,7 +66,7 @@ class Person(msgspec.Struct, frozen=True):
         return self.agent, self.user, self.workspace
 
 
-class People(msgspec.Struct, frozen=True):
+class People(Result, frozen=True):
     """A page of people.
 
     Attributes:
@@ -72,8 +76,16 @@ class People(msgspec.Struct, frozen=True):
     """
 
     people: tuple[Person, ...]
-    more: bool
-    silent: dict[str, str]
+    more: Annotated[bool, HIDDEN]
+    silent: Annotated[dict[str, str], HIDDEN]
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield who cannot list people, and how to see more."""
+        yield from (Remark(f"{name}: {why}", "yellow") for name, why in self.silent.items())
+        if not self.people:
+            yield Remark("no provider that can list people keeps anything")
+        if self.more:
+            yield _NARROW
 
 
 class KeptMemory(msgspec.Struct, frozen=True):
@@ -92,21 +104,21 @@ class KeptMemory(msgspec.Struct, frozen=True):
         former: whether it is what an entry said before it was replaced or removed.
     """
 
-    text: str
-    agent: str = ""
-    user: str = ""
-    workspace: str = ""
+    text: Annotated[str, TEXT]
+    agent: Annotated[str, HIDDEN] = ""
+    user: Annotated[str, HIDDEN] = ""
+    workspace: Annotated[str, HIDDEN] = ""
     kind: str = ""
-    session: str = ""
-    at: int = 0
+    session: Annotated[str, HIDDEN] = ""
+    at: Annotated[int, TIME] = 0
     speaker: str = ""
     event: str = ""
-    until: int = 0
-    name: str = ""
-    former: bool = False
+    until: Annotated[int, TIME] = 0
+    name: Annotated[str, HIDDEN] = ""
+    former: Annotated[bool, HIDDEN] = False
 
 
-class Memories(msgspec.Struct, frozen=True):
+class Memories(Result, frozen=True):
     """A page of what one provider keeps of somebody.
 
     Attributes:
@@ -116,10 +128,15 @@ class Memories(msgspec.Struct, frozen=True):
         more: whether there are others after them.
     """
 
-    provider: str
+    provider: Annotated[str, HIDDEN]
     memories: tuple[KeptMemory, ...]
-    skipped: int
-    more: bool
+    skipped: Annotated[int, HIDDEN]
+    more: Annotated[bool, HIDDEN]
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield how to see more."""
+        if self.more:
+            yield _NARROW
 
 
 def list_providers(settings: Settings) -> list[BrowsableProvider]:

@@ -1,6 +1,7 @@
 """Records where a new instance begins, and pauses and resumes instances."""
 
 import contextlib
+from collections.abc import Iterator
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -14,6 +15,7 @@ from memorybus_console.operations.copies.generations import generations
 from memorybus_console.operations.copies.replay import spans_between
 from memorybus_console.operations.known_providers import check_instance
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 BEGINNING, NOW = "beginning", "now"
 
@@ -150,7 +152,7 @@ def _resolve(stores: Stores, name: str) -> str:
     return name if stores.instances.get(live) is None else live
 
 
-class PauseResult(msgspec.Struct, frozen=True):
+class PauseResult(Result, frozen=True):
     """The result of pausing or resuming an instance.
 
     Attributes:
@@ -170,6 +172,27 @@ class PauseResult(msgspec.Struct, frozen=True):
     backlog: int
     serves: str = ""
     executed: bool = True
+
+    def headline(self) -> str:
+        """Return whether its lanes are paused, why, and what waits."""
+        who = f"{self.name}, which serves {self.serves}" if self.serves else self.name
+        verb = "is" if self.executed else "would be"
+        waits = f"{self.backlog} events wait"
+        if self.paused:
+            already = "" if self.changed else " already"
+            why = f": {self.reason}" if self.reason else ""
+            return f"{who} {verb if self.changed else 'is'} paused{already}{why}; {waits}"
+        if self.changed:
+            return f"{who} {verb} resumed (paused: {self.reason}): {waits}"
+        return f"{who} is not paused; {waits}"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what a pause means."""
+        if self.paused and self.changed:
+            yield Remark(
+                "its lanes stop within a heartbeat; its memories are still recalled; nothing is "
+                "lost: it catches up when it is resumed"
+            )
 
 
 def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
@@ -260,7 +283,7 @@ def _check_can_resume(name: str, view: InstancesView) -> None:
         raise ConfigError(
             f"{name} cannot be resumed: it no longer serves {one.provider} ({state}); see "
             f"memorybus rebuild ls. To serve from a kept one again: memorybus rebuild --rollback "
-            f"{one.provider} --execute"
+            f"{one.provider} --yes"
         )
 
 

@@ -1,5 +1,6 @@
 """``memorybus provider move``: makes this data directory the home of a local provider."""
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 import msgspec
@@ -13,9 +14,10 @@ from memorybus_console.operations.providers.inventory import (
     list_instances,
 )
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 
-class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"}):
+class Move(Result, frozen=True, rename={"origin": "from", "target": "to"}):
     """What a move changes.
 
     Attributes:
@@ -45,6 +47,21 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
     along: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     executed: bool = False
+
+    def headline(self) -> str:
+        """Return from where to where it moves, and what becomes of its state."""
+        if not self.needed:
+            return f"{self.provider} already has its home here"
+        return f"{describe_move(self)}. {describe_consequence(self)}"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield why it must wait."""
+        if self.needed and not self.executed and (obstacle := describe_obstacle(self)):
+            yield Remark(obstacle, "yellow")
+
+    def is_plan(self) -> bool:
+        """Return whether it is still to be moved."""
+        return self.needed and not self.executed
 
 
 def plan_move(settings: Settings, name: str) -> Move:

@@ -20,12 +20,13 @@ from memorybus_console.operations.copies.filling import LOOK_EVERY
 from memorybus_console.operations.known_providers import check_instance
 from memorybus_console.operations.providers.config_file import describe_block
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 _LANE_WAIT_SECONDS = 20.0
 """Seconds to wait until workers give up the lanes of an instance that is removed."""
 
 
-class Removal(msgspec.Struct, frozen=True):
+class Removal(Result, frozen=True):
     """An instance that could be removed.
 
     Attributes:
@@ -51,6 +52,35 @@ class Removal(msgspec.Struct, frozen=True):
     generation: str = ""
     elsewhere: str = ""
     executed: bool = False
+
+    def headline(self) -> str:
+        """Return what is removed, and what becomes of its state."""
+        first = f"first {self.block}\n" if self.block else ""
+        verb = "removed" if self.executed else "would remove"
+        parked = f", {self.parked} parked events" if self.parked else ""
+        along = f" with {self.generation}, which serves it" if self.generation else ""
+        state = self.state or self.elsewhere
+        kept = f"\nits state {self._state_verb()}: {state}" if state else ""
+        return f"{first}{verb} {self.name}{along}: {self.lanes} lanes in Redis{parked}{kept}"
+
+    def _state_verb(self) -> str:
+        if not self.delete_state:
+            return "stays"
+        return "is deleted" if self.executed else "would be deleted"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield which workers still know it."""
+        if self.executed and self.workers:
+            verb = "fail to recall from it" if self.generation else "recall from it"
+            yield Remark(
+                f"these workers were told to serve it, and {verb} until they are restarted: "
+                f"{', '.join(self.workers)}",
+                "yellow",
+            )
+
+    def is_plan(self) -> bool:
+        """Return whether it is still to be removed."""
+        return not self.executed
 
     @property
     def names(self) -> list[str]:

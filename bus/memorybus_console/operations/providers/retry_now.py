@@ -1,6 +1,6 @@
 """``memorybus provider retry-now``: retries at once what waits for its next try."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import msgspec
@@ -15,9 +15,10 @@ from memorybus.registry.retry_requests import RetryRequest
 from memorybus_console.operations.dead_letters import OperatorDecision, build_requests
 from memorybus_console.operations.providers.lifecycle import resolve_instance
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 
-class RetryNow(msgspec.Struct, frozen=True):
+class RetryNow(Result, frozen=True):
     """A retry of everything that waits for another try at an instance.
 
     Attributes:
@@ -37,6 +38,22 @@ class RetryNow(msgspec.Struct, frozen=True):
     parked: int
     workers: int
     executed: bool = False
+
+    def headline(self) -> str:
+        """Return what is retried, and what waits for it."""
+        who = f"{self.name}, which serves {self.serves}," if self.serves else self.name
+        verb = "is retried now" if self.executed else "would be retried now"
+        letters = f", with {self.parked} dead letters" if self.parked else ""
+        return f"{who} {verb}{letters}: {self.backlog} events wait for it"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield how its calls failed, and what to do next."""
+        if self.failing:
+            yield Remark(f"its calls failed: {self.failing}")
+        if not self.workers:
+            yield Remark("no worker serves it; start one: memorybus up", "yellow")
+        if self.executed:
+            yield Remark("to watch its progress: memorybus status --watch")
 
 
 def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:

@@ -20,7 +20,7 @@ def rebuild(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
     """
     found = plan.plan_rebuild(work.stores, wanted, SYSTEM)
     if not found.served:
-        raise ConfigError(describe_unserved(wanted.provider))
+        raise ConfigError(plan.describe_unserved(wanted.provider))
     ended = _finish_killed_swap(work, wanted)
     if ended is not None and found.swapped:
         return ended
@@ -53,14 +53,6 @@ def drop(work: Rebuilder, wanted: RebuildRequest) -> Drop:
     """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
     what = generation_drop.plan_drop(work.stores, wanted.provider)
     return generation_drop.drop_generations(work, what, wanted.by, SYSTEM)
-
-
-def describe_unserved(provider: str) -> str:
-    """Return the message that no worker would fill a generation of a provider."""
-    return (
-        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
-        f"memorybus up (or memorybus worker), then the same command again"
-    )
 
 
 def _finish_killed_swap(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult | None:

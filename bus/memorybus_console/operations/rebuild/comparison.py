@@ -187,5 +187,5 @@ def describe_refusal(compared: ComparisonResult, provider: str, live: str, candi
         f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "
         f"same command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows "
         f"what both recall. {candidate} continues beside it until memorybus rebuild --drop "
-        f"{provider} --execute"
+        f"{provider} --yes"
     )

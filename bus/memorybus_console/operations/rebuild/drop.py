@@ -1,6 +1,6 @@
 """``memorybus rebuild --drop``: removes generations that are not live, with their state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -24,9 +24,10 @@ from memorybus_console.operations.copies.generations import (
 from memorybus_console.operations.known_providers import check_provider
 from memorybus_console.operations.rebuild.rebuild import Rebuilder
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 
-class Drop(msgspec.Struct, frozen=True):
+class Drop(Result, frozen=True):
     """What would be dropped, or was.
 
     Attributes:
@@ -37,6 +38,7 @@ class Drop(msgspec.Struct, frozen=True):
         waits: what their removal waits for, in words.
         kept: the previous generation, if it stays for a rollback; else "".
         shared: the places of the states that lie in a backend and stay there, by name.
+        executed: whether it was done, not only planned.
     """
 
     provider: str
@@ -46,6 +48,32 @@ class Drop(msgspec.Struct, frozen=True):
     waits: tuple[str, ...] = ()
     kept: str = ""
     shared: Mapping[str, str] = {}
+    executed: bool = False
+
+    def headline(self) -> str:
+        """Return which generations go, what becomes of their state, and which stay."""
+        verb = "dropped" if self.executed else "would drop"
+        stays = f"{self.live} and {self.kept} stay" if self.kept else f"{self.live} stays"
+        names = ", ".join(self.dropped) or "nothing yet"
+        return f"{verb}: {names}{self._state()}; {stays}"
+
+    def _state(self) -> str:
+        places = {name: self.shared[name] for name in self.dropped if name in self.shared}
+        shared = [f"{name} ({place})" if place else name for name, place in places.items()]
+        if not shared:
+            return " with all state"
+        return (
+            f", but not the state in the backend of {', '.join(shared)}: delete it there before "
+            f"that place is used again"
+        )
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what the removal waits for."""
+        yield from (Remark(reason, "yellow") for reason in self.waits)
+
+    def is_plan(self) -> bool:
+        """Return whether it is still to be done."""
+        return not self.executed
 
 
 def plan_drop(stores: Stores, provider: str) -> Drop:
@@ -122,7 +150,9 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
         _drop_first(stores, what, clock)
     left = await_removal(stores, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
-    return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept, what.shared)
+    return msgspec.structs.replace(
+        what, dropped=gone, remaining=tuple(left), waits=tuple(left.values()), executed=True
+    )
 
 
 def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:

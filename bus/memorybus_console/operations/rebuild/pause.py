@@ -306,7 +306,7 @@ class LanePause:
         if pause is not None:
             raise LanesStalled(
                 f"{name} is paused ({pause.reason}), and {what}: {left} left; first: memorybus "
-                f"provider resume {name} --execute"
+                f"provider resume {name}"
             )
 
 

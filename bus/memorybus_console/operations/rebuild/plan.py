@@ -1,5 +1,6 @@
 """Plans a rebuild: which generation it makes, and from which part of the history."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -34,8 +35,9 @@ from memorybus_console.operations.copies.generations import (
     unfinished_copy,
 )
 from memorybus_console.operations.known_providers import check_provider
-from memorybus_console.operations.moments import moment_of, numbers_upto
+from memorybus_console.operations.moments import moment_of, moment_text, numbers_upto
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 
 class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +64,39 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class RebuildPlan(msgspec.Struct, frozen=True):
+_KEPT = {
+    "history": "what {live} leaves out stays out (--whole takes all)",
+    "options": "the options of {live} stay (--set changes one)",
+}
+
+
+def _describe_span(plan: Plan) -> str:
+    if any(len(spans) > 1 for spans in plan.spans.values()):
+        return "up to a moment, and from a later one on"
+    return "from a moment on" if plan.spans else "all"
+
+
+def describe_exceptions(query: Query) -> str:
+    """Return in words what a query leaves out; "" for nothing."""
+    groups = (
+        ("sessions", query.except_sessions),
+        ("users", query.except_users),
+        ("agents", query.except_agents),
+        ("origins", query.except_origins),
+    )
+    said = [f"{name} {', '.join(words)}" for name, words in groups if words]
+    return f", without {'; '.join(said)}, now and in future" if said else ""
+
+
+def describe_unserved(provider: str) -> str:
+    """Return the message that no worker would fill a generation of a provider."""
+    return (
+        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
+        f"memorybus up (or memorybus worker), then the same command again"
+    )
+
+
+class RebuildPlan(Result, frozen=True):
     """A rebuild that could begin or continue.
 
     Attributes:
@@ -83,6 +117,34 @@ class RebuildPlan(msgspec.Struct, frozen=True):
     compared: bool
     kept: tuple[Literal["history", "options"], ...]
     served: bool
+
+    def facts(self) -> dict[str, str]:
+        """Return the generation, what it takes, and what it keeps."""
+        one = self.instance
+        step = (
+            "serves already; its end is missing" if self.swapped else "continues where it stopped"
+        )
+        facts = {
+            "generation": f"{one.name}, beside {self.live}",
+            "begins": step if self.known else "from an empty state",
+            "history": _describe_span(one.plan) + describe_exceptions(one.plan.query),
+            "options": ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are",
+            "compared": "by digest with the live one" if self.compared else "by counts only",
+        }
+        if one.asked is not None and one.asked.until:
+            facts["until"] = moment_text(one.asked.until)
+        if self.kept:
+            facts["kept"] = "; ".join(_KEPT[what] for what in self.kept).format(live=self.live)
+        return facts
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield that nobody would fill it."""
+        if not self.served:
+            yield Remark(describe_unserved(self.instance.provider), "yellow")
+
+    def is_plan(self) -> bool:
+        """Return that it is still to be done."""
+        return True
 
 
 def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> RebuildPlan:
@@ -107,7 +169,7 @@ def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> Rebuil
     if known is None:
         _check_own_state(stores, asked, view)
     elif not done:
-        check_same_request(known, asked, f"memorybus rebuild --drop {provider} --execute")
+        check_same_request(known, asked, f"memorybus rebuild --drop {provider} --yes")
     instance = known or asked
     return RebuildPlan(
         instance=instance,

@@ -41,6 +41,7 @@ from memorybus_console.operations.rebuild.comparison import (
 from memorybus_console.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
 from memorybus_console.operations.rebuild.plan import RebuildPlan
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 NEARLY_FILLED = 500
 """The most events that a copy may lack to count as filled: they take only a moment."""
@@ -56,7 +57,7 @@ class RebuildDiffers(MemoryBusError):
     """The rebuilt state differs from the live one; nothing was swapped."""
 
 
-class RebuildResult(msgspec.Struct, frozen=True):
+class RebuildResult(Result, frozen=True):
     """What a rebuild or rollback did.
 
     Attributes:
@@ -76,6 +77,30 @@ class RebuildResult(msgspec.Struct, frozen=True):
     parked: int
     purged: int
     paused_ms: int
+
+    def headline(self) -> str:
+        """Return which instance serves, and how the states compared."""
+        return f"{self.live} serves {self.provider}; {self._comparison()}"
+
+    def _comparison(self) -> str:
+        compared = self.compared
+        if compared is None or not compared.given:
+            return "at the same position of the history as the previous one"
+        equal = compared.keys - compared.differing
+        return f"digests compared: {equal} of {compared.keys} keys equal"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield how long lanes paused, what is parked, and the way back."""
+        seconds = self.paused_ms / 1000
+        pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
+        yield Remark(f"{pause}; {self.purged} warm answers are fetched again")
+        if self.parked:
+            yield Remark(f"{self.parked} events are parked: memorybus dlq ls", "yellow")
+        if self.previous:
+            yield Remark(
+                f"{self.previous} is kept, without new events: memorybus rebuild --rollback "
+                f"{self.provider} goes back to it, --drop {self.provider} removes it"
+            )
 
 
 @contextmanager

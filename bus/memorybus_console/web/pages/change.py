@@ -6,15 +6,13 @@ from typing import Any, Final
 from memorybus.errors import ConfigError
 from memorybus.text.display import event_name, iso
 
+from memorybus_console.actions.memories import CorrectMemory, DeleteMemory
 from memorybus_console.operations.memories import amending
 from memorybus_console.operations.memories.amending import CannotAmend, MemoryAction
 from memorybus_console.operations.memories.browsing import KeptMemory
 from memorybus_console.views.events import summary
 from memorybus_console.web.kept_links import event_link, link, owner_fields, want_of
-from memorybus_console.web.page import Act, ActResult, Page, PageRequest
-
-WAIT_SECONDS: Final = 5.0
-"""Seconds to wait for providers."""
+from memorybus_console.web.page import Act, Page, PageRequest
 
 ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}
 MEMORY_FIELDS: Final = ("provider", "event", "mark")
@@ -64,30 +62,26 @@ def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
     return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
 
 
-def correct(request: PageRequest) -> ActResult:
-    """Correct a memory."""
-    return _amend(request, "correct", request.form.get("content", ""))
+def _correct(request: PageRequest) -> CorrectMemory:
+    return CorrectMemory(**_named(request), content=request.form.get("content", ""))
 
 
-def delete(request: PageRequest) -> ActResult:
-    """Delete a memory."""
-    return _amend(request, "delete", "")
+def _delete(request: PageRequest) -> DeleteMemory:
+    return DeleteMemory(**_named(request))
 
 
-def _amend(request: PageRequest, action: MemoryAction, content: str) -> ActResult:
-    plan = amending.plan_amendment(
-        request.settings, action, find_memory(request, request.form), content
-    )
-    done = amending.carry_out(request.settings, plan, wait=WAIT_SECONDS, clock=request.site.clock)
-    said = "the memory is corrected" if action == "correct" else "the memory is deleted"
-    if not done.logged:
-        said = "Redis has not taken the change yet: it is spooled on this host, and will be sent"
-    elif done.behind:
-        said = f"{said}, but not applied yet by {', '.join(done.behind)}"
-    where = link(
-        "/memories/kept", owner_fields(request.form), {"provider": request.form["provider"]}
-    )
-    return ActResult(f"{said}; the event: {', '.join(done.events)}", where)
+def _named(request: PageRequest) -> dict[str, Any]:
+    return {
+        "event": request.form.get("event", ""),
+        "provider": request.form.get("provider", ""),
+        "memory": find_memory(request, request.form),
+        "reason": request.reason,
+    }
+
+
+def _list_path(request: PageRequest) -> str:
+    provider = {"provider": request.form.get("provider", "")}
+    return link("/memories/kept", owner_fields(request.form), provider)
 
 
 PAGE: Final = Page(
@@ -95,7 +89,7 @@ PAGE: Final = Page(
     template="change.html",
     show=show,
     acts=(
-        Act("/memories/correct", "correct memory", correct, recorded=("provider", "event")),
-        Act("/memories/delete", "delete memory", delete, recorded=("provider", "event")),
+        Act("/memories/correct", _correct, _list_path),
+        Act("/memories/delete", _delete, _list_path),
     ),
 )

@@ -7,15 +7,14 @@ import msgspec
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
+from memorybus_console.actions.history import DropGenerations, GenerationsAction, Rebuild, RollBack
 from memorybus_console.operations.copies.copies import list_copies
 from memorybus_console.operations.copies.generations import Generation, generations
-from memorybus_console.operations.rebuild import carry_out, plan
 from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild import plan
 from memorybus_console.operations.rebuild.plan import RebuildRequest
-from memorybus_console.operations.rebuild.rebuild import Rebuilder, RebuildResult, open_rebuilder
 from memorybus_console.operations.stores import Stores
-from memorybus_console.web.errands import Tell
-from memorybus_console.web.page import Act, ActResult, Page, PageRequest
+from memorybus_console.web.page import Act, Page, PageRequest
 
 _DROPPED = "dropped"
 
@@ -63,7 +62,7 @@ def show_plan(request: PageRequest) -> Mapping[str, Any]:
         "bus": request.bus_state(),
         "provider": provider,
         "prepared": prepared,
-        "unserved": "" if prepared.served else carry_out.describe_unserved(provider),
+        "unserved": "" if prepared.served else plan.describe_unserved(provider),
         "back": back,
         "drop": drop,
     }
@@ -83,53 +82,13 @@ def _try_plan(ask: Callable[[], str]) -> _PlannedStep:
         return _PlannedStep(why_not=str(error))
 
 
-def rebuild(request: PageRequest) -> ActResult:
-    """Begin a rebuild."""
-    return _begin(
-        request, "rebuild", lambda work, wanted: _describe_rebuilt(carry_out.rebuild(work, wanted))
-    )
+def _act(name: str, kind: type[GenerationsAction[Any, Any]]) -> Act:
+    """Return the act of an action on a provider's generations."""
 
+    def action(request: PageRequest) -> GenerationsAction[Any, Any]:
+        return kind(provider=request.path["name"], reason=request.reason)
 
-def roll_back(request: PageRequest) -> ActResult:
-    """Begin a rollback."""
-    return _begin(
-        request,
-        "rollback",
-        lambda work, wanted: _describe_rebuilt(carry_out.roll_back(work, wanted)),
-    )
-
-
-def drop(request: PageRequest) -> ActResult:
-    """Begin to drop the generations that do not serve."""
-
-    def work_on(work: Rebuilder, wanted: RebuildRequest) -> str:
-        gone = carry_out.drop(work, wanted)
-        return "; ".join([f"dropped: {', '.join(gone.dropped) or 'nothing yet'}", *gone.waits])
-
-    return _begin(request, "drop", work_on)
-
-
-def _begin(
-    request: PageRequest, what: str, do: Callable[[Rebuilder, RebuildRequest], str]
-) -> ActResult:
-    provider, settings = request.path["name"], request.settings
-    wanted = RebuildRequest(provider=provider, reason=request.reason, by=request.operator)
-
-    def run(tell: Tell) -> str:
-        with open_rebuilder(settings, provider, what, wanted.by, tell) as work:
-            return do(work, wanted)
-
-    request.site.errands.begin(what, provider, request.operator, run)
-    return ActResult(f"{what} of {provider} has begun", "/history")
-
-
-def _describe_rebuilt(done: RebuildResult) -> str:
-    found = done.compared
-    compared = f"; {found.keys - found.differing} of {found.keys} keys equal" if found else ""
-    return (
-        f"{done.live} serves {done.provider}{compared}; its lanes paused for "
-        f"{done.paused_ms / 1000:.1f} s; {done.previous} is kept"
-    )
+    return Act(f"/history/{{name}}/{name}", action, lambda _: "/history", runs_long=True)
 
 
 PAGE = Page(path="/history", template="history.html", show=show, label="History", key="h")
@@ -139,8 +98,8 @@ PLAN = Page(
     template="history_plan.html",
     show=show_plan,
     acts=(
-        Act("/history/{name}/rebuild", "rebuild", rebuild),
-        Act("/history/{name}/rollback", "roll back", roll_back),
-        Act("/history/{name}/drop", "drop generations", drop),
+        _act("rebuild", Rebuild),
+        _act("rollback", RollBack),
+        _act("drop", DropGenerations),
     ),
 )

@@ -7,10 +7,9 @@ from urllib.parse import quote
 from memorybus.errors import ConfigError
 from memorybus.health.status import ProviderStatus
 
-from memorybus_console.operations.providers import lifecycle
+from memorybus_console.actions.providers import PauseProvider, ResumeProvider
 from memorybus_console.operations.providers.lanes import view_lanes
-from memorybus_console.operations.stores import Stores
-from memorybus_console.web.page import Act, ActResult, Page, PageRequest
+from memorybus_console.web.page import Act, Page, PageRequest
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
@@ -43,30 +42,16 @@ def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     raise ConfigError(f"no provider is called {name!r}; the overview has those that are known")
 
 
-def pause(request: PageRequest) -> ActResult:
-    """Pause a provider's lanes."""
-    name = request.path["name"]
-    with Stores(request.settings) as stores:
-        stores.check_partitions()
-        done = lifecycle.pause_instance(stores, name, request.reason, request.operator)
-    said = f"{done.name} is paused" if done.changed else f"{done.name} was paused: {done.reason}"
-    return ActResult(
-        f"{said}; nothing is lost, and what it remembers is still recalled", _page_path(name)
-    )
+def _pause(request: PageRequest) -> PauseProvider:
+    return PauseProvider(name=request.path["name"], reason=request.reason)
 
 
-def resume(request: PageRequest) -> ActResult:
-    """Resume a provider's lanes."""
-    name = request.path["name"]
-    with Stores(request.settings) as stores:
-        stores.check_partitions()
-        done = lifecycle.resume_instance(stores, name)
-    said = "is resumed" if done.changed else "was not paused"
-    return ActResult(f"{done.name} {said}: {done.backlog} events wait", _page_path(name))
+def _resume(request: PageRequest) -> ResumeProvider:
+    return ResumeProvider(name=request.path["name"], reason=request.reason)
 
 
-def _page_path(name: str) -> str:
-    return f"/providers/{quote(name, safe='')}"
+def _page_path(request: PageRequest) -> str:
+    return f"/providers/{quote(request.path['name'], safe='')}"
 
 
 PAGE = Page(
@@ -74,7 +59,7 @@ PAGE = Page(
     template="provider.html",
     show=show,
     acts=(
-        Act("/providers/{name}/pause", "pause provider", pause),
-        Act("/providers/{name}/resume", "resume provider", resume),
+        Act("/providers/{name}/pause", _pause, _page_path),
+        Act("/providers/{name}/resume", _resume, _page_path),
     ),
 )

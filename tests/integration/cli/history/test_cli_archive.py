@@ -62,9 +62,9 @@ def test_the_archive_from_seal_to_import(
     publish(other, 0)  # the two sessions' beginnings are there already
     code, would = told(capsys, "archive", "import", str(tmp_path / "ann"))
     assert (would["new"], would["published"], would["executed"]) == (10, 0, False)
-    code, did = told(capsys, "archive", "import", str(tmp_path / "ann"), "--execute")
+    code, did = told(capsys, "archive", "import", str(tmp_path / "ann"), "--yes")
     assert (code, did["published"], did["logged"]) == (0, 10, True)
-    code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--execute")
+    code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--yes")
     assert (did["events"], did["new"], did["published"]) == (22, 10, 10)
     assert ids(other) >= known
 

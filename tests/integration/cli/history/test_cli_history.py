@@ -73,7 +73,7 @@ def test_an_option_that_nobody_takes_changes_nothing(
 ) -> None:
     """An option that the provider, or the command, would ignore is wrong usage; nothing is made."""
     publish(ready, 1)
-    assert main([*words, "--execute"]) == 2
+    assert main([*words, "--yes"]) == 2
     assert said in capsys.readouterr().err
     assert not ready.provider_home("two").exists()
     for what in ("rebuild", "replay"):

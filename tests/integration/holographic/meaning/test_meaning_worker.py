@@ -70,7 +70,7 @@ def test_a_rebuild_renews_the_vectors_of_a_changed_model(
             worker(spawn, new, jobs=1)
             reported = lambda: read_status(new).providers[0].reports  # noqa: E731
             assert "memorybus rebuild holographic" in wait_until(reported, "the change is told")
-            ran(spawn, new, "rebuild", HOLO, "--execute")
+            ran(spawn, new, "rebuild", HOLO, "--yes")
             wait_until(lambda: not reported(), "the new instance has all vectors", 60)
             later = bus.session("later", warm=False)
             assert "sedan" in later.prefetch("Which vehicle?")

@@ -173,7 +173,7 @@ def test_two_replays_into_one_target_are_one(
     both = [command(spawn, settings) for _ in range(2)]
     for child in both:
         assert child.wait() == 0, child.output()
-        assert lines(child)[-1]["done"] == 4 * 202
+        assert lines(child)[-1]["done"] == 4 * 202 + 2
     assert len(texts(home(settings, "copy"))) == 4 * 201
     with pytest.raises(ConfigError, match="another plan"):
         begun(settings, query=Query(sessions=("a",)))
@@ -315,7 +315,7 @@ def test_a_running_worker_joins(redis_client: redis.Redis, make_settings: MakeSe
 def test_the_command_plans_first(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """Without --execute nothing happens; with it progress comes as lines, the result last."""
+    """Without --yes nothing happens; with it progress comes as lines, the result last."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 5)
     words = ("replay", "--provider", "rec", "--into", "copy")
@@ -325,12 +325,12 @@ def test_the_command_plans_first(
     assert "28 places of the history" in child.output()
     with Stores(settings) as stores:
         assert stores.instances.all() == {}
-    child = cli(spawn, settings, *words, "--execute")
+    child = cli(spawn, settings, *words, "--yes")
     assert child.wait() == 0, child.output()
     *steps, last = lines(child)
-    assert steps[-1]["done"] == steps[-1]["total"] == 4 * 7
+    assert steps[-1]["done"] == steps[-1]["total"] == 4 * 7 + 1, "with the record of the act"
     assert {"rate", "eta", "parked"} <= steps[0].keys()
-    assert (last["finished"], last["done"], last["into"]) == (True, 4 * 7, "copy")
+    assert (last["finished"], last["done"], last["into"]) == (True, 4 * 7 + 1, "copy")
     child = cli(spawn, settings, "replay", "ls", "--json")
     assert child.wait() == 0
     assert '"state": "done"' in child.output()
@@ -350,7 +350,7 @@ def test_a_copy_is_dropped_whole(
     child = cli(spawn, settings, "replay", "--cancel", "copy")
     assert child.wait() == 0
     assert home(settings, "copy").exists()
-    child = cli(spawn, settings, "replay", "--cancel", "copy", "--execute")
+    child = cli(spawn, settings, "replay", "--cancel", "copy", "--yes")
     assert child.wait(30) == 0, child.output()
     assert "dropped copy" in child.output()
     assert not home(settings, "copy").exists()
@@ -361,7 +361,7 @@ def test_a_copy_is_dropped_whole(
         assert stores.instances.all() == {}
         assert "copy" not in stores.homes.all()
         assert "copy" not in stores.roster.instances()
-    child = cli(spawn, settings, "replay", "--cancel", "copy", "--execute")
+    child = cli(spawn, settings, "replay", "--cancel", "copy", "--yes")
     assert child.wait() == 2
 
 

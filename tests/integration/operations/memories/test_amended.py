@@ -81,7 +81,7 @@ def block(settings: Settings, question: str = QUESTION) -> str:
 def rebuilt(spawn: Spawn, settings: Settings, client: redis.Redis) -> None:
     """Rebuild the provider from history; what is compared must be the same (G8)."""
     [name] = settings.providers
-    done = ran(spawn, settings, "rebuild", name, "--execute")
+    done = ran(spawn, settings, "rebuild", name, "--yes")
     assert done["compared"]["differing"] == 0
     applied(client, settings)
 

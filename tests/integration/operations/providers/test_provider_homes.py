@@ -127,7 +127,7 @@ def test_a_provider_moves_with_its_state(
     dry = provider(there, "move", "rec")
     assert (dry.returncode, "Nothing was changed" in dry.stderr) == (0, True), dry.stderr
     assert listed(there)["here"] is False
-    done = provider(there, "move", "rec", "--execute", "--json")
+    done = provider(there, "move", "rec", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     moved = json.loads(done.stdout)
     assert (moved["executed"], moved["state_found"]) == (True, True)
@@ -151,7 +151,7 @@ def test_a_move_without_state_starts_from_the_beginning(
     spawn.end_all()
     for lease in redis_client.scan_iter("*lease*"):
         redis_client.delete(lease)  # long expired when a place is given up
-    assert "from the log's beginning" in provider(there, "move", "rec", "--execute").stderr
+    assert "from the log's beginning" in provider(there, "move", "rec", "--yes").stderr
     worker(spawn, there)
     wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "all is applied again")
 
@@ -164,11 +164,11 @@ def test_a_served_provider_does_not_move(
     first, second = worker(spawn, here), worker(spawn, there)
     publish(here, 0)
     wait_applied(redis_client, here)
-    refused = provider(there, "move", "rec", "--execute")
+    refused = provider(there, "move", "rec", "--yes")
     assert refused.returncode == 1
     assert "16 lanes of rec are owned by live workers" in refused.stderr
     assert listed(there)["here"] is False
-    assert provider(there, "move", "rec", "--execute", "--force").returncode == 0
+    assert provider(there, "move", "rec", "--yes", "--force").returncode == 0
     first.wait_output(STAYS)
     wait_until(lambda: texts(home(there)) == ["turn 0"], "the new home has taken over")
     publish(here, 1)
@@ -209,7 +209,7 @@ def test_a_moved_provider_is_at_home(
     """Moving to where it is changes nothing and is no error."""
     here, _ = places
     worker(spawn, here)
-    done = provider(here, "move", "rec", "--execute")
+    done = provider(here, "move", "rec", "--yes")
     assert (done.returncode, "already has its home here" in done.stdout) == (0, True), done.stderr
 
 
@@ -223,7 +223,7 @@ def test_what_cannot_move_is_told(
     tables = {"rec": {"kind": "builtin"}, "plain": {"kind": "helpers.providers.recording:Keyed"}}
     settings = make_settings(providers=("rec", "plain"), provider=tables)
     worker(spawn, settings)
-    done = provider(settings, "move", name, "--execute")
+    done = provider(settings, "move", name, "--yes")
     assert done.returncode == 2
     assert says in done.stderr
     assert set(Homes(redis_client, Keys(settings.namespace)).all()) == {"rec"}

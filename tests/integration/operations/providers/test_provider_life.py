@@ -178,7 +178,7 @@ def test_a_removal_prints_as_json_what_is_documented(place: Place) -> None:
     assert not list(troubles(words, plan)), plan
     place.forget_late()
     publish(place.settings, "one")
-    done = place.done(*words, "--execute", "--json")
+    done = place.done(*words, "--yes", "--json")
     assert not list(troubles(words, done)), done
 
 
@@ -187,7 +187,7 @@ def test_nothing_is_removed_that_the_settings_name(place: Place, redis_client: r
     publish(place.settings, "one")
     place.worker()
     wait_applied(redis_client, place.settings)
-    refused = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
+    refused = place.run("provider", "remove", "rec", "--reason", "x", "--yes")
     assert refused.returncode == 2
     assert "delete 'rec' from `providers` and the table [provider.rec]" in refused.output
     assert str(place.path) in refused.output
@@ -197,22 +197,10 @@ def test_nothing_is_removed_that_the_settings_name(place: Place, redis_client: r
     assert texts(home(place.settings)) == ["one", "two"]
 
 
-def test_a_pause_and_its_end_are_planned_first(place: Place) -> None:
-    """Without --execute nothing stands still and nothing goes on; the plan says what would."""
-    said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
-    assert "rec would be paused: its disk is full" in said
-    assert "add --execute" in said
-    assert "rec is not paused" in place.done("provider", "resume", "rec")
-    place.done("provider", "pause", "rec", "--reason", "its disk is full", "--execute")
-    assert "rec would be resumed" in place.done("provider", "resume", "rec")
-    assert "rec is paused already" in place.done("provider", "pause", "rec", "--reason", "again")
-    assert "rec is resumed" in place.done("provider", "resume", "rec", "--execute")
-
-
 def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> None:
     """G7: a paused instance stands still, status and doctor say why; resumed, it lacks nothing."""
     place.worker()
-    said = place.done("provider", "pause", "--execute", "rec", "--reason", "its disk is full")
+    said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
     assert "recalled" in said
     leases = f"{place.settings.namespace}:*:lease:rec"
     wait_until(lambda: not list(redis_client.scan_iter(leases)), "its lanes are given up")
@@ -220,14 +208,14 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     assert "its disk is full" in place.done("status")
     assert "its disk is full" in place.done("provider", "ls")
     assert "resume rec" in place.run("doctor").output
-    again = place.done("provider", "pause", "--execute", "rec", "--reason", "again")
+    again = place.done("provider", "pause", "rec", "--reason", "again")
     assert "paused already" in again
     assert texts(home(place.settings)) == []
-    place.done("provider", "resume", "--execute", "rec")
+    place.done("provider", "resume", "rec")
     wait_applied(redis_client, place.settings)
     assert texts(home(place.settings)).count("one") == 1
-    assert "is not paused" in place.done("provider", "resume", "--execute", "rec")
-    assert place.run("provider", "pause", "--execute", "nobody", "--reason", "x").returncode == 2
+    assert "is not paused" in place.done("provider", "resume", "rec")
+    assert place.run("provider", "pause", "nobody", "--reason", "x").returncode == 2
 
 
 def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:
@@ -241,13 +229,11 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     assert "1 parked" in said
     assert "nothing was done" in said
     assert "first delete 'late' from `providers` and the table [provider.late]" in said
-    assert place.run("provider", "remove", "late", "--execute").returncode == 2
+    assert place.run("provider", "remove", "late", "--yes").returncode == 2
     place.forget_late()
-    refused = place.run(
-        *("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
-    )
+    refused = place.run(*("provider", "remove", "late", "--delete-state", "--reason", "x", "--yes"))
     assert (refused.returncode, "restart" in refused.output) == (1, True)
-    said = place.done("provider", "remove", "late", "--reason", "moved", "--execute")
+    said = place.done("provider", "remove", "late", "--reason", "moved", "--yes")
     assert "until they are restarted" in said
     assert place.settings.providers == ("rec",)
     keys = Keys(place.settings.namespace)
@@ -259,7 +245,7 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     wait_applied(redis_client, place.settings)
     assert [key for key in redis_client.scan_iter() if b"late" in key] == []
     running.terminate()
-    place.done("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
+    place.done("provider", "remove", "late", "--delete-state", "--reason", "x", "--yes")
     assert not home(place.settings, "late").exists()
     with Stores(place.settings) as stores:
         assert "late" not in stores.instances.pauses()
@@ -269,7 +255,7 @@ def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
     """G8: an instance of which copies are left is not removed under them."""
     settings = msgspec.structs.replace(place.settings, **recorded("Transactional"))
     begun(settings)
-    ran = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
+    ran = place.run("provider", "remove", "rec", "--reason", "x", "--yes")
     assert ran.returncode == 2
     assert "replay --cancel" in ran.output
     assert place.path.read_text() == FILE
@@ -285,7 +271,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
     publish(place.settings, "one")
     running = place.worker()
     wait_applied(redis_client, place.settings)
-    remove = ("provider", "remove", "rec", "--reason", "moved", "--execute")
+    remove = ("provider", "remove", "rec", "--reason", "moved", "--yes")
     with Stores(place.settings) as stores:
         stores.add_instance(Instance(name="rec@1", provider="rec", purpose="rebuild"))
         kept = Live("rec@1", "rec")
@@ -299,9 +285,9 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
         assert stores.instances.all() == {}
         assert live_name("rec", stores.instances.live()) == "rec@1"
         assert list(stores.instances.pauses()) == ["rec"]
-        assert place.run("rebuild", "--drop", "rec", "--execute").returncode == 2
+        assert place.run("rebuild", "--drop", "rec", "--yes").returncode == 2
         running.terminate()
-        place.done(*remove[:-1], "--delete-state", "--execute")
+        place.done(*remove[:-1], "--delete-state", "--yes")
         assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
     assert not home(place.settings, "rec@1").exists()
     assert not home(place.settings, "rec").exists()
@@ -315,7 +301,7 @@ def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis)
     running = place.worker()
     wait_applied(redis_client, place.settings, "late")
     place.forget_late()
-    place.done("provider", "remove", "late", "--reason", "another backend", "--execute")
+    place.done("provider", "remove", "late", "--reason", "another backend", "--yes")
     refused = place.run(*ADD)
     assert (refused.returncode, "restart them first" in refused.output) == (2, True)
     running.terminate()
@@ -342,7 +328,7 @@ def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redi
 
 def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
     """G10: a state elsewhere is named and kept; of a linked directory only the link is deleted."""
-    remove = ("provider", "remove", "rec", "--delete-state", "--reason", "x", "--execute")
+    remove = ("provider", "remove", "rec", "--delete-state", "--reason", "x", "--yes")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
     with Stores(place.settings) as stores:
         stores.homes.move("rec", away)

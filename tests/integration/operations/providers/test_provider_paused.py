@@ -18,7 +18,7 @@ from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
 from memorybus_console.operations.copies.generations import is_dropped
 from memorybus_console.operations.stores import Stores
 
-QUOTA = ("provider", "pause", "--execute", NAME, "--reason", "quota")
+QUOTA = ("provider", "pause", NAME, "--reason", "quota")
 
 
 @pytest.fixture(name="settings")
@@ -55,10 +55,10 @@ def test_a_verification_leaves_a_pause(
     assert paused(settings) == {NAME: "quota"}
     wait_until(lambda: at_rest(settings), "its lanes are given up")
     fill(settings, "c", 1)
-    for words in (("verify", NAME), ("rebuild", NAME, "--execute")):
+    for words in (("verify", NAME), ("rebuild", NAME, "--yes")):
         said = ran(spawn, settings, *words, code=1)
         assert f"{NAME} is paused (quota)" in said
-        assert f"memorybus provider resume {NAME} --execute" in said
+        assert f"memorybus provider resume {NAME}" in said
     assert paused(settings) == {NAME: "quota"}
     with Stores(settings) as stores:
         assert NEXT not in stores.instances.all(), "a copy is filled for a swap that cannot be"
@@ -76,21 +76,21 @@ def test_a_pause_goes_over_to_who_serves(
     worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     ran(spawn, settings, *QUOTA)
-    ran(spawn, settings, "rebuild", NAME, "--execute")
+    ran(spawn, settings, "rebuild", NAME, "--yes")
     assert paused(settings)[NEXT] == "quota"
     again = ran(spawn, settings, *QUOTA)
     assert (again["name"], again["changed"], again["serves"]) == (NEXT, False, NAME)
     wait_until(lambda: at_rest(settings, NEXT), "its lanes are given up")
     fill(settings, "c", 1)
     assert not [text for text in texts(home(settings, NEXT)) if text.startswith("c")]
-    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["name"] == NEXT
+    assert ran(spawn, settings, "provider", "resume", NAME)["name"] == NEXT
     wait_applied(redis_client, settings, NEXT)
     assert paused_names(redis_client, settings) == {NAME}
     ran(spawn, settings, *QUOTA)
-    ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
+    ran(spawn, settings, "rebuild", "--rollback", NAME, "--yes")
     assert live(redis_client, settings) == NAME
     assert paused(settings)[NAME] == "quota"
-    assert "kept" in ran(spawn, settings, "provider", "resume", "--execute", NEXT, code=2)
+    assert "kept" in ran(spawn, settings, "provider", "resume", NEXT, code=2)
     assert paused_names(redis_client, settings) == {NAME, NEXT}
 
 
@@ -118,7 +118,7 @@ def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
         stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.instances.swap(NAME, None, Live(NEXT))
         stores.instances.set_pause(NAME, InstancePause("dropped: another serves", state="dropped"))
-    for words in (QUOTA, ("provider", "resume", "--execute", NAME)):
+    for words in (QUOTA, ("provider", "resume", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
 
@@ -133,7 +133,7 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     assert reason in finding.text
     with Stores(settings) as stores:
         assert not is_dropped(NAME, stores.instances.read_view())
-    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"]
+    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 
 
@@ -153,7 +153,7 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
         pause = stores.instances.pauses()[NAME]
         assert pause.reason == command.reason
         assert over_lasting(pause, command).under == pause
-    assert not ran(spawn, settings, "provider", "resume", "--execute", NAME)["paused"]
+    assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
     assert paused(settings) == {}
 
 
@@ -168,11 +168,9 @@ def test_a_resume_leaves_a_command_its_pause(settings: Settings, spawn: Spawn) -
         for changed in (True, False):
             if changed:
                 ran(spawn, settings, *QUOTA)
-            assert (
-                ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"] is changed
-            )
+            assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
             assert work.stores.instances.pauses() == {NAME: command}
-    assert ran(spawn, settings, "provider", "resume", "--execute", NAME)["changed"]
+    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 
 
@@ -180,12 +178,12 @@ def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> No
     """A replay into a copy that is paused says so and ends; resumed, the same command goes on."""
     fill(settings, "a", 3)
     begun(settings, "cp")
-    ran(spawn, settings, "provider", "pause", "--execute", "cp", "--reason", "lunch")
-    words = ("replay", "--provider", NAME, "--into", "cp", "--execute")
+    ran(spawn, settings, "provider", "pause", "cp", "--reason", "lunch")
+    words = ("replay", "--provider", NAME, "--into", "cp", "--yes")
     said = ran(spawn, settings, *words, code=1)
     assert "cp is paused (lunch)" in said
     assert "memorybus provider resume cp" in said
-    ran(spawn, settings, "provider", "resume", "--execute", "cp")
+    ran(spawn, settings, "provider", "resume", "cp")
     assert cli(spawn, settings, *words).wait(30) == 0
     assert len(texts(home(settings, "cp"))) == 4
 
@@ -200,7 +198,7 @@ def test_who_takes_over_from_a_paused_one_has_all_there_is(
     fill(settings, "a", 2)
     worker(spawn, settings, jobs=1)
     if back:
-        ran(spawn, settings, "rebuild", NAME, "--execute")
+        ran(spawn, settings, "rebuild", NAME, "--yes")
     now, other = (NEXT, NAME) if back else (NAME, NEXT)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("slow", user="z", warm=False)
@@ -211,6 +209,6 @@ def test_who_takes_over_from_a_paused_one_has_all_there_is(
     ran(spawn, settings, *QUOTA)
     wait_until(lambda: at_rest(settings, now), "its lanes are given up")
     words = ("--rollback", NAME) if back else (NAME, "--no-verify")
-    ran(spawn, settings, "rebuild", *words, "--execute")
+    ran(spawn, settings, "rebuild", *words, "--yes")
     assert live(redis_client, settings) == other
     assert sorted(texts(home(settings, other))) == sorted(texts(home(settings, now)))

@@ -89,7 +89,7 @@ def test_ctrl_c_says_how_a_removal_goes_on(
     for name in ("url", "namespace", "data_dir"):
         monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
     monkeypatch.setattr(removal, "plan_removal", interrupted)
-    assert main(["provider", "remove", NAME, "--reason", "x", "--execute"]) == signals.INTERRUPTED
+    assert main(["provider", "remove", NAME, "--reason", "x", "--yes"]) == signals.INTERRUPTED
     assert f"the same command removes what is left of {NAME}" in capsys.readouterr().err
 
 

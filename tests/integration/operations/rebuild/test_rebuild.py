@@ -39,13 +39,11 @@ def test_a_killed_rebuild_goes_on(
     child = worker(spawn, settings, jobs=1)
     with talking(settings) as said:
         for point in POINTS:
-            dying = command(
-                spawn, settings, "rebuild", NAME, "--execute", crash_at=f"rebuild.{point}"
-            )
+            dying = command(spawn, settings, "rebuild", NAME, "--yes", crash_at=f"rebuild.{point}")
             assert dying.wait(60) == -9, dying.output()
             assert len(recalled(spawn, settings, "a remembers")) == 1
         before = live(redis_client, settings)
-        done = ran(spawn, settings, "rebuild", NAME, "--execute")
+        done = ran(spawn, settings, "rebuild", NAME, "--yes")
         assert done["live"] != before
         assert done["compared"]["differing"] == 0
     name = live(redis_client, settings)
@@ -83,19 +81,19 @@ def test_a_state_that_differs_is_not_swapped_unless_told(
     told = ran(spawn, settings, "verify", NAME, code=1)
     assert '"key": "b"' in told
     assert recalled(spawn, settings, "b remembers") == []
-    refused = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
+    refused = ran(spawn, settings, "rebuild", NAME, "--yes", code=1)
     assert "b (differs)" in refused
     assert f"continues beside it until memorybus rebuild --drop {NAME}" in refused
     assert (live(redis_client, settings), paused_names(redis_client, settings)) == (NAME, set())
     beside = generation(redis_client, settings)
     shown = ran(spawn, settings, "diff", NAME, beside, "--query", "b", "--query", "c")
     assert [one["same"] for one in shown] == [False, True]
-    done = ran(spawn, settings, "rebuild", NAME, "--no-verify", "--execute")
+    done = ran(spawn, settings, "rebuild", NAME, "--no-verify", "--yes")
     assert recalled(spawn, settings, "b remembers") == ["b remembers"]
-    dropped = ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+    dropped = ran(spawn, settings, "rebuild", "--drop", NAME, "--yes")
     assert (dropped["dropped"], dropped["live"]) == ([NAME], done["live"])
     assert not home(settings).exists()
-    ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute", code=2)
+    ran(spawn, settings, "rebuild", "--rollback", NAME, "--yes", code=2)
     assert recalled(spawn, settings, "c remembers") == ["c remembers"]
     assert child.terminate() == 0
 
@@ -120,7 +118,7 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
     child = worker(spawn, settings, jobs=1)
     plan = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory")
     assert (plan["compared"], plan["known"], live(redis_client, settings)) == (False, False, NAME)
-    done = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--execute")
+    done = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--yes")
     with MemoryBus.connect(msgspec.structs.replace(settings, user="mallory")) as bus:
         say(bus, "mallory", "mallory again")
         assert bus.flush("logged", 25)
@@ -145,7 +143,7 @@ def test_a_state_of_an_earlier_time_lives_on(
     settled(redis_client, settings, NAME)
     two = next(one.n for one in effects(home(settings)) if one.text == "two")
     assert '"key": "s"' in ran(spawn, settings, "verify", NAME, "--until", f"p00:{two}", code=1)
-    done = ran(spawn, settings, "rebuild", NAME, "--until", f"p00:{two}", "--execute")
+    done = ran(spawn, settings, "rebuild", NAME, "--until", f"p00:{two}", "--yes")
     with MemoryBus.connect(settings) as bus:
         say(bus, "later", "four")
         assert bus.flush("logged", 25)

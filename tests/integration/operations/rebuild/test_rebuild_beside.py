@@ -57,7 +57,7 @@ def test_every_compression_is_answered_through_the_swap(
     settings = make_settings(providers=(NAME,), provider={NAME: table})
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
-    rebuild = command(spawn, settings, "rebuild", NAME, "--no-verify", "--execute")
+    rebuild = command(spawn, settings, "rebuild", NAME, "--no-verify", "--yes")
     answers: list[str] = []
     with MemoryBus.connect(settings) as bus:
         while rebuild.alive or len(answers) < 3:
@@ -86,7 +86,7 @@ def test_warm_results_of_before_are_asked_for_anew(
         session = bus.session("asks")
         session.queue_prefetch("walnut")
         wait_until(lambda: "mallory" in session.prefetch("walnut"), "the poison is warm")
-        words = ("rebuild", NAME, "--except-user", "mallory", "--execute")
+        words = ("rebuild", NAME, "--except-user", "mallory", "--yes")
         done = ran(spawn, settings, *words)
         assert done["purged"] >= 1
         assert "mallory" not in session.prefetch("walnut")
@@ -201,7 +201,7 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
         wait_until(lambda: "noted" in str(known()), "the agent knows the tools")
         for point in [*killed, ""]:
             crash = f"rebuild.{point}" if point else ""
-            words = ("rebuild", NAME, "--no-verify", "--execute")
+            words = ("rebuild", NAME, "--no-verify", "--yes")
             rebuild = command(spawn, settings, *words, crash_at=crash)
             while rebuild.alive:
                 said.append(f"mail {len(said):04}")
@@ -235,7 +235,7 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
     settings = make_settings(**recorded("Transactional"))
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
-    done = ran(spawn, settings, "rebuild", NAME, "--execute")
+    done = ran(spawn, settings, "rebuild", NAME, "--yes")
     assert done["paused_ms"] > 0
     fill(settings, "cd", 5)
     settled(redis_client, settings, f"{NAME}@1")
@@ -251,7 +251,7 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
     status = read_status(settings)
     assert list(find_paused(status)) == []
     assert served_check(status).found == f"every lane of {NAME}@1 is owned"
-    ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+    ran(spawn, settings, "rebuild", "--drop", NAME, "--yes")
     status = read_status(settings)
     assert (len(status.providers), status.copies) == (1, [])
     assert (status.providers[0].live, status.providers[0].backlog) == (f"{NAME}@1", 0)
@@ -320,7 +320,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
             stores.homes.move(name, away)
         stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         stores.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
-        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--yes")
         assert child.wait() == 0, child.output()
         assert f"/srv/memorybus/providers/{NEXT} on another-host" in child.output()
         assert "no worker there is alive" in child.output()
@@ -330,7 +330,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         known = stores.instances.live()[NAME]
         assert stores.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
         stores.lanes.note_new_lanes(NAME)
-        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--yes")
         assert child.wait() == 2, child.output()
         assert "run this command there" in child.output()
         assert stores.instances.live()[NAME].previous == NAME

@@ -33,15 +33,12 @@ from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause
 from memorybus_console.cli import main
-from memorybus_console.cli.history.rebuild import _locked_rebuilder
 from memorybus_console.operations.copies.copies import mark_dropped
 from memorybus_console.operations.copies.freshness import find_free_name
 from memorybus_console.operations.rebuild import drop as generation_drop
 from memorybus_console.operations.rebuild.drop import plan_drop
 from memorybus_console.operations.rebuild.pause import LanesStalled
-from memorybus_console.operations.rebuild.plan import RebuildRequest
 from memorybus_console.operations.stores import Stores
-from memorybus_console.views.output import Output
 from memorybus_workers.hosting import drop as dropping
 
 KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")
@@ -120,7 +117,7 @@ def test_what_was_dropped_is_not_looked_into(
         stores.lanes.note_new_lanes(first)
         assert stores.instances.swap(first, None, Live(f"{first}@2", second))
     shutil.rmtree(ready.provider_home(first), ignore_errors=True)
-    assert main(["rebuild", "--drop", first, "--execute"]) == 0
+    assert main(["rebuild", "--drop", first, "--yes"]) == 0
     capsys.readouterr()
     assert main(["rebuild", "ls", "--json"]) == 0
     listed = [(one["name"], one["state"]) for one in json.loads(capsys.readouterr().out)]
@@ -186,31 +183,6 @@ def test_epochs_of_a_name_that_comes_again(
         assert stores.lanes.states("cp")[0].n == 0
 
 
-@pytest.mark.parametrize("serving", [False, True])
-def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
-    serving: bool,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """G8: Ctrl-C says how to give up what was begun; not when it serves already."""
-    settings = make_settings(providers=(NAME,))
-    wanted = RebuildRequest(provider=NAME, by="ann")
-
-    def interrupted() -> None:
-        with _locked_rebuilder(Output(json=False), settings, wanted, "rebuild") as work:
-            work.stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-            if serving:
-                work.stores.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    told = capsys.readouterr().err
-    assert "the same command continues" in told
-    assert (f"memorybus rebuild --drop {NAME} --execute" in told) != serving
-
-
 @pytest.mark.timeout(120)
 def test_what_is_asked_is_done_after_a_swap_that_was_cut_short(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
@@ -221,15 +193,15 @@ def test_what_is_asked_is_done_after_a_swap_that_was_cut_short(
     child = worker(spawn, settings, jobs=1)
 
     def cut(*words: str) -> None:
-        dying = command(spawn, settings, *words, "--execute", crash_at="rebuild.swapped")
+        dying = command(spawn, settings, *words, "--yes", crash_at="rebuild.swapped")
         assert dying.wait(60) == -9, dying.output()
 
     cut("rebuild", NAME)
     assert live(redis_client, settings) == NEXT
-    other = ran(spawn, settings, "rebuild", NAME, "--except-session", "b", "--execute")["live"]
+    other = ran(spawn, settings, "rebuild", NAME, "--except-session", "b", "--yes")["live"]
     settled(redis_client, settings, other)
     assert sorted(texts(home(settings, other))) == ["a 0", "a 1", "a remembers"]
     cut("rebuild", "--rollback", NAME)
-    ended = ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
+    ended = ran(spawn, settings, "rebuild", "--rollback", NAME, "--yes")
     assert (ended["live"], ended["previous"]) == (NEXT, other), "the same command only ends it"
     assert child.terminate() == 0

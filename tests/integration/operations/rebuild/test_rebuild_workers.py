@@ -24,7 +24,7 @@ BOTH = ("transactional", "keyed")
 
 def both(spawn: Spawn, settings: Settings, *words: str) -> list[dict[str, Any]]:
     """Run a command for both providers at once; return what each did."""
-    children = [command(spawn, settings, *words, name, "--execute") for name in BOTH]
+    children = [command(spawn, settings, *words, name, "--yes") for name in BOTH]
     return [result(child) for child in children]
 
 
@@ -90,7 +90,7 @@ def test_the_pause_of_a_swap_is_short(
     children = [worker(spawn, settings, jobs=1) for _ in range(2)]
     settled(redis_client, settings, NAME)
     rounds = ((NAME,), ("--rollback", NAME), ("--rollback", NAME))
-    done = [ran(spawn, settings, "rebuild", *words, "--execute") for words in rounds]
+    done = [ran(spawn, settings, "rebuild", *words, "--yes") for words in rounds]
     assert 0 < min(one["paused_ms"] for one in done) <= 2_000 + 1_000 * MARGIN
     assert [child.terminate() for child in children] == [0, 0]
 
@@ -104,7 +104,7 @@ def test_agents_publish_and_recall_in_the_pause(
     fill(settings, count=5)
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
-    words = ("rebuild", NAME, "--execute")
+    words = ("rebuild", NAME, "--yes")
     swap = spawn("-m", "helpers.processes.stopping", "rebuild.met", *words, env=environ(settings))
     stopped = psutil.Process(swap.pid)
     wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "both stand still", 30)

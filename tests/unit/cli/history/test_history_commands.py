@@ -8,9 +8,9 @@ from memorybus.errors import ConfigError
 from memorybus.testing import FakeClock
 from memorybus_console.cli.progress import LINE_INTERVAL, LineSchedule, note_on_interrupt
 from memorybus_console.operations import known_providers
+from memorybus_console.operations.copies.filling import time_text
 from memorybus_console.operations.moments import moment_of, moment_text
 from memorybus_console.views.output import Output
-from memorybus_console.views.plan import time_text
 
 
 def test_progress_comes_seldom_and_at_the_end() -> None:

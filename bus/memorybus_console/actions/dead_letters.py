@@ -1,0 +1,249 @@
+"""Acts on dead letters: retry, discard, edit."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.errors import InvalidEvent
+
+from memorybus_console.actions.action import Action, Ground
+from memorybus_console.operations.dead_letters import (
+    KeyPlan,
+    LetterActs,
+    LetterPlan,
+    LetterSelection,
+    OperatorAction,
+    OperatorDecision,
+    check_edit,
+    open_dead_letters,
+    plan_action,
+)
+from memorybus_console.result import HIDDEN, Remark, Result
+
+MAX_SHOWN = 50
+"""The most refused events that people see; JSON has them all."""
+
+
+class PlannedLetters(Result, frozen=True):
+    """What would be done with dead letters.
+
+    Attributes:
+        action: what would be done.
+        events: how many events would be retried, discarded or edited.
+        then: how many other events of their keys would be applied after that.
+        keys: the same by key.
+        untried: how many events of a discard were never refused, and only wait behind others.
+        executed: never.
+    """
+
+    action: OperatorAction
+    events: int
+    then: int
+    keys: list[KeyPlan]
+    untried: int
+    executed: bool = False
+
+    def headline(self) -> str:
+        """Return how much would be done."""
+        if not self.keys:
+            return "no dead letters"
+        then = f"; {count_text(self.then, 'event')} behind them applied next" if self.then else ""
+        events, keys = count_text(self.events, "event"), count_text(len(self.keys), "key")
+        return f"would {self.action} {events} of {keys}{then}"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield a warning if a discard includes events that were never refused."""
+        if self.untried:
+            were = "was" if self.untried == 1 else "were"
+            yield Remark(
+                f"{self.untried} of them {were} never tried and only wait behind a refused event; "
+                f"to discard only refused events, name them: an event's id, or --error GROUP",
+                "yellow",
+            )
+
+    def is_plan(self) -> bool:
+        """Return whether anything is to be done."""
+        return bool(self.keys)
+
+
+class LettersActed(Result, frozen=True):
+    """What was done with dead letters.
+
+    Attributes:
+        action: what was done.
+        events: how many events were retried, discarded or edited.
+        then: how many other events of their keys were to be applied after that.
+        keys: the same by key.
+        finished: whether the owners of the lanes have done all of it.
+        settled: how many events are applied or discarded.
+        discarded: how many of these are discarded.
+        left: how many events of these keys still wait.
+        refused: the ids of the events that were refused again.
+        reasons: why they were, by id.
+        requests: how many requests the owners have not carried out yet.
+        unowned: whether no worker owns their lanes.
+        executed: always.
+    """
+
+    action: OperatorAction
+    events: int
+    then: int
+    keys: Annotated[list[KeyPlan], HIDDEN]
+    finished: bool
+    settled: int
+    discarded: int
+    left: int
+    refused: list[str]
+    reasons: dict[str, str]
+    requests: int
+    unowned: bool
+    executed: bool = True
+
+    def headline(self) -> str:
+        """Return what became of them."""
+        if not self.keys:
+            return "no dead letters"
+        applied = f"{count_text(self.settled - self.discarded, 'event')} applied"
+        if self.action == "discard":
+            applied = f"{count_text(self.discarded, 'event')} discarded, {applied}"
+        return f"{applied}; {count_text(self.left, 'event')} of the same keys still wait"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what was refused again, and what is not done yet."""
+        for event in self.refused[:MAX_SHOWN]:
+            yield Remark(f"refused: {event} ({' '.join(self.reasons[event].split())})", "red")
+        if self.finished:
+            return
+        kept = f"{count_text(self.requests, 'request')} not carried out yet, and kept for the lanes"
+        if self.unowned:
+            yield Remark(f"{kept}: no worker owns these lanes; start one: memorybus up", "red")
+        else:
+            yield Remark(f"{kept}; to see what still waits: memorybus dlq ls", "red")
+
+    def failed(self) -> bool:
+        """Return whether an event was refused again, or not all is done."""
+        return bool(self.refused) or not self.finished
+
+
+def count_text(number: int, what: str) -> str:
+    """Return a number with its noun: ``1 event``, ``2 events``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LettersAction(Action[PlannedLetters, LettersActed]):
+    """An act on the dead letters of a selection; exactly one of the first four fields is given.
+
+    Attributes:
+        event: an event's id, or the beginning of one.
+        key: an order key.
+        error: an error group.
+        everything: whether all are selected.
+        provider: only those of this instance.
+    """
+
+    recorded = ("event", "key", "error", "everything", "provider")
+    action: ClassVar[OperatorAction]
+
+    event: str | None = None
+    key: str | None = None
+    error: str | None = None
+    everything: bool = False
+    provider: str | None = None
+
+    def plan(self, ground: Ground) -> PlannedLetters:
+        """Return what would be done; change nothing."""
+        with closing(open_dead_letters(ground.settings)) as desk:
+            plan = self._checked_plan(desk, ground)
+        untried = sum(not dead.stored.letter.refused for dead in plan.chosen)
+        return PlannedLetters(
+            action=self.action,
+            events=plan.events,
+            then=plan.total - plan.events,
+            keys=plan.steps,
+            untried=untried if self.action == "discard" else 0,
+        )
+
+    def carry_out(self, ground: Ground) -> LettersActed:
+        """Ask the lanes' owners, and wait until they have done so."""
+        with closing(open_dead_letters(ground.settings)) as desk:
+            plan = self._checked_plan(desk, ground)
+            decision = OperatorDecision(
+                *(self.action, self.reason, ground.operator, ground.clock.now_ms(), self._fields())
+            )
+            acts = LetterActs(desk, ground.settings, ground.clock, ground.new_id)
+            done = acts.carry_out(
+                *(plan, decision, ground.wait),
+                lambda settled: ground.progress("dead letters", settled, plan.total),
+            )
+        refused = [dead.stored.letter for dead in done.result.refused]
+        return LettersActed(
+            action=self.action,
+            events=plan.events,
+            then=plan.total - plan.events,
+            keys=plan.steps,
+            finished=done.waited.left == 0,
+            settled=done.result.settled,
+            discarded=done.discarded,
+            left=done.result.left,
+            refused=[letter.event_id for letter in refused],
+            reasons={letter.event_id: letter.reason for letter in refused},
+            requests=done.waited.left,
+            unowned=done.waited.unowned,
+        )
+
+    def _checked_plan(self, desk: DeadLetters, ground: Ground) -> LetterPlan:
+        selection = LetterSelection(
+            self.event, self.key, self.error, self.everything, self.provider
+        )
+        return plan_action(desk, self.action, selection)
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the edited event."""
+        return {}
+
+
+class RetryLetters(LettersAction):
+    """Apply dead letters again, one key at a time and in order, until one is refused again."""
+
+    title = "retry dead letters"
+    action = "retry"
+    is_harmless = True
+
+
+class DiscardLetters(LettersAction):
+    """Give up events for a provider; the events that wait behind them are applied."""
+
+    title = "discard dead letters"
+    action = "discard"
+    needs_reason = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditLetter(LettersAction):
+    """Replace an event for the provider that refused it, and retry its key.
+
+    Attributes:
+        fields: the fields of the event to apply instead, which the log does not record here; None
+            for a plan alone.
+    """
+
+    title = "edit dead letters"
+    action = "edit"
+    needs_reason = True
+
+    fields: dict[str, Any] | None = None
+
+    def _checked_plan(self, desk: DeadLetters, ground: Ground) -> LetterPlan:
+        """Return the plan, after checking that the fields make an event."""
+        plan = super()._checked_plan(desk, ground)
+        if self.fields is not None:
+            check_edit(desk, plan.chosen[0], self.fields, ground.settings)
+        return plan
+
+    def _fields(self) -> dict[str, Any]:
+        if self.fields is None:
+            raise InvalidEvent("the fields of the edited event are missing")
+        return self.fields

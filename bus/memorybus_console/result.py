@@ -1,0 +1,79 @@
+"""What a command answers: a typed value, and what people see of it beside its fields.
+
+A field's annotation says how it is shown: ``size: Annotated[int, Column(unit="bytes")]``. The
+presenter in `views` shows any such value; this module knows neither a terminal nor a page.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Unit = Literal["", "bytes", "milliseconds", "seconds", "share", "time"]
+"""How a number is shown; ``time`` is a wall time in milliseconds, or ISO 8601."""
+
+Style = Literal["", "bold", "dim", "green", "magenta", "red", "yellow"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a field is shown.
+
+    Attributes:
+        title: its head in a table or a block; by default the field's name.
+        unit: how its number is shown.
+        hidden: whether only ``--json`` has it.
+        wraps: whether it is running text, which a narrow terminal may wrap.
+        style: its colour, if it is neither 0 nor empty.
+    """
+
+    title: str = ""
+    unit: Unit = ""
+    hidden: bool = False
+    wraps: bool = False
+    style: Style = ""
+
+
+HIDDEN = Column(hidden=True)
+TEXT = Column(wraps=True)
+TIME = Column(unit="time")
+BYTES = Column(unit="bytes")
+
+
+@dataclass(frozen=True)
+class IfEmpty:
+    """The note that stands for an empty list, as an annotation of a command's return type."""
+
+    text: str
+
+
+class Remark(NamedTuple):
+    """A remark below a result: a consequence, a problem, or the next command."""
+
+    text: str
+    style: Style = "dim"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A value with a sentence that sums it up, and remarks."""
+
+    def headline(self) -> str:
+        """Return the sentence that stands for the fields; "" if there is none."""
+        return ""
+
+    def facts(self) -> Mapping[str, str]:
+        """Return lines that stand for the fields, by title."""
+        return {}
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield the remarks."""
+        yield from ()
+
+    def failed(self) -> bool:
+        """Return whether the command ends with exit code 1."""
+        return False
+
+    def is_plan(self) -> bool:
+        """Return whether it only states what would be done."""
+        return False

@@ -1,0 +1,145 @@
+"""Shows the answer of any command: a list as a table, a struct as a block, either as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_type_hints
+
+import msgspec
+from memorybus.text.display import format_size, iso
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from memorybus_console.result import Column, Remark, Result
+from memorybus_console.views.figures import duration, short
+from memorybus_console.views.output import Output
+from memorybus_console.views.render import grid, line
+from memorybus_console.views.safe import one_line
+
+_PLAIN = Column()
+
+
+def present(output: Output, value: Any, if_empty: str = "") -> int:
+    """Show a command's answer; return the exit code.
+
+    Args:
+        output: where it is shown.
+        value: a struct, or a list of structs.
+        if_empty: the note that stands for an empty list.
+    """
+    if output.json:
+        output.result(value)
+    else:
+        for part in parts_of(value):
+            output.show(part)
+    for note in _notes_of(value, if_empty):
+        if note.style == "red" or not output.json:  # a program's log should have the problems, too
+            output.note(note.text, note.style)
+    return int(isinstance(value, Result) and value.failed())
+
+
+def parts_of(value: Any) -> Iterator[RenderableType]:
+    """Yield what stands for a value: a sentence, lines of its fields, tables of its lists."""
+    if isinstance(value, list):
+        yield from [table_of(value)] if value else []
+        return
+    yield from _lines_of(value)
+    for name, column in columns_of(type(value)).items():
+        rows = getattr(value, name)
+        if _is_list_of_structs(rows) and not column.hidden:
+            yield table_of(rows)
+
+
+def _lines_of(value: Any) -> Iterator[Text]:
+    """Yield the sentence that sums a value up, and lines: its own, or those of its fields."""
+    headline = value.headline() if isinstance(value, Result) else ""
+    facts = value.facts() if isinstance(value, Result) else {}
+    if headline:
+        yield line(headline)
+    if facts:
+        yield _block({title: Text(one_line(text)) for title, text in facts.items()})
+    elif not headline and (fields := _fields_of(value)):
+        yield _block(fields)
+
+
+def _notes_of(value: Any, if_empty: str) -> Iterator[Remark]:
+    if isinstance(value, Result):
+        yield from value.notes()
+    if not value and if_empty:
+        yield Remark(if_empty)
+
+
+def table_of(rows: Sequence[msgspec.Struct]) -> Table:
+    """Return structs of one type as a table."""
+    shown = {name: one for name, one in columns_of(type(rows[0])).items() if not one.hidden}
+    wraps = [_title(name, one) for name, one in shown.items() if one.wraps]
+    table = grid(*(_title(name, one) for name, one in shown.items()), texts=wraps)
+    for row in rows:
+        table.add_row(*(_cell(getattr(row, name), one) for name, one in shown.items()))
+    return table
+
+
+def _fields_of(value: Any) -> dict[str, Text]:
+    """Return a struct's fields as people see them, by title; lists of structs are left out."""
+    return {
+        _title(name, column): _cell(getattr(value, name), column)
+        for name, column in columns_of(type(value)).items()
+        if not column.hidden and not _is_list_of_structs(getattr(value, name))
+    }
+
+
+def _block(lines: Mapping[str, Text]) -> Text:
+    width = max(map(len, lines))
+    return Text("\n").join(
+        Text.assemble((f"{title:<{width}}  ", "bold"), text) for title, text in lines.items()
+    )
+
+
+def columns_of(kind: Any) -> Mapping[str, Column]:
+    """Return how the fields of a type are shown, by name."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: _column_of(hints[name]) for name in kind.__struct_fields__}
+
+
+def _column_of(hint: Any) -> Column:
+    given = getattr(hint, "__metadata__", ())
+    return next((each for each in given if isinstance(each, Column)), _PLAIN)
+
+
+def _title(name: str, column: Column) -> str:
+    return column.title or name.replace("_", " ")
+
+
+def _cell(value: Any, column: Column) -> Text:
+    return Text(one_line(text_of(value, column)), column.style if value else "")
+
+
+def text_of(value: Any, column: Column = _PLAIN) -> str:
+    """Return a value in words; "-" for one that is unknown."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={text_of(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text_of, value))
+    return _with_unit(value, column)
+
+
+def _with_unit(value: Any, column: Column) -> str:
+    match column.unit:
+        case "bytes":
+            return format_size(value)
+        case "milliseconds":
+            return f"{value:.0f} ms"
+        case "seconds":
+            return duration(value)
+        case "share":
+            return f"{value:.0%}"
+        case "time":
+            return short(value if isinstance(value, str) else iso(value)) or "-"
+    return str(value)
+
+
+def _is_list_of_structs(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(one, msgspec.Struct) for one in value)
