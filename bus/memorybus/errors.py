@@ -75,7 +75,6 @@ class LogUnavailable(LogError):
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:
-        """Make the message of both."""
         super().__init__(f"{problem}; {remedy}" if remedy else problem)
         self.problem = problem
         self.remedy = remedy
@@ -129,7 +128,6 @@ class SegmentDamaged(ArchiveDamaged):
     """
 
     def __init__(self, why: str, sha256: str) -> None:
-        """Keep the message and the segment's checksum."""
         super().__init__(why)
         self.sha256 = sha256
 
@@ -198,7 +196,6 @@ class LeaseLost(BaseException):
     """
 
     def __init__(self, why: str, *, fenced: bool = False) -> None:
-        """Note why, and whether a write was refused."""
         super().__init__(why)
         self.fenced = fenced
 

@@ -46,7 +46,6 @@ class Derivation:
     """
 
     def __init__(self, *parts: str | int) -> None:
-        """Hash the beginning once."""
         self._hasher = hashlib.blake2b(digest_size=16)
         for data in [str(part).encode("utf-8", "surrogatepass") for part in parts]:
             self._hasher.update(len(data).to_bytes(4, "big") + data)

@@ -21,7 +21,6 @@ class CrashPoints:
     """
 
     def __init__(self, spec: str) -> None:
-        """Parse the place to die at."""
         self.name, _, nth = spec.partition(":")
         self.nth = int(nth or 1)
         self.passed: Counter[str] = Counter()
@@ -42,7 +41,6 @@ class FakeClock:
     """A clock that only moves when `advance` or `sleep` is called."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        """Start at `now_ms`."""
         self.wall_ms = now_ms
         self.mono = 1_000.0
 

@@ -43,11 +43,9 @@ class Problems:
 
     Args:
         path: the file that shows them to other processes; the last writer replaces it.
-        clock: time.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Remember the path; no file is touched yet."""
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()

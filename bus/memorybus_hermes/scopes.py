@@ -68,7 +68,6 @@ def scope_of(settings: Settings, arguments: Mapping[str, Any]) -> Scope:
     """Return the scope of a session, by the module's table.
 
     Args:
-        settings: the settings of the bus.
         arguments: what Hermes passes to `initialize`.
     """
     workspace = _text(arguments, "agent_workspace")

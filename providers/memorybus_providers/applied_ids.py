@@ -18,7 +18,6 @@ class AppliedIds:
     """
 
     def __init__(self, kept: int) -> None:
-        """Know nothing yet; the last `kept` ids are remembered."""
         self._kept = kept
         self.ids: set[bytes] = set()
         self._rows: deque[tuple[int, bytes]] = deque()
@@ -51,7 +50,6 @@ class TransactionIds:
     """The ids that an open transaction sees: those of committed rows, and those it has added."""
 
     def __init__(self, known: AppliedIds) -> None:
-        """Begin with the committed rows."""
         self._known = known
         self._recorded: set[bytes] = set()
 

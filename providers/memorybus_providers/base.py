@@ -211,7 +211,6 @@ class MemoryProvider(ABC):
     """What people should know about an instance; ``provider ls`` and ``doctor`` show it."""
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration; do no I/O before `open`."""
         self.config = config
 
     # -- life ---------------------------------------------------------------------------------

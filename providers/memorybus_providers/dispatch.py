@@ -52,7 +52,6 @@ class Apply:
     __slots__ = ("_hooks", "handles", "hook_of")
 
     def __init__(self, hooks: dict[type[Event], Hook]) -> None:
-        """Keep the table."""
         self._hooks = hooks
         self.handles: Callable[[type[Event]], bool] = hooks.__contains__
         self.hook_of: Callable[[type[Event]], Hook] = hooks.__getitem__
@@ -77,7 +76,6 @@ def bind(
     """Return the dispatch table of an instance, built from its declared capabilities.
 
     Args:
-        provider: the instance.
         before_retracting: called before `retract`.
     """
     capabilities = provider.capabilities

@@ -60,7 +60,6 @@ class SqliteTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
     def __init__(self, db: sqlite3.Connection, lane: str, known: "LedgerIds | None" = None) -> None:
-        """Work inside the transaction that `db` has open; without `known`, read the ledger anew."""
         self._db = db
         self._lane = lane
         rows = known or LedgerIds(db)
@@ -83,7 +82,6 @@ class LedgerIds(AppliedIds):
     """The ids in a database's ledger."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Know nothing yet."""
         super().__init__(MAX_EVENT_IDS)
         self._db = db
 
@@ -103,7 +101,6 @@ class Ledger:
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Read nothing yet."""
         self._db = db
         self._known = LedgerIds(db)
 

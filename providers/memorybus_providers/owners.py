@@ -53,7 +53,6 @@ class Owners:
     """The file of owners, which one thread writes."""
 
     def __init__(self, home: Path) -> None:
-        """Read nothing before the first use."""
         self._path = home / _FILE
         self._noted: set[Owner] | None = None
 

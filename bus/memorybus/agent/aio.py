@@ -62,7 +62,6 @@ class AsyncSession:
     """
 
     def __init__(self, session: Session) -> None:
-        """Wrap a session."""
         self.sync = session
 
     @property
@@ -113,7 +112,6 @@ class AsyncMemoryBus:
     """
 
     def __init__(self, bus: MemoryBus) -> None:
-        """Wrap a bus; `close` closes it."""
         self.sync = bus
 
     @classmethod

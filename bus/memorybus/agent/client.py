@@ -68,7 +68,6 @@ class MemoryBus:
         new_id: NewId = new_id,
         rng: random.Random | None = None,
     ) -> None:
-        """Make a bus with another clock, other ids or other randomness; usually call `connect`."""
         logging.getLogger("memorybus").addFilter(mask_record)
         self.settings = settings
         self.new_id = new_id

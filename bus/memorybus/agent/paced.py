@@ -24,12 +24,10 @@ class PacedPublisher:
 
     Args:
         bus: the bus to publish to.
-        clock: time.
         on_wait: called with the number of unsent events while we wait for the log.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
-        """Publish nothing yet."""
         self._bus = bus
         self._clock = clock
         self._on_wait = on_wait

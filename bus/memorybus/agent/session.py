@@ -76,7 +76,6 @@ class Session:
         topic: str = "",
         prompted: bool = False,
     ) -> None:
-        """Use `MemoryBus.session`."""
         self._bus = bus
         self.scope = scope
         self.ref = ref

@@ -61,7 +61,6 @@ class ArchiveComparer:
     """
 
     def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
-        """Use the log's Redis, and its archive."""
         self._redis = redis
         self._keys = keys
         self._archive = archive

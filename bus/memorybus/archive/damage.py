@@ -11,7 +11,6 @@ class DamageHandler:
     """
 
     def __init__(self, messages: list[str] | None) -> None:
-        """Take the list to which messages are added; None if damage is to be raised."""
         self._messages = messages
         self.found = False
 

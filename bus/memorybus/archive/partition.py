@@ -42,7 +42,6 @@ class SharedKnowledge:
     """What the partitions of one archive share: which files are sound, and the tombstones."""
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
-        """Start without knowledge; the first read looks for tombstones."""
         self.objects = objects
         self.sound: set[str] = set()
         self._clock = clock

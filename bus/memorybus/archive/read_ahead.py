@@ -21,7 +21,6 @@ class PendingGroup:
     """
 
     def __init__(self, key: GroupKey, read: Callable[[], Group]) -> None:
-        """Take the function that reads; nobody else may use its file until it has ended."""
         self.key = key
         self._read = read
         self._group: Group | None = None
@@ -60,7 +59,6 @@ class ReadAheadThread:
     """
 
     def __init__(self) -> None:
-        """Create the queue; the thread starts with the first group."""
         self._queue: SimpleQueue[PendingGroup] = SimpleQueue()
         self._thread: Thread | None = None
         self._lock = Lock()

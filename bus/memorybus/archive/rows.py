@@ -57,7 +57,6 @@ class SealedRows:
     """
 
     def __init__(self, part: SealedPartition, decoder: Decoder) -> None:
-        """Take the partition; nothing is read yet."""
         self._part = part
         self._decoder = decoder
         self._partition = part.of.partition
@@ -146,7 +145,6 @@ class SealedRows:
         """Return the events of some rows; the content is only read if one of them is wanted.
 
         Args:
-            segment: the segment.
             index: the number of the group in it.
             rows: the rows of the group.
             reasons: for each row why it is left out; None if it is wanted.

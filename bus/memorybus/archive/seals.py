@@ -102,7 +102,6 @@ class SealReports:
     """The hash in Redis with the reports. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._key = keys.archive
 

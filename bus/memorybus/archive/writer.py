@@ -42,7 +42,6 @@ class PartitionWriter:
     def __init__(
         self, part: SealedPartition, decoder: Decoder, clock: Clock, crash: CrashPoint
     ) -> None:
-        """Take the partition; nothing is written yet."""
         self._part = part
         self._objects = part.objects
         self._decoder = decoder

@@ -46,7 +46,6 @@ class ForkGuard:
     """
 
     def __init__(self, patience: float) -> None:
-        """Make a guard that holds no fork back yet; `heed_forks` begins that."""
         self.patience = patience
         self.inside: set[int] = set()
         self.forks: list[None] = []
@@ -119,7 +118,6 @@ class ProcessLock:
     """A lock of which each process has its own: if it is locked at a fork, the child's is free."""
 
     def __init__(self) -> None:
-        """Begin without a lock; `here` makes it."""
         self._locks: dict[int, threading.Lock] = {}
 
     def here(self) -> threading.Lock:

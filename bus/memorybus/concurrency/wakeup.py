@@ -20,7 +20,6 @@ class Wake:
     """Wakes one thread; several signals before it wakes count as one."""
 
     def __init__(self) -> None:
-        """Start without a signal."""
         self._unset = threading.Lock()  # locked while there is no signal
         self._unset.acquire()
 
@@ -39,7 +38,6 @@ class StopSignal:
     """Tells one thread to end, once and for all."""
 
     def __init__(self) -> None:
-        """Begin without a signal: the thread may run."""
         self._stopped = False
         self._wake = Wake()
 
@@ -66,7 +64,6 @@ class Waiters:
     """Threads that wait for a condition; whoever may have made it true calls `wake_all`."""
 
     def __init__(self) -> None:
-        """Begin without a waiting thread."""
         self._waiting: set[Wake] = set()
 
     def wake_all(self) -> None:

@@ -143,7 +143,6 @@ class DeadLetters:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connect at the first command."""
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._redis = connect_redis(settings)

@@ -180,7 +180,6 @@ class LetterBox:
     """The dead letters of one lane in Redis. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str) -> None:
-        """Note which lane it is; nothing is read yet."""
         self.partition = partition
         self.provider = provider
         self._redis = redis
@@ -307,7 +306,6 @@ class LetterRequests:
     """The waiting requests of one provider. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._key = keys.redo(provider)
 

@@ -75,7 +75,6 @@ class EmbeddedRedis:
 
     Args:
         settings: `socket_path` says where; the server's other files lie beside the socket.
-        clock: time.
         find: returns the server to start; by default one that reads the files that are there.
     """
 
@@ -86,7 +85,6 @@ class EmbeddedRedis:
         clock: Clock = SYSTEM,
         find: Callable[[], ServerBinary] | None = None,
     ) -> None:
-        """Remember where the server lives; do nothing yet."""
         self.socket = settings.socket_path.absolute()
         self.directory = self.socket.parent
         self.log_path = self.directory / "redis.log"

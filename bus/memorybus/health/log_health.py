@@ -76,7 +76,6 @@ class Examiner:
     """
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        """Use the log's Redis."""
         self.states: dict[int, PartitionState] = {}
         self._numbers: dict[int, Numbers] = {}
         self._redis = redis

@@ -275,8 +275,6 @@ class BusCollector(Collector):
     """Shows the status to Prometheus. Any thread may call it.
 
     Args:
-        settings: where the log is.
-        clock: time.
         read: reads the status.
     """
 
@@ -286,7 +284,6 @@ class BusCollector(Collector):
         clock: Clock = SYSTEM,
         read: Callable[[Settings], Status] = read_status,
     ) -> None:
-        """Read nothing yet."""
         self._settings = settings
         self._clock = clock
         self._read = read

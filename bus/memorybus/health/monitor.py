@@ -65,7 +65,6 @@ def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Moni
     """Open a monitor; an error of Redis inside the block becomes an error of the bus.
 
     Args:
-        settings: where the log is.
         timeout: how long Redis may take for each answer, seconds.
 
     Raises:
@@ -89,7 +88,6 @@ class Monitor:
     """
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
@@ -351,9 +349,7 @@ def read_jobs(
     RQ's keys are read directly, because counting through its registries would change them.
 
     Args:
-        redis: the log's Redis.
         jobs: the jobs' Redis.
-        settings: see `Settings`.
         providers: the providers whose queues to read.
 
     Raises:

@@ -140,8 +140,6 @@ class BusStateCache:
     """Reads the status for all callers, who may be on any thread.
 
     Args:
-        settings: the settings of the log.
-        clock: time.
         read: reads the status.
     """
 
@@ -151,7 +149,6 @@ class BusStateCache:
         clock: Clock,
         read: Callable[[Settings], StatusWithLanes] = read_with_lanes,
     ) -> None:
-        """Read nothing yet."""
         self._settings = settings
         self._clock = clock
         self._read = read

@@ -31,7 +31,6 @@ class KnownTombstones:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Start without tombstones; the first call reads them."""
         self._clock = clock
         self._queries: tuple[Query, ...] = ()
         self._error: ArchiveError | None = None
@@ -107,7 +106,6 @@ class Forgotten:
     """
 
     def __init__(self, queries: Sequence[Query]) -> None:
-        """Prepare the queries."""
         self._queries = [(Matcher(query), query.upto) for query in queries]
 
     def hides(self, scope: Scope, session: str, at: int) -> bool:

@@ -30,7 +30,6 @@ class Scan:
         until: int | None,
         damage: DamageHandler,
     ) -> None:
-        """Create the scan; nothing is read yet. See `History.scan`."""
         self._sources = sources
         self._plan = plan
         self._filters = EventFilters(plan, sources.forgotten_queries)

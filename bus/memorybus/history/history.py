@@ -60,8 +60,6 @@ class History:
         """Combine log and archive.
 
         Args:
-            log: the log.
-            archive: its archive.
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """

@@ -65,7 +65,6 @@ class LogReader:
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
         self._decoder = Decoder()

@@ -47,7 +47,6 @@ class PositionFinder:
     """Finds places in a history. Raises what `History` raises."""
 
     def __init__(self, history: PagedHistory, sources: Sources) -> None:
-        """Note the history in which places are searched."""
         self._history = history
         self._sources = sources
         self._partitions = sources.log.partitions

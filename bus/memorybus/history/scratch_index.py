@@ -8,7 +8,6 @@ class ScratchIndex:
     """An index that exists until it is closed. Use it from one thread, in a `with` block."""
 
     def __init__(self, schema: str) -> None:
-        """Create empty tables in a file that SQLite deletes by itself."""
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {schema}")
 

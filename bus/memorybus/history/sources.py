@@ -92,8 +92,6 @@ class Sources:
         """Note the sources; nothing is opened yet.
 
         Args:
-            log: the log.
-            archive: its archive.
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """

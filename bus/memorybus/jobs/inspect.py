@@ -211,13 +211,10 @@ class InstanceInspector:
     """Asks an instance and waits for its answer. Belongs to one thread.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         make_id: ids.
     """
 
     def __init__(self, settings: Settings, clock: Clock, make_id: NewId = new_id) -> None:
-        """Prepare; the first question connects."""
         self._settings = settings
         self._make_id = make_id
         self._listener = Listener(settings, clock)

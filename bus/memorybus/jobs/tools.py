@@ -51,8 +51,6 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
     """Enqueue the run of a tool.
 
     Args:
-        redis: the log's Redis.
-        settings: see `Settings`.
         request: the call.
         timeout: seconds after which nobody waits any more.
 

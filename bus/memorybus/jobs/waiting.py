@@ -63,15 +63,9 @@ AskForReplies = Callable[["Redis"], AwaitedReplies]
 
 
 class Listener:
-    """Asks and waits for replies. Safe to call from any thread.
-
-    Args:
-        settings: see `Settings`.
-        clock: time.
-    """
+    """Asks and waits for replies. Safe to call from any thread."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Prepare; the first wait connects."""
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)

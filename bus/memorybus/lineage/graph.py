@@ -243,7 +243,6 @@ class Lineage:
     """
 
     def __init__(self, nodes: Mapping[Identity, Node]) -> None:
-        """Arrange `nodes` as a forest."""
         self.nodes: Mapping[Identity, Node] = MappingProxyType(dict(nodes))
         self._children: dict[Identity | None, list[Node]] = {}
         parents = _parents(self.nodes)

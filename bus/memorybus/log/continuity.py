@@ -112,7 +112,6 @@ def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = Non
     """Return the numbers that neither the log nor the archive has any more, in order.
 
     Args:
-        partition: the partition.
         view: its state.
         numbers: the numbers behind `unsealed_start`, read if the counts do not agree.
     """
@@ -155,7 +154,6 @@ def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap |
     """Return the numbers that the log lost at its end and gave again, or None.
 
     Args:
-        partition: the partition.
         view: its state, with `before` and `after` of the settled place.
         settled: an entry that was in the log for so long that its producer may have forgotten it.
     """
@@ -187,7 +185,6 @@ def find_lost_archive(
     not be mounted.
 
     Args:
-        partition: the partition.
         sealed: the number up to which the partition was sealed, as Redis remembers.
         end: where the archive ends.
         first: our first entry in the log.

@@ -87,7 +87,6 @@ def decode_entry(
     One of ours that cannot be read becomes an `UnknownEvent` under a key of its own (G6).
 
     Args:
-        partition: the partition.
         entry: the entry's id.
         fields: ``n``, a number, ``e`` or ``r``, a body; or whatever another program wrote.
         decoder: decodes envelopes.

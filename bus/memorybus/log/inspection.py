@@ -53,7 +53,6 @@ class LogInspector:
     """Reads the state of the log's partitions. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = ()) -> None:
-        """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
         self._ages = tuple(ages)
         self._redis = redis
         self._keys = Keys(settings.namespace)
@@ -109,9 +108,6 @@ def read_numbers_behind(
     """Read the numbers of up to `count` entries behind a place.
 
     Args:
-        redis: the log's Redis.
-        keys: the keys of its namespace.
-        partition: the partition.
         after: an entry, exclusive, and its number.
         count: the most entries that are read.
 

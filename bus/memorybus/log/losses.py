@@ -47,7 +47,6 @@ class Losses:
     """The hash of losses. Every method raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._key = keys.losses
 

@@ -37,8 +37,6 @@ def remove_entries(
     """Remove entries from all partitions.
 
     Args:
-        log: the log.
-        settings: see `Settings`.
         goes: says whether an event is to be removed.
 
     Raises:

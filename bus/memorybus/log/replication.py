@@ -26,13 +26,11 @@ class Replication:
 
     Args:
         redis: the client that writes the log.
-        keys: the keys of its namespace.
         partitions: how many there are.
         producer: the id of the producer that asks.
     """
 
     def __init__(self, redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
-        """Name the keys that are written."""
         self._redis = redis
         self._states = [keys.state(partition) for partition in range(partitions)]
         self._producer = producer

@@ -53,7 +53,6 @@ class EventLog:
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
-        """Connect at the first command."""
         self._clock = clock
         self.redis = self._redis = redis
         self._settings = settings
@@ -147,7 +146,6 @@ class EventLog:
         parked and delays nothing else (G6). Entries that another program wrote are dropped.
 
         Args:
-            partition: the partition.
             after: an entry's id, exclusive.
             count: the most events to return.
 

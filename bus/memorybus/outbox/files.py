@@ -55,7 +55,6 @@ class SpoolFiles:
         disk_reserve: int,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Take the directory; nothing is read or created yet."""
         self._clock = clock
         self.directory = directory
         self._new_id = new_id

@@ -86,7 +86,6 @@ class Flusher:
         context: SendingContext,
         while_connected: Callable[[], None],
     ) -> None:
-        """Prepare the flusher; `start` starts its thread."""
         self._while_connected = while_connected
         self.state: LogState = "unknown"
         self.problem = ""

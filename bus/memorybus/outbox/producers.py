@@ -59,8 +59,6 @@ def note_rest(
     If Redis refuses to write that, the producer is only remembered for longer.
 
     Args:
-        redis: the log's Redis.
-        keys: the keys of its namespace.
         lasts: by partition, the last sequence that Redis took.
         producer: the producer's id.
         window: seconds of silence after which it may be forgotten.

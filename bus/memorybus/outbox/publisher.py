@@ -35,7 +35,6 @@ class Writer:
     """Writes envelopes so that readers get what was given. Safe to call from any thread."""
 
     def __init__(self, max_bytes: int) -> None:
-        """Refuse envelopes of more than `max_bytes`."""
         self._max_bytes = max_bytes
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode

@@ -75,7 +75,6 @@ class ConnectionAttempts:
     """
 
     def __init__(self) -> None:
-        """Count from zero."""
         self.in_a_row = 0
         self._begun = 0
         self._failed = 0
@@ -123,7 +122,6 @@ class RowRetention:
     """
 
     def __init__(self) -> None:
-        """Start without marks."""
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, cursor: int) -> None:
@@ -153,7 +151,6 @@ class PendingFlush:
     """
 
     def __init__(self, sequence: int, replicated: bool) -> None:
-        """Make a call that has no answer yet."""
         self.sequence = sequence
         self.replicated = replicated
         self.met = False
@@ -167,7 +164,6 @@ class PendingFlushes:
     """
 
     def __init__(self) -> None:
-        """Begin with no waiting call."""
         self._waiting: set[PendingFlush] = set()
         self._answered = Waiters()
 

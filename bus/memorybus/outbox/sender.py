@@ -92,7 +92,6 @@ class Sender:
         context: SendingContext,
         counts: SendCounts | None = None,
     ) -> None:
-        """Prepare the sender; call `resync` before sending."""
         self.spool = spool
         self.progress = SendProgress.from_lagging(0, {})
         self.counts = counts or SendCounts()

@@ -161,7 +161,6 @@ class DiskReserve:
     """
 
     def __init__(self, spool: Path, size: int) -> None:
-        """Name the file, which lies next to the spool; `restore` makes it."""
         self._path = spool.with_suffix(RESERVE_SUFFIX)
         self._size = size
 

@@ -64,7 +64,6 @@ class ChildProcess:
         directory: Path | None = None,
         quiet: bool = False,
     ) -> None:
-        """Start it."""
         self.patience = patience
         self.error: MemoryBusError | None = None
         self._reports: deque[dict[str, Any]] = deque(maxlen=_MAX_REPORTS)
@@ -217,7 +216,6 @@ def wait_for_any(
     """Wait until one of the children reports something or ends.
 
     Args:
-        children: the children.
         timeout: the most seconds to wait; None for no limit.
         also: descriptors that also end the wait when they can be read.
     """

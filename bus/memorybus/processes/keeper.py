@@ -46,14 +46,12 @@ class Keeper:
 
     Args:
         start: starts a child.
-        clock: time.
         longest: the seconds of the longest pause.
     """
 
     def __init__(
         self, start: Start, clock: Clock = SYSTEM, longest: float = LONGEST_RESTART
     ) -> None:
-        """Start nothing yet; the first `poll` does."""
         self.child: ChildProcess | None = None
         self._start = start
         self._clock = clock

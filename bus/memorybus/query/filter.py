@@ -32,7 +32,6 @@ class Matcher:
     __slots__ = ("_excepted", "_origins", "_required", "_upto", "everything")
 
     def __init__(self, query: Query) -> None:
-        """Turn the query's words into sets."""
         self._required = [
             (field, frozenset(words))
             for name, field in _WANTED_FIELDS
@@ -74,7 +73,6 @@ class EventFilter:
 
         Args:
             plan: which events the reader takes.
-            partition: the partition.
             forgotten: queries for events that nobody may read any more.
         """
         self._plan = plan if partition in plan.spans else WHOLE

@@ -84,11 +84,9 @@ class SessionRecall:
     Args:
         warm: the warm cache.
         asker: asks providers now.
-        clock: time.
     """
 
     def __init__(self, warm: WarmCache, asker: ProviderAsker, clock: Clock) -> None:
-        """Prepare; no provider is asked yet."""
         self.counted: deque[Counted] = deque(maxlen=MAX_COUNTED)
         self._warm = warm
         self._asker = asker
@@ -101,7 +99,6 @@ class SessionRecall:
         providers are asked for as much again, within the same wait.
 
         Args:
-            question: the question.
             wait: the most seconds to wait for providers (G9).
         """
         warm = self._warm.read(question.keys)

@@ -73,8 +73,6 @@ class PromptAsker:
         recalling: the providers that answered recalls at the last look-up.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         make_id: ids.
         log_state: what the flusher knows of Redis.
     """
@@ -86,7 +84,6 @@ class PromptAsker:
         make_id: NewId,
         log_state: Callable[[], LogState],
     ) -> None:
-        """Prepare; the first question connects."""
         self._settings = settings
         self._clock = clock
         self._make_id = make_id
@@ -107,7 +104,6 @@ class PromptAsker:
         """Ask every provider that answers recalls, and wait for the replies.
 
         Args:
-            question: the question.
             wait: seconds, at most; no provider is asked while Redis is known to be away, or has
                 lately let a question wait in vain and still does.
             there: providers that need not be asked, because their answer is there already.

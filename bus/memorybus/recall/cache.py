@@ -44,12 +44,10 @@ class WarmCache:
 
     Args:
         settings: see `Settings`; `prefetch_deadline` bounds every read.
-        clock: time.
         log_state: returns what the flusher knows of Redis.
     """
 
     def __init__(self, settings: Settings, clock: Clock, log_state: Callable[[], LogState]) -> None:
-        """Read nothing until `connect`."""
         self.wants_connection = True
         self._log_state = log_state
         self._clock = clock
@@ -223,7 +221,6 @@ class HashReader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connect; redis-py is loaded here, on the flusher's thread."""
         from redis.exceptions import RedisError
 
         from memorybus.redis.cluster import Cluster

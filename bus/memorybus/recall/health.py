@@ -65,7 +65,6 @@ class RecallHealth:
     """Reads and notes how recalls went. Belongs to one thread; raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
 
@@ -82,7 +81,6 @@ class RecallHealth:
         """Note a failure, and pause the provider if there were several in a row.
 
         Args:
-            provider: the provider.
             error: the reason, as `redact.describe_error` returns it.
             now_ms: the time, for people.
         """

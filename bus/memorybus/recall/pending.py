@@ -58,7 +58,6 @@ class PendingAsks:
     """
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
-        """Start without requests."""
         self.dropped = 0
         self._clock = clock
         self._rng = rng

@@ -131,7 +131,6 @@ class PromptExchange:
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Connect at the first question."""
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._redis: Redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)

@@ -84,7 +84,6 @@ def enqueue_call(
     """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
 
     Args:
-        settings: see `Settings`.
         provider: the provider whose queue it is.
         job: the callable's name.
         body: its one argument, as JSON.
@@ -119,12 +118,10 @@ class RecallQueue:
 
     Args:
         jobs: the Redis of the jobs.
-        settings: see `Settings`.
         provider: the provider whose recalls it gets.
     """
 
     def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:
-        """Prepare; nothing is sent yet."""
         self._jobs = jobs
         self._settings = settings
         self._provider = provider
@@ -180,7 +177,6 @@ class RecallDemand:
     """Looks for providers whose recalls wait. Belongs to one thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect at the first look."""
         self._namespace = settings.namespace
         self._jobs = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
 

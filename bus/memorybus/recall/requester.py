@@ -64,7 +64,6 @@ class RecallProviderLookup:
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
-        """Prepare; the first call of `current` looks."""
         self.latest = RecallProviders()
         self._roster = Roster(redis, Keys(settings.namespace))
         self._health = RecallHealth(redis, Keys(settings.namespace))
@@ -132,8 +131,6 @@ class RecallRequester:
 
     Args:
         redis: the log's Redis, which also holds requests and results.
-        settings: see `Settings`.
-        clock: time.
         patience: seconds that the jobs' Redis may take to reply; events may wait meanwhile.
     """
 
@@ -144,7 +141,6 @@ class RecallRequester:
         clock: Clock = SYSTEM,
         patience: float = REPLY_TIMEOUT,
     ) -> None:
-        """Prepare; the first request connects to the jobs' Redis."""
         self._redis = redis
         self._jobs = connect_jobs(settings, timeout=patience)
         self._settings = settings

@@ -102,7 +102,6 @@ def purge_sessions(
     """Delete the warm results of sessions, and make recalls of their owners under way unreadable.
 
     Args:
-        settings: the settings of the log.
         sessions: the sessions with their scopes; each epoch has results of its own.
         instances: the provider instances whose recalls under way become unreadable.
 

@@ -70,7 +70,6 @@ def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str
 
     Args:
         redis: the client that will run the scripts.
-        keys: the keys.
         most: the largest number of keys in a group, because a running script blocks its server.
     """
     groups: dict[int, list[str]] = {}
@@ -87,7 +86,6 @@ class Cluster(Redis):
     """
 
     def __init__(self, nodes: Nodes) -> None:
-        """Connect at the first command."""
         self._nodes = nodes
         super().__init__(
             connection_pool=ConnectionPool()

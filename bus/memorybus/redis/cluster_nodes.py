@@ -78,7 +78,6 @@ class Nodes:
     def __init__(
         self, seeds: Sequence[tuple[str, int]], options: Mapping[str, Any], *, single: bool
     ) -> None:
-        """Connect to no node yet."""
         self._seeds = [f"{host}:{port}" for host, port in seeds]
         self._options = options
         self._single = single

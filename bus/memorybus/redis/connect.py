@@ -54,7 +54,6 @@ class _Once(Retry):
     """
 
     def __init__(self, place: str, remedy: str) -> None:
-        """Never try again."""
         super().__init__(NoBackoff(), 0)
         self._notes = (place, remedy)
 

@@ -55,7 +55,6 @@ class Keys:
     """The keys of one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        """Use `namespace` as the prefix of every key."""
         self.namespace = namespace
         self.meta = f"{namespace}:meta"
         self.providers = f"{namespace}:providers"

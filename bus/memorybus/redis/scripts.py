@@ -171,8 +171,6 @@ def append(
     """Append a batch to one partition, each event once (G2).
 
     Args:
-        keys: the keys of the log.
-        partition: the partition.
         producer: the producer of the events.
         expected: the last sequence that Redis took of the producer, as the producer knows it.
         events: the events, in order.
@@ -246,7 +244,6 @@ def acquire(
     """Take a lane if its lease is free or `token`, with an epoch above `floor`; None if it is not.
 
     Args:
-        keys: the keys of the log.
         partition: the lane's partition.
         provider: the lane's provider.
         worker: the worker that takes it.
@@ -527,8 +524,6 @@ def look_at_partition(
     """Look at a partition at one moment.
 
     Args:
-        keys: the keys of the log.
-        partition: the partition.
         settled: the entry whose neighbours are returned as `before` and `after`; "" for none.
         samples: how many nodes of the stream Redis samples to estimate its size.
         ages_ms: for each of these ages, the first entry that is not older is returned.
@@ -617,8 +612,6 @@ def seal(
     be in the archive.
 
     Args:
-        keys: the keys of the log.
-        partition: the partition.
         epoch: the epoch of the lane `@archive`.
         entry: the archive's last entry.
         n: its number.

@@ -159,7 +159,6 @@ class Homes:
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._key = keys.homes
 

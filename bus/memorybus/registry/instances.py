@@ -159,13 +159,11 @@ class Instances:
     those that change something raise the lock's error if it is lost, and change nothing then.
 
     Args:
-        redis: the log's Redis.
         keys: the keys of the namespace.
         lock: the lock of the command that changes them, if it takes one.
     """
 
     def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
         self._lock = lock
@@ -282,7 +280,6 @@ class Instances:
         """Read and change an instance's pause in one step; return the pause as it was.
 
         Args:
-            name: the instance.
             change: takes the present pause and returns the new one; it may be called several times.
         """
         key = self._keys.pauses

@@ -92,7 +92,6 @@ class LaneKeys:
     """The lanes of instances. Belongs to one thread; raises `LogUnavailable` without Redis."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = Keys(settings.namespace)
         self._partitions = range(settings.partitions)
@@ -128,7 +127,6 @@ class LaneKeys:
         """Return the lanes of instances in one partition, and how much of an order key is parked.
 
         Args:
-            partition: the partition.
             names: the instances.
             key: the order key.
 

@@ -55,7 +55,6 @@ class RebuildLock:
     """The lock. Belongs to one thread; a ``with`` block takes and releases it.
 
     Args:
-        redis: the log's Redis.
         keys: the namespace's.
         provider: the provider whose instances it locks.
         what: the command, in one word.
@@ -72,7 +71,6 @@ class RebuildLock:
         by: str,
         make_id: NewId = new_id,
     ) -> None:
-        """Take nothing yet."""
         self._redis = redis
         self._keys = keys
         self._provider = provider

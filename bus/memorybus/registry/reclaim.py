@@ -38,7 +38,6 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
     alone (G5). Without Redis nothing happens, and the leases expire.
 
     Args:
-        settings: where the log is.
         worker: its id; its process must have been reaped.
 
     Returns:

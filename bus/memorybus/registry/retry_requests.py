@@ -35,7 +35,6 @@ class RetryRequests:
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._key = keys.retries
 

@@ -127,7 +127,6 @@ class Roster:
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
 

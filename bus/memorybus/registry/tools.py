@@ -55,7 +55,6 @@ class OfferedTools:
     """The tools that are offered, in the order of the providers."""
 
     def __init__(self, tools: Iterable[tuple[Tool, dict[str, Any]]]) -> None:
-        """Keep pairs of a tool and its schema under the offered name."""
         self._tools = {tool.offered: (tool, schema) for tool, schema in tools}
 
     def schemas(self) -> list[dict[str, Any]]:

@@ -40,7 +40,6 @@ def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> 
     """Write the note in one step: no reader sees half of it.
 
     Args:
-        path: the file.
         declared: by provider, in their order.
         name: a unique suffix for the file that is moved into place.
 
@@ -81,13 +80,10 @@ class ToolsNote:
     """Asks now and then what workers declare, and notes it. Belongs to one background thread.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         new_id: names of files in the making.
     """
 
     def __init__(self, settings: Settings, clock: Clock, new_id: NewId) -> None:
-        """Ask at the first `refresh`."""
         self._settings = settings
         self._clock = clock
         self._new_id = new_id

@@ -102,7 +102,6 @@ class WorkCounter:
     """
 
     def __init__(self) -> None:
-        """Start at zero."""
         self._sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._samples: defaultdict[str, _Samples] = defaultdict(_Samples)
         self._settled: Counter[str] = Counter()
@@ -129,7 +128,6 @@ class WorkCounter:
         """Count events that were applied or parked together.
 
         Args:
-            provider: the provider.
             events: the events, at least one.
             took: the seconds that the call took.
             now_ms: the wall time.
@@ -189,7 +187,6 @@ def _count_parts(
     """Return how many values each part of a histogram has, without empty parts.
 
     Args:
-        values: the values.
         bounds: the upper bounds of all parts but the last, which has none.
         fields: the names of the parts.
     """

@@ -25,7 +25,6 @@ def fit_messages(
     fit even with short texts, none is returned, and the turn consists of its two texts.
 
     Args:
-        messages: the messages.
         room: the bytes that they may take as msgpack.
         longest: the longest text that is kept whole, characters, if everything fits.
     """

@@ -72,7 +72,6 @@ class StreamScrubber:
     """
 
     def __init__(self, limit: int = MAX_BLOCK) -> None:
-        """Start with an empty text."""
         self._limit = limit
         self._tail = ""
         self._open: deque[list[str]] = deque()

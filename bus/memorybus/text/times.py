@@ -114,7 +114,6 @@ def parse_ago(text: str, now_ms: int) -> int | None:
     """Read how long ago something was: ``90s``, ``30m``, ``2h``, ``7d`` or ``3w``.
 
     Args:
-        text: the text.
         now_ms: the present, in milliseconds.
 
     Returns:

@@ -67,7 +67,6 @@ class Span:
     __slots__ = ("_before", "_span")
 
     def __init__(self, span: trace.Span) -> None:
-        """Wrap a span that has begun."""
         self._span = span
         self._before: Token[Context] | None = None
 
@@ -110,7 +109,6 @@ class Spans:
     """
 
     def __init__(self, destination: str, tracer: Tracer, clock: Clock) -> None:
-        """Prepare the attributes of all spans."""
         self._destination = destination
         self._tracer = tracer
         self._applies = _PerSecond(MOST_APPLIES, clock)

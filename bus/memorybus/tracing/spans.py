@@ -42,7 +42,6 @@ class Tracing:
     """
 
     def __init__(self, destination: str, clock: Clock = SYSTEM) -> None:
-        """Look for no provider yet."""
         self._destination = destination
         self._clock = clock
         self._make: Callable[[str, Clock], Spans | None] | None = None

@@ -79,7 +79,6 @@ class Encoder:
     """Writes envelopes. Use one per thread: the zstd context is not shared."""
 
     def __init__(self, compress_min_bytes: int) -> None:
-        """Compress bodies of at least `compress_min_bytes` if that saves a tenth."""
         self._minimum = compress_min_bytes
         self._msgpack = msgspec.msgpack.Encoder()
         self._zstd = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
@@ -107,7 +106,6 @@ class Decoder:
     def __init__(
         self, upcasts: Upcasts = UPCASTS, versions: Mapping[str, type[Event]] | None = None
     ) -> None:
-        """Prepare the typed decoders once."""
         self._upcasts = upcasts
         self._types = versions or {kind.__name__: kind for kind in EVENT_TYPES}
         self._typed = msgspec.msgpack.Decoder(prepared(Envelope))

@@ -36,7 +36,6 @@ class HeaderReader:
     """Reads the headers of stored bodies as rows. Use one per thread."""
 
     def __init__(self, decoder: Decoder) -> None:
-        """Use `decoder` to decompress bodies."""
         self._unpacked = decoder.unpacked
         self._head = msgspec.msgpack.Decoder(prepared(_Head))
 

@@ -105,7 +105,6 @@ class LineSchedule:
     """Decides when to print a line: at once, every `LINE_INTERVAL` seconds, and at the end."""
 
     def __init__(self, clock: Clock) -> None:
-        """Make the first line due at once."""
         self._clock = clock
         self._next = clock.monotonic()
 

@@ -34,10 +34,8 @@ def await_lanes(
     """Wait until instances have applied what the log holds now.
 
     Args:
-        stores: the stores of the log.
         instances: the instances to wait for.
         wait: the most seconds to wait.
-        clock: time.
 
     Returns:
         The instances that lag, each with the number of events that it lacks.

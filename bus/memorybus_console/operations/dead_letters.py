@@ -255,7 +255,6 @@ def await_requests(
     Args:
         desk: the dead letters, to which the requests were sent.
         asked: the requests by provider.
-        clock: time.
         timeout: seconds.
         ownerless: seconds without any owner of these lanes after which waiting ends.
         progress: receives how many dead letters the lanes have.
@@ -400,13 +399,10 @@ class LetterActs:
 
     Args:
         desk: the dead letters.
-        settings: the settings of the bus.
-        clock: time.
         new_id: makes ids of requests.
     """
 
     def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
-        """Send no request yet."""
         self._desk = desk
         self._settings = settings
         self._clock = clock

@@ -105,7 +105,6 @@ def run_demo(show: Callable[[str, PlayStep], None], clock: Clock = SYSTEM) -> De
 
     Args:
         show: receives each step that was published, with its session.
-        clock: time, injected.
 
     Raises:
         MemoryBusError: something did not work; the message describes it.

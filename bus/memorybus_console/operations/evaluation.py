@@ -115,7 +115,6 @@ def judge_answers(
     """Ask one question after another, and yield each answer, judged.
 
     Args:
-        questions: the questions.
         ask: asks one question.
         clock: measures how long an answer takes.
     """

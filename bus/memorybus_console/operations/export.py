@@ -84,7 +84,6 @@ def run_export(
     """Export a person's events, or a provider's memories, as JSON lines.
 
     Args:
-        settings: the settings of the log.
         asked: what to export, and where to write it.
         pipe: takes each line, with its end, if no file is asked for.
         step: called for each event or memory.

@@ -251,16 +251,13 @@ class Eraser:
     """Carries an erasure out.
 
     Args:
-        settings: the settings of the log.
         wait: seconds to wait for the lanes, for each instance and for dead letters.
         step: receives the name of each step as it begins.
-        clock: time.
     """
 
     def __init__(
         self, settings: Settings, wait: float, step: Callable[[str], None], clock: Clock = SYSTEM
     ) -> None:
-        """Do nothing yet."""
         self._settings = settings
         self._wait = wait
         self._step = step

@@ -95,7 +95,6 @@ def scan_events(
     """Return every wanted event, in the order in which Redis took them.
 
     Args:
-        history: archive and log.
         wanted: selects the events.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
@@ -113,7 +112,6 @@ def newest_events(
     """Return the newest wanted events, newest last; read back no further than necessary.
 
     Args:
-        history: archive and log.
         wanted: selects the events.
         limit: the most events to return.
         heads: the ends of the partitions from which it reads back; the present ones if None.
@@ -148,7 +146,6 @@ def older_forms(history: History, query: Query) -> frozenset[str]:
     A rewind takes each of them back: only where there are rewinds, all turns are read.
 
     Args:
-        history: archive and log.
         query: whose events are meant; the query's types and ids do not count.
     """
     owners = msgspec.structs.replace(query, ids=(), upto=0, types=(SessionSwitched.__name__,))
@@ -164,7 +161,6 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
     """Return one event by its id, of any person: only operators may call this.
 
     Args:
-        history: archive and log.
         event_id: 32 hexadecimal digits.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
 
@@ -185,7 +181,6 @@ class ReadPositions:
     """How far each partition has been read: the entry after which reading continues."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
-        """Begin after these entries, by partition."""
         self.after = dict(ends)
 
     @classmethod

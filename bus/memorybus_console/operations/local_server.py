@@ -22,7 +22,6 @@ class LocalServer:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Start nothing yet."""
         self.embedded = None if settings.url else EmbeddedRedis(settings)
         self.started: RunningServer | None = None
 

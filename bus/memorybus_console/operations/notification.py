@@ -29,7 +29,6 @@ class Notifier:
     """Sends messages about one bus to the addresses of people.
 
     Args:
-        settings: the settings of the bus.
         targets: Apprise URLs, or names of environment variables that hold one or more of them.
 
     Raises:
@@ -37,7 +36,6 @@ class Notifier:
     """
 
     def __init__(self, settings: Settings, targets: Sequence[str]) -> None:
-        """Read the addresses; none is connected to yet."""
         try:
             from apprise import Apprise
         except ImportError as error:
@@ -67,7 +65,6 @@ class VerdictChange:
     """Decides when a verdict is news: its findings differ, and were seen twice in a row."""
 
     def __init__(self) -> None:
-        """Assume that all is well."""
         self._told: Collection[tuple[str, ...]] = frozenset()
         self._last: Collection[tuple[str, ...]] = frozenset()
 

@@ -112,12 +112,10 @@ def preview_prompt(
     """Answer a prompt as an agent would be answered now; it waits as long as `prefetch_wait` says.
 
     Args:
-        settings: the settings of the bus.
         text: the prompt. A blank one asks for what matters most, as does the first prompt of a
             session that only says "hello".
         who: the identity for which it asks.
         budget: the most characters of the block; the setting `recall_budget` if None.
-        clock: time.
 
     Raises:
         ConfigError: a session is named, but not the one scope that it belongs to.
@@ -190,8 +188,6 @@ def describe_answer(
     """Return one provider's part in the answer to a prompt.
 
     Args:
-        provider: the provider.
-        answer: the answer.
         block: the block that was made of it.
         health: how the provider's recalls went lately.
     """

@@ -20,7 +20,6 @@ class Stores:
     """The stores for one command. Belongs to one thread; a ``with`` block closes them.
 
     Args:
-        settings: the settings of the bus.
         lock: the provider's lock, if the command takes it; `instances` then changes nothing unless
             the command still has the lock.
 
@@ -36,7 +35,6 @@ class Stores:
     """
 
     def __init__(self, settings: Settings, lock: ChangeLock | None = None) -> None:
-        """Prepare the connection; it is made at the first Redis command."""
         self._redis = connect_redis(settings)
         keys = self._keys = Keys(settings.namespace)
         self.settings = settings

@@ -85,7 +85,6 @@ def run(
         settings: the settings; if they have a `url`, no server is started.
         command: the worker's command line.
         tell: receives what happens.
-        clock: time.
 
     Raises:
         AlreadyUp: another one serves this data directory.

@@ -34,13 +34,10 @@ class Acts:
     """Carries actions out.
 
     Args:
-        settings: the settings of the bus.
         operator: who acts, for the record.
-        clock: time.
     """
 
     def __init__(self, settings: Settings, operator: str, clock: Clock = SYSTEM) -> None:
-        """Connect at the first action."""
         self._ground = Ground(settings, operator, _WAIT_SECONDS, clock=clock)
 
     def question(self, action: Action[Any, Any]) -> ActQuestion:

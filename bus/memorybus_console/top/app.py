@@ -54,9 +54,7 @@ class TopApp(App[None]):
     """The live view of a bus.
 
     Args:
-        settings: the settings of the bus.
         operator: who acts, for the record.
-        clock: time.
     """
 
     CSS = _CSS
@@ -83,7 +81,6 @@ class TopApp(App[None]):
         """The reader has read the bus."""
 
         def __init__(self, snapshot: Snapshot) -> None:
-            """Carry the snapshot."""
             super().__init__()
             self.snapshot = snapshot
 
@@ -91,7 +88,6 @@ class TopApp(App[None]):
         """The plan of an action is known."""
 
         def __init__(self, question: ActQuestion) -> None:
-            """Carry the question to the operator."""
             super().__init__()
             self.question = question
 
@@ -99,13 +95,11 @@ class TopApp(App[None]):
         """An action was carried out, or failed."""
 
         def __init__(self, text: str, *, failed: bool) -> None:
-            """Carry the message to show."""
             super().__init__()
             self.text = text
             self.failed = failed
 
     def __init__(self, settings: Settings, operator: str, clock: Clock = SYSTEM) -> None:
-        """Show nothing yet."""
         super().__init__()
         self._settings = settings
         self._clock = clock

@@ -38,7 +38,6 @@ class ReasonDialog(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
 
     def __init__(self, question: ActQuestion) -> None:
-        """Remember the question."""
         super().__init__()
         self._question = question
 

@@ -25,7 +25,6 @@ class LiveTable(DataTable[Text]):
     """
 
     def __init__(self, columns: Sequence[str], name: str) -> None:
-        """Show nothing yet."""
         super().__init__(id=name, cursor_type="row")
         self._heads = tuple(columns)
         self._rows: tuple[TableRow, ...] = ()

@@ -50,9 +50,7 @@ class Reader:
     """Takes a snapshot once a second while it runs.
 
     Args:
-        settings: the settings of the bus.
         tell: receives each snapshot; called from the reader's thread.
-        clock: time.
 
     Attributes:
         view: the view that is shown; it decides what is read besides the status.
@@ -61,7 +59,6 @@ class Reader:
     def __init__(
         self, settings: Settings, tell: Callable[[Snapshot], None], clock: Clock = SYSTEM
     ) -> None:
-        """Read nothing yet."""
         self.view: TopView = "overview"
         self._settings = settings
         self._tell = tell

@@ -26,7 +26,6 @@ class Grid(Table):
     """
 
     def __init__(self, *columns: str, texts: Collection[str] = ()) -> None:
-        """Create the columns, without rows."""
         super().__init__(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
         self._texts = texts
         for column in columns:

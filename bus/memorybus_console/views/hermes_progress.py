@@ -7,7 +7,6 @@ class ReconcileBars:
     """Shows one bar for each stage, and a note while the run waits for the log."""
 
     def __init__(self, progress: Progress) -> None:
-        """Draw on a progress display that is open already."""
         self._progress = progress
         self._what = ""
         self._task: TaskID | None = None

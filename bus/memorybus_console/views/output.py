@@ -27,7 +27,6 @@ class QuietPipeConsole(Console):
     """A console that raises `BrokenPipeError` for a closed pipe, so that `main` can end quietly."""
 
     def __init__(self, **options: Any) -> None:
-        """Take no width in which words cannot be set, such as COLUMNS=0."""
         super().__init__(**options)
         if self.width < MIN_WIDTH:
             self.width = USUAL_WIDTH
@@ -45,7 +44,6 @@ class Output:
     """
 
     def __init__(self, *, json: bool) -> None:
-        """Open consoles on stdout and stderr; rich itself obeys COLUMNS and NO_COLOR."""
         self.json = json
         width = None if sys.stdout.isatty() or read_variable("COLUMNS").isdigit() else PIPE_WIDTH
         self.out = QuietPipeConsole(highlight=False, markup=False, emoji=False, width=width)

@@ -20,7 +20,6 @@ def add_row(table: Table, *cells: object) -> None:
     """Add a row to a table; each cell is escaped and put on one line.
 
     Args:
-        table: the table.
         cells: a styled `cell`, None for "-", or a value for `str`.
     """
     table.add_row(*(one if isinstance(one, Text) else cell(one) for one in cells))

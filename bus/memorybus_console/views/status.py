@@ -189,7 +189,6 @@ class FittedToScreen:
     """
 
     def __init__(self, what: RenderableType) -> None:
-        """Remember the renderable."""
         self._what = what
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -58,7 +58,6 @@ class Access:
 
     Args:
         settings: the token's hash, the proxy's header and addresses.
-        clock: time.
         make_secret: makes the ids of sessions.
         own_token: the hash of the token that the page made itself; "" if the settings name one.
 
@@ -69,7 +68,6 @@ class Access:
     def __init__(
         self, settings: Settings, clock: Clock, make_secret: NewSecret, own_token: str = ""
     ) -> None:
-        """Start with nobody signed in."""
         self._settings = settings
         self._token = settings.page_token or own_token
         self._clock = clock

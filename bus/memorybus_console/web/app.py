@@ -44,7 +44,6 @@ class Endpoints:
     """
 
     def __init__(self, site: Site, pages: tuple[Page, ...]) -> None:
-        """Remember the site and the pages."""
         self._site = site
         self._pages = pages
         self._assets = answers.asset_names()

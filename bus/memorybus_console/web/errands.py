@@ -54,14 +54,9 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class Errands:
-    """Runs errands, one at a time for each provider; any thread may call it.
-
-    Args:
-        clock: time.
-    """
+    """Runs errands, one at a time for each provider; any thread may call it."""
 
     def __init__(self, clock: Clock) -> None:
-        """Run nothing yet."""
         self._clock = clock
         self._lock = threading.Lock()
         self._errands: list[Errand] = []

@@ -35,7 +35,6 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, names: Sequence[str] = ()) -> None:
-        """Remember the names."""
         self._app = app
         self._names = {"localhost", *(name.lower() for name in names)}
 

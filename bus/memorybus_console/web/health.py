@@ -51,15 +51,9 @@ def routes(site: Site, guarded: Guarded) -> list[Route]:
 
 
 class Canary:
-    """Sends a canary at intervals, as `memorybus doctor` does; any thread may call it.
-
-    Args:
-        settings: the settings of the log.
-        clock: time.
-    """
+    """Sends a canary at intervals, as `memorybus doctor` does; any thread may call it."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Send nothing yet."""
         self._settings = settings
         self._clock = clock
         self._lock = threading.Lock()

@@ -31,7 +31,6 @@ class Past:
     """The moments of the last hour; any thread may call it."""
 
     def __init__(self) -> None:
-        """Start without moments."""
         self._lock = threading.Lock()
         self._seen: deque[Moment] = deque(maxlen=round(KEPT_SECONDS / MOMENT_SECONDS))
 

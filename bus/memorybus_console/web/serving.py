@@ -32,7 +32,6 @@ def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
     """Return the site of a bus.
 
     Args:
-        settings: the settings of the bus.
         own: the page's own token, if the settings name neither a token nor a proxy.
 
     Raises:
@@ -55,7 +54,6 @@ def run(
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
-        settings: the settings of the bus.
         where: the address; port 0 lets the system choose one.
         tell: called when the server listens, with its address and its own token, if it made one.
 
@@ -104,7 +102,6 @@ class _Server(uvicorn.Server):
     """A server that ends the streams to open pages before it waits for requests to end."""
 
     def __init__(self, config: uvicorn.Config, site: Site) -> None:
-        """Remember the site."""
         super().__init__(config)
         self._site = site
 

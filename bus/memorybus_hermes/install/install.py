@@ -312,7 +312,6 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
 
     Args:
         values: the answers to `config_schema`, by setting; an empty one is not written.
-        home: the home.
 
     Raises:
         ConfigError: a setting is unknown or wrong; then nothing is written.
@@ -350,7 +349,6 @@ def post_setup(home: HermesHome, config: dict[str, Any], run: RunProcess = subpr
     ``hermes memory setup`` calls this. The caller saves `config` as Hermes does.
 
     Args:
-        home: the home.
         config: Hermes's configuration; this function changes it.
         run: starts a process, as `subprocess.run` does.
 

@@ -51,7 +51,6 @@ def read_previous(home: HermesHome, user_home: Path) -> list[PreviousProvider]:
     """Return the memory providers that a Hermes has configured, the active one first.
 
     Args:
-        home: the Hermes home.
         user_home: the person's home directory, where plugins share settings with other programs.
     """
     active = active_provider(home.config)

@@ -83,7 +83,6 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
     """Check everything. This takes a second or two, also without Redis.
 
     Args:
-        home: the Hermes home.
         settings: the settings that its plugin uses.
         python: whether the Python that runs Hermes can import the bus.
     """
@@ -114,7 +113,6 @@ def status_config(home: HermesHome, settings: Settings) -> dict[str, str]:
     so it is only asked where it found it.
 
     Args:
-        home: the Hermes home.
         settings: the settings that the plugin uses.
     """
     directory = find_directory()
@@ -273,7 +271,6 @@ def read_bus(settings: Settings, timeout: float = _REDIS_TIMEOUT) -> HermesLook:
     """Read spool, backlogs and workers once.
 
     Args:
-        settings: the settings of the log.
         timeout: seconds that Redis may take for each answer; the first late one is an error.
 
     Raises:

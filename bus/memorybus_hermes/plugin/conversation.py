@@ -79,7 +79,6 @@ class HermesConversation:
         home: Path | None,
         hint: Callable[[], str | None],
     ) -> None:
-        """Start the session that Hermes names, or continue it."""
         self.scope = scope
         self._shared = shared
         self._settings = shared.bus.settings

@@ -56,7 +56,6 @@ class FileNotes:
     """
 
     def __init__(self, path: Path) -> None:
-        """Touch nothing yet."""
         self._path = path.with_name(path.name + ".json")
         self._journal = path.with_name(path.name + ".heard")
         self._lock = FileLock(

@@ -43,7 +43,6 @@ class ContextWindow:
     """
 
     def __init__(self) -> None:
-        """Start with an empty window."""
         self.given: dict[str, None] = {}
         self.spoken: list[str] = []
         self._held: dict[str, None] = {}
@@ -91,7 +90,6 @@ class InjectedRecall:
     """The windows by session. Safe to call from any thread."""
 
     def __init__(self) -> None:
-        """Start without windows."""
         self._lock = threading.Lock()
         self._windows: OrderedDict[str, ContextWindow] = OrderedDict()
 

@@ -61,7 +61,6 @@ class MemoryManager:
     """
 
     def __init__(self, bus: MemoryBus, process: HermesProcess) -> None:
-        """Create a manager; call `memory_managers` instead."""
         self._bus = bus
         self._memory = HermesMemory(
             process=process, settings=lambda _: bus.settings, clock=bus.clock

@@ -76,11 +76,9 @@ class MemoryFiles:
     Args:
         home: the HERMES_HOME.
         bus: the bus to which changes are published.
-        clock: time.
     """
 
     def __init__(self, home: Path, bus: "MemoryBus", clock: Clock) -> None:
-        """Read nothing yet."""
         self._directory = home / "memories"
         self._home = str(home)
         self._bus = bus

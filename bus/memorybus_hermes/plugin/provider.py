@@ -81,7 +81,6 @@ class HermesMemory:
         settings: reads the settings for a Hermes home.
         hint: see `host.session_hint`.
         home: Hermes's home until `initialize` names it.
-        clock: time.
     """
 
     name = NAME
@@ -95,7 +94,6 @@ class HermesMemory:
         home: Path | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Open nothing yet: Hermes also creates instances only to ask for their names."""
         self._process = process or this_process()
         self._settings_of = settings or (lambda home: load(directory=home))
         self._hint = hint

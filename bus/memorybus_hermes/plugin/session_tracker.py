@@ -23,7 +23,6 @@ class SessionTracker:
     """
 
     def __init__(self, session_id: str) -> None:
-        """Begin in the session that `initialize` named."""
         self.now = self.settled = session_id
         # Switches (from, to) that were delivered inline, before an earlier one still in the queue.
         self._ahead: deque[tuple[str, str]] = deque(maxlen=_MAX_REMEMBERED)

@@ -42,7 +42,6 @@ class SharedBus:
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock) -> None:
-        """Share a bus."""
         self.bus = bus
         self.clock = clock
         self.injected = InjectedRecall()
@@ -134,13 +133,11 @@ class HermesProcess:
 
     Args:
         connect: opens a bus.
-        clock: time.
     """
 
     def __init__(
         self, connect: Callable[[Settings], MemoryBus] = connect, clock: Clock = SYSTEM
     ) -> None:
-        """Connect nothing yet."""
         self._connect = connect
         self._clock = clock
         self._pid = os.getpid()

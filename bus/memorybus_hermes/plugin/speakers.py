@@ -30,7 +30,6 @@ class SessionSpeakers:
     """
 
     def __init__(self) -> None:
-        """Begin without speakers."""
         self.scopes: OrderedDict[Scope, None] = OrderedDict()
         self.said: OrderedDict[str, Scope | None] = OrderedDict()
 
@@ -62,7 +61,6 @@ class Speakers:
     """
 
     def __init__(self, scope: Scope, *, shared: bool) -> None:
-        """Begin before anybody has spoken: everything has the scope of the sessions."""
         self.now = self.last = self._scope = scope
         self._shared = shared
         self._heard: OrderedDict[str, SessionSpeakers] = OrderedDict()

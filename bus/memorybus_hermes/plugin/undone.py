@@ -107,11 +107,9 @@ class UndoableTurns:
 
     Args:
         notes: this host's notes of sessions.
-        clock: time.
     """
 
     def __init__(self, notes: HostSessions, clock: Clock) -> None:
-        """Begin without turns."""
         self._notes = notes
         self._clock = clock
         self._lock = threading.Lock()

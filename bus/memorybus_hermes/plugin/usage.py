@@ -59,7 +59,6 @@ class UsageMeter:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Read nothing yet."""
         self._path = path
         self._lock = threading.Lock()
         self._starts: deque[TurnStart] = deque(maxlen=_MAX_REMEMBERED)

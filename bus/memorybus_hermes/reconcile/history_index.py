@@ -72,7 +72,6 @@ class HistoryIndex(ScratchIndex):
     """The index; see `ScratchIndex`."""
 
     def __init__(self) -> None:
-        """Create an empty index."""
         super().__init__(_SCHEMA)
 
     # -- filling it -------------------------------------------------------------------------------
@@ -184,7 +183,6 @@ class HistoryIndex(ScratchIndex):
         because Hermes hands over some answers with a footer that it does not store.
 
         Args:
-            session_id: the session.
             user: what the user said.
             at: when the answer was stored, milliseconds since the Unix epoch.
         """
@@ -203,7 +201,6 @@ class HistoryIndex(ScratchIndex):
         not undone.
 
         Args:
-            session_id: the session.
             turns: the undone turns: user's text, answer, and time in milliseconds.
         """
         session = _hash(session_id)

@@ -24,8 +24,6 @@ class Importer:
     """Publishes stored turns through a bus.
 
     Args:
-        bus: the bus.
-        clock: time.
         on_wait: called with the number of unsent events while the importer waits for the log.
 
     Attributes:
@@ -35,7 +33,6 @@ class Importer:
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
-        """Publish nothing yet."""
         self._bus = bus
         self.paced = PacedPublisher(bus, clock, on_wait)
         self.published = 0
@@ -69,8 +66,6 @@ class Importer:
         """Publish a turn with its own time; return False, and note it, if the bus refuses it.
 
         Args:
-            session: its session.
-            turn: the turn.
             model: the model that the session began with.
             retracted: the event that had the turn and was retracted by mistake, "" if none was.
         """

@@ -53,7 +53,6 @@ def publish(
     """Publish entries as additions, masked, each under an id derived from its text.
 
     Args:
-        bus: the bus.
         scope: whose memory files they are.
         found: the entries.
         accepted: runs one publishing call at the speed of the log.

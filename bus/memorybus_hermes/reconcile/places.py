@@ -55,7 +55,6 @@ def find_place(
     """Return where a session stands; None for a sub-agent's session.
 
     Args:
-        session: the session.
         stored: returns a session of the same ``state.db`` by its id.
         known: returns the place that the log or this host knows of a session. Such a place counts,
             for the session itself and for the sessions it continues.

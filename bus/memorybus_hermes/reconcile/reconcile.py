@@ -149,10 +149,7 @@ class Reconciliation:
     """One run. Use it once, from one thread; `run` does everything.
 
     Args:
-        home: the Hermes home.
-        settings: the settings of the bus.
         request: what the run shall do.
-        clock: time.
         progress: shows the progress.
     """
 
@@ -164,7 +161,6 @@ class Reconciliation:
         clock: Clock,
         progress: ReconcileProgress,
     ) -> None:
-        """Open nothing yet."""
         self._home = home
         self._settings = settings
         self._request = request

@@ -86,8 +86,6 @@ class Survey:
     """Compares a ``state.db`` with the log.
 
     Args:
-        home: the Hermes home.
-        settings: the settings of the bus.
         db: Hermes's sessions and messages.
         known: the index of the log.
         forgotten: what may not come back.
@@ -106,7 +104,6 @@ class Survey:
         host: Callable[[Scope, str], SessionRef | None] = lambda scope, session: None,
         on_rows: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Read nothing yet."""
         self._home = home
         self._settings = settings
         self._db = db

@@ -160,7 +160,6 @@ def read_session(path: Path, session_id: str, wait: float) -> StoredSession | No
 
     Args:
         path: the ``state.db``.
-        session_id: the session.
         wait: how long to wait for a lock at most, seconds.
     """
     try:
@@ -205,7 +204,6 @@ class StateDb:
         """Open the file and check its schema.
 
         Args:
-            path: the file.
             wait: how long a read waits for a lock at most, seconds.
 
         Raises:

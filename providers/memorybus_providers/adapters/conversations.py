@@ -38,7 +38,6 @@ class Conversations:
     """The files with the turns. One thread writes them, and any process reads them."""
 
     def __init__(self, home: Path) -> None:
-        """Prepare; nothing is read before the first use."""
         self._folder = home / _FOLDER
 
     def note(self, owner: Owner, session: SessionRef, event_id: str, event: TurnCompleted) -> None:

@@ -71,7 +71,6 @@ class Caller:
     """
 
     def __init__(self, name: str) -> None:
-        """Name the thread of the loop after the instance."""
         self._loop = PrivateLoop(name)
 
     def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:

@@ -124,7 +124,6 @@ class Registry:
     """
 
     def __init__(self, caller: Caller, clock: Clock = SYSTEM) -> None:
-        """Begin empty."""
         self._caller = caller
         self._clock = clock
         self._members: dict[str, RegisteredProvider] = {}

@@ -41,7 +41,6 @@ class Origins:
     """Reads and writes the rows, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Read and write through `db`."""
         self._db = db
 
     def read(self, place: MemoryFile) -> dict[str, EntryOrigin]:

@@ -78,7 +78,6 @@ class BuiltinStore:
     """The files of one home and their database. One thread at a time."""
 
     def __init__(self, home: Path, crash: CrashPoint) -> None:
-        """Prepare; nothing is read or written before `open`."""
         self._home = home
         self._crash = crash
         self._connection: sqlite3.Connection | None = None

@@ -63,7 +63,6 @@ class Filler:
     """The thread. `stop` ends it, and it writes nothing after that."""
 
     def __init__(self, filling: FillerSettings) -> None:
-        """Prepare the filler; `start` starts the thread."""
         self._filling = filling
         self._lacking = ""
         self._error = ""

@@ -55,7 +55,6 @@ class LocalEmbedder:
     """
 
     def __init__(self, directory: Path, name: str, prompts: Prompts) -> None:
-        """Read nothing yet."""
         self._directory = directory
         self._name = name or directory.name
         self._configured = prompts

@@ -28,7 +28,6 @@ class PendingVector:
     """The vector of a question, which may never come."""
 
     def __init__(self) -> None:
-        """Begin without a vector."""
         self._settled = threading.Event()
         self._vector: Vector | None = None
 
@@ -49,11 +48,9 @@ class QuestionVectors:
 
     Args:
         embed: returns the vector of a text, or raises a `ProviderError`.
-        clock: time.
     """
 
     def __init__(self, embed: Callable[[str], Vector], clock: Clock) -> None:
-        """Prepare; the first question starts the thread."""
         self._embed = embed
         self._clock = clock
         self._lock = threading.Lock()

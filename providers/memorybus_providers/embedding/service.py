@@ -46,7 +46,6 @@ class ServiceEmbedder:
     """
 
     def __init__(self, url: str, model: str, prompts: Prompts, key: str, seconds: float) -> None:
-        """Prepare; the connection is made by the first request."""
         self.model = prompts.known_by(model)
         self._requested = model
         self._prompts = prompts

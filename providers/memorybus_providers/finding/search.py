@@ -69,7 +69,6 @@ class FactSearch:
     def __init__(
         self, source: FactSource, begin_comparison: BeginComparison = begin_no_comparison
     ) -> None:
-        """Read through `source`."""
         self.source = source
         self._vocabulary = Vocabulary(source)
         self._begin_comparison = begin_comparison

@@ -22,7 +22,6 @@ class FactValidity:
     """Decides which facts are true now; it only reads."""
 
     def __init__(self, source: FactSource) -> None:
-        """Read through `source`."""
         self._source = source
 
     def settle(

@@ -49,7 +49,6 @@ class Vocabulary:
     """Reads the index."""
 
     def __init__(self, source: FactSource) -> None:
-        """Read through `source`."""
         self._source = source
 
     def look_up(
@@ -58,7 +57,6 @@ class Vocabulary:
         """Return what is known of each term in some scopes; `Term.extra` says what is left out.
 
         Args:
-            question: the question.
             terms: those of its terms that are searched for.
             scopes: the store's ids of the scopes (see `Extent`).
         """

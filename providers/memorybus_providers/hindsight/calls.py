@@ -40,7 +40,6 @@ class HindsightService:
     """A server of Hindsight. May be used from several threads."""
 
     def __init__(self, name: str, options: HindsightOptions, key: str, clock: Clock) -> None:
-        """Prepare; the connection is made by the first request. `name` is the instance's name."""
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
         self._rate_limit = rate_limit.RateLimit(clock)
@@ -98,7 +97,6 @@ class Calls:
     """Requests that share a deadline; each raises what `HindsightService.request` raises."""
 
     def __init__(self, service: HindsightService, until: float) -> None:
-        """Prepare; nothing is sent yet."""
         self._service, self._until = service, until
 
     def retain(self, bank: str, documents: Sequence[Document], operation: str = "") -> None:

@@ -115,7 +115,6 @@ class SqliteErasure:
         path: Path,
         writing: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """Prepare; nothing is erased yet."""
         self._db = db
         self._path = path
         self._writing = writing

@@ -46,7 +46,6 @@ class HolographicStore:
 
     Args:
         path: the database.
-        clock: time.
         searching: makes the search in it.
     """
 

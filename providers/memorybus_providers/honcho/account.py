@@ -46,7 +46,6 @@ class Account:
     """The workspaces of one account. May be used from several threads."""
 
     def __init__(self, config: ProviderConfig, options: HonchoOptions, key: str) -> None:
-        """Prepare; the connection is made by the first request."""
         self._options, self._clock = options, config.clock
         self._service = HonchoService(options, key, config.clock)
         self._tenants = Tenants(self._service, options)

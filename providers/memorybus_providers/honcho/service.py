@@ -27,7 +27,6 @@ class HonchoService:
     """A server and its account. May be used from several threads."""
 
     def __init__(self, options: HonchoOptions, key: str, clock: Clock) -> None:
-        """Prepare; the connection is made by the first request."""
         self._options, self._key = options, key
         self._rate_limit = RateLimit(clock)
         self._deadline = SharedDeadline(clock)

@@ -36,7 +36,6 @@ class Tenant:
     """
 
     def __init__(self, honcho: Honcho, owner: Owner, options: HonchoOptions) -> None:
-        """Prepare; nothing is sent yet."""
         self.owner, self.honcho = owner, honcho
         self.agent = Peer(places.agent_of(owner), honcho)
         self.person = Peer(places.person_of(owner), honcho)
@@ -79,7 +78,6 @@ class Tenant:
         """Store metadata of a session.
 
         Args:
-            session_id: the session.
             metadata: texts by name.
             continues: the session that it continues, in whose place it is then kept; "" for none.
         """
@@ -163,7 +161,6 @@ class Tenants:
     """The workspaces with the prefix of the options. May be used from several threads."""
 
     def __init__(self, service: HonchoService, options: HonchoOptions) -> None:
-        """Prepare; no workspace is known yet."""
         self._service, self._options = service, options
         self._lock = threading.Lock()
         self._known: OrderedDict[Owner, Tenant] = OrderedDict()

@@ -35,7 +35,6 @@ class LibraryStore:
     """The store that Mem0's configuration names."""
 
     def __init__(self, memory: "Memory") -> None:
-        """Use a ready instance of Mem0."""
         self._memory = memory
 
     def close(self) -> None:

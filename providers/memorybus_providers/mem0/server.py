@@ -37,7 +37,6 @@ class ServerStore:
     """A server of Mem0. May be used from several threads."""
 
     def __init__(self, options: Mem0ServerOptions, key: str, clock: Clock) -> None:
-        """Prepare; the connection is made by the first request."""
         self._http = _Http(options.base_url, {"X-API-Key": key} if key else {}, key, clock)
 
     def close(self) -> None:

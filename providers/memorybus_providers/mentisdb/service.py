@@ -23,7 +23,6 @@ class MentisService(HttpService):
     name = "MentisDB"
 
     def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
-        """Prepare; the connection is made by the first request."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         super().__init__(options.base_url, headers, key, clock)
         self._timeout, self._deadline = options.timeout, SharedDeadline(clock)

@@ -78,7 +78,6 @@ class MentisStore:
     """The chains of a server whose names begin with a prefix. May be used from several threads."""
 
     def __init__(self, service: MentisService, prefix: str) -> None:
-        """Prepare; no chain is known yet."""
         self._service, self._prefix = service, prefix
         self._lock = threading.Lock()
         self._places: OrderedDict[tuple[Owner, str], str] = OrderedDict()

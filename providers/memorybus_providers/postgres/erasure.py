@@ -118,7 +118,6 @@ class PostgresErasure:
     """Erases all that is stored of scopes, in its own transactions."""
 
     def __init__(self, link: Link, schema: str) -> None:
-        """Prepare; nothing is erased yet."""
         self._link = link
         self._schema = schema
 

@@ -37,7 +37,6 @@ class LaneTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
     def __init__(self, db: Connection, lane: str, known: AppliedIds) -> None:
-        """Work inside the transaction that `db` has open."""
         super().__init__(known)
         self._db = db
         self._lane = lane
@@ -56,7 +55,6 @@ class PostgresLedger:
     """The lanes that this process worked on, and their latest event ids. For one thread."""
 
     def __init__(self) -> None:
-        """Begin without any lane."""
         self._lanes: dict[str, AppliedIds] = {}
 
     def open(self, db: Connection, fence: Fence) -> LaneTransaction:

@@ -40,7 +40,6 @@ class Link:
     """A connection that is made when it is needed, and again after it broke. For one thread."""
 
     def __init__(self, where: Where) -> None:
-        """Connect to nothing yet."""
         self._where = where
         self._db: Connection | None = None
 

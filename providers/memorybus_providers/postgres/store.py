@@ -49,7 +49,6 @@ class OpenTransaction:
     """The parts that write in an open transaction."""
 
     def __init__(self, db: Connection, places: Places) -> None:
-        """Write through `db`."""
         self.utterances = PostgresUtterances(db, places)
         self.notes = Notes(db, places)
         self.corrections = PostgresCorrections(db, places)
@@ -67,7 +66,6 @@ class PostgresStore:
     """Owns two connections: one writes for lanes, and the other reads. For one thread."""
 
     def __init__(self, where: Where, searching: Searching = by_words) -> None:
-        """Prepare without a connection; `searching` makes the search for a transaction."""
         self._searching = searching
         self._where = where
         self._link = Link(where)

@@ -51,7 +51,6 @@ def statement_of(sentence: str, start: int = 0) -> str:
     """Return what a sentence tells before it asks: all, or "" if it only asks.
 
     Args:
-        sentence: the sentence.
         start: where it may begin to ask.
     """
     asking = _ASKS_ON.search(sentence, start)

@@ -15,7 +15,6 @@ class SharedDeadline:
     """The time that is left before a hook's deadline; each thread has its own."""
 
     def __init__(self, clock: Clock) -> None:
-        """Begin without a deadline."""
         self._clock = clock
         self._limits = threading.local()
 

@@ -35,7 +35,6 @@ class HttpService:
             url: the server's address.
             headers: the headers of each request, with the key.
             key: the key, which is masked in errors.
-            clock: time.
         """
         self.url = url.rstrip("/")
         self._headers, self._key, self._clock = {**_JSON, **headers}, key, clock

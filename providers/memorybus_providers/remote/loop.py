@@ -15,7 +15,6 @@ class PrivateLoop:
     """Awaits coroutines for any thread. The loop starts with the first one."""
 
     def __init__(self, name: str) -> None:
-        """Name the loop's thread after an instance."""
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None

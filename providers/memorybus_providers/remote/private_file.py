@@ -13,7 +13,6 @@ def read(path: Path, who: str, option: str) -> str:
     """Return the content of a private file.
 
     Args:
-        path: the file.
         who: the words with which errors begin.
         option: the option that names the file.
 

@@ -20,7 +20,6 @@ class RateLimit:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Begin without a limit."""
         self._clock = clock
         self._until = 0.0
 

@@ -34,7 +34,6 @@ class ToolSet(Generic[T]):
     """
 
     def __init__(self, tools: Mapping[str, RemoteTool[T]]) -> None:
-        """Keep the tools in this order."""
         self._tools = MappingProxyType(dict(tools))
         self.reading = frozenset(name for name, tool in tools.items() if tool.reads)
 

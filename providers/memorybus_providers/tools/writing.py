@@ -17,7 +17,6 @@ class WritingTools:
     """Writes by the parts of a store."""
 
     def __init__(self, parts: Parts, source: FactSource) -> None:
-        """Write by `parts`, and look up in `source` what they have written."""
         self._parts = parts
         self._source = source
 

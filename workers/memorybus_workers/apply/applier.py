@@ -78,7 +78,6 @@ class Applier:
     """Its threads, if it makes several calls at once."""
 
     def __init__(self, instance: OpenInstance) -> None:
-        """Bind the provider's hooks."""
         context, worker = instance.context, instance.context.worker
         self.dirty: set[Lane] = set()
         self._instance = context

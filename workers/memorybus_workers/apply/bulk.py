@@ -99,7 +99,6 @@ class BulkApplier(SerialApplier):
     """
 
     def __init__(self, instance: OpenInstance) -> None:
-        """Bind the provider's hooks."""
         super().__init__(instance)
         self._largest = self._settings.batch
         self._least = self._chunk = min(self._largest, self._provider.bulk_turns)

@@ -18,7 +18,6 @@ def applier_for(instance: OpenInstance, wake: Callable[[], None]) -> Applier:
     that is under way (G4).
 
     Args:
-        instance: the instance.
         wake: called from other threads when there are results to collect.
     """
     provider = instance.provider

@@ -33,7 +33,6 @@ class PartlyFailed(BaseException):
     """Raised for a call for several turns of which some failed, named by event id."""
 
     def __init__(self, failed: Mapping[str, BaseException]) -> None:
-        """Keep the errors by event id."""
         super().__init__(f"{len(failed)} turns failed")
         self.failed = failed
 
@@ -46,7 +45,6 @@ class ParallelApplier(Applier):
     """
 
     def __init__(self, instance: OpenInstance, wake: Callable[[], None]) -> None:
-        """Bind the provider's hooks; threads start when there is work."""
         super().__init__(instance)
         self._size = instance.context.concurrency
         name = instance.provider.config.name

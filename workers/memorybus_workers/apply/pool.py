@@ -69,7 +69,6 @@ class PoolThread:
     """One thread and the call it is busy with."""
 
     def __init__(self, clock: Clock, run: Callable[["PoolThread"], None], name: str) -> None:
-        """Start the thread."""
         self.activity = ThreadActivity(clock)
         self.task: Task | None = None
         self._thread = threading.Thread(
@@ -89,7 +88,6 @@ class Pool:
     Args:
         name: the name of the provider instance.
         size: the most threads at once; hung ones do not count.
-        clock: time.
         call: makes the call of a task in a thread; begins and ends its activity.
         wake: called when a task is done.
 
@@ -100,7 +98,6 @@ class Pool:
     def __init__(
         self, name: str, size: int, clock: Clock, call: CallHook, wake: Callable[[], None]
     ) -> None:
-        """Start no thread yet."""
         self._name = name
         self._size = size
         self._clock = clock

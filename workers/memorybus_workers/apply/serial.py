@@ -62,7 +62,6 @@ class SerialApplier(Applier):
     """
 
     def __init__(self, instance: OpenInstance) -> None:
-        """Bind the provider's hooks."""
         super().__init__(instance)
         provider = instance.provider
         each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles

@@ -25,7 +25,6 @@ class TransactionalApplier(SerialApplier):
     """
 
     def __init__(self, instance: OpenInstance, store: TransactionalProvider) -> None:
-        """Bind the provider's hooks."""
         super().__init__(instance)
         self._store = store
         self._allowance = Unbounded()  # its calls go to no service

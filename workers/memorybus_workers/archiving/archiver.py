@@ -58,8 +58,6 @@ class ArchiverThread:
     """Archives on a separate thread, until told to stop.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         worker: the id of this worker.
         rng: makes the jitter.
         crash: named places to die at.
@@ -68,7 +66,6 @@ class ArchiverThread:
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, rng: random.Random, crash: CrashPoint
     ) -> None:
-        """Prepare the archiver; `start` starts its thread."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
@@ -185,8 +182,6 @@ def make_archiving(
     """Return the object that looks at the log's partitions and archives them.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         leases: the leases of the lanes `@archive`; they must be started.
         redis: a client that nothing else uses.
         crash: named places to die at.

@@ -31,7 +31,6 @@ class Compactor:
     """Rewrites segments of partitions that the caller owns. Belongs to one thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Prepare; `work` rewrites segments."""
         self._settings = settings
 
     def work(self, archive: Archive, partition: int, policy: Policy, now_ms: int) -> int:

@@ -51,7 +51,6 @@ class NumbersGivenTwice(MemoryBusError):
     """
 
     def __init__(self, entry: str, n: int, after: int) -> None:
-        """Name the entry, its number, and the number that came before it."""
         super().__init__(f"entry {entry} has the number {n}, but {after} came before it")
         self.n = n
 
@@ -62,7 +61,6 @@ def find_due(state: PartitionState, settings: Settings, *, force: bool = False) 
     Args:
         state: the partition; `numbers[0]` is the number of the first entry that is younger than
             `seal_after`.
-        settings: see `Settings`.
         force: seal all that may be sealed, however small the segment and young its first event.
     """
     first = state.view.unsealed

@@ -44,7 +44,6 @@ class Renumbering:
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
 

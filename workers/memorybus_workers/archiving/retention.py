@@ -136,7 +136,6 @@ def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
     were forgotten in between would never be found.
 
     Args:
-        policy: the policy.
         now_ms: the server's wall time when it was read.
     """
     return RetentionMark(now_ms, policy.tombstones)

@@ -80,7 +80,6 @@ class Sealer:
     """Seals and trims partitions. Belongs to one thread."""
 
     def __init__(self, context: SealingContext) -> None:
-        """Use the archiver's context."""
         self._context = context
         self._keys = Keys(context.settings.namespace)
         self._losses = Losses(context.redis, self._keys)

@@ -21,7 +21,6 @@ class AbandonedCalls:
     """The abandoned calls of one worker process. Shared by its threads."""
 
     def __init__(self, clock: Clock, call_timeout: float) -> None:
-        """Begin without any abandoned call."""
         self._clock = clock
         self._call_timeout = call_timeout
         self._calls: dict[tuple[str, str], tuple[ThreadActivity, PendingCall]] = {}

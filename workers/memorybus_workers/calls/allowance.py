@@ -54,11 +54,8 @@ class SharedAllowance:
     """Asks Redis, which counts for all workers.
 
     Args:
-        redis: the log's Redis.
-        keys: the keys of the log.
         provider: the instance whose account is used; its copies use the same one.
         limits: the bounds for a second and for a day.
-        clock: time.
     """
 
     bounded = True
@@ -66,7 +63,6 @@ class SharedAllowance:
     def __init__(
         self, redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
     ) -> None:
-        """Prepare; the first `take` asks Redis."""
         self.until = 0.0
         self.why = ""
         self._redis = redis

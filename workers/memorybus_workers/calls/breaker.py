@@ -22,7 +22,6 @@ class Breaker:
     """
 
     def __init__(self, rng: random.Random) -> None:
-        """Begin closed."""
         self.failures = 0
         self.until = 0.0
         self.why = ""

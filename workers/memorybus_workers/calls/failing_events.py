@@ -46,7 +46,6 @@ class FailingEvents:
     """
 
     def __init__(self, clock: Clock, rng: random.Random, attempts: int) -> None:
-        """Begin without any failing event."""
         self.served = 0
         self.rng = rng
         self.attempts = attempts

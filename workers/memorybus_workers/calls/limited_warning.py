@@ -15,11 +15,9 @@ class RateLimitedWarning:
 
     Args:
         text: the warning; ``%s`` stands for the reason.
-        clock: time, injected.
     """
 
     def __init__(self, text: str, clock: Clock) -> None:
-        """Begin without a warning."""
         self._text = text
         self._clock = clock
         self._warned_at: dict[str, float] = {}

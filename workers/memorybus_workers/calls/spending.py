@@ -10,13 +10,10 @@ class SharedSpending:
     """Counts uses in Redis, for `ProviderConfig.spend`. May be called from several threads.
 
     Args:
-        redis: the log's Redis.
-        keys: the keys of the log.
         provider: the instance whose account is used; its copies use the same one.
     """
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
-        """Prepare; calling the object counts."""
         self._redis, self._keys, self._provider = redis, keys, provider
 
     def __call__(self, what: str, a_day: int) -> bool:

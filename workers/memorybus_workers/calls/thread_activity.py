@@ -35,7 +35,6 @@ class ThreadActivity:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Begin idle."""
         self._monotonic = clock.monotonic
         self._name = ""
         self._lane = ""

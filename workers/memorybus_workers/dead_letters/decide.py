@@ -48,7 +48,6 @@ class Pass:
     """
 
     def __init__(self, epoch: int, requests: Sequence[LetterRequest], worker: str = "") -> None:
-        """Begin before the first letter; `worker` owns the lane."""
         self.epoch = epoch
         self.fields = [request.field for request in requests]
         self.cursor = START
@@ -187,9 +186,7 @@ def build_resolution(
     """Return the event that records an operator's decision in the log.
 
     Args:
-        provider: the instance.
         request: the decision.
-        letter: the letter.
         event: the event as it was published, if the history still has it.
     """
     session = SessionRef(letter.session, letter.session)

@@ -20,7 +20,6 @@ def infos_of(
     """Return what is registered about several instances, which need not be open.
 
     Args:
-        settings: see `Settings`.
         providers: the instances, by name.
         among: the names of these and other instances, in the order of recall.
     """

@@ -29,8 +29,6 @@ def remove_dropped(
     """Remove the dropped copies that no worker serves, and whose state is not on another host.
 
     Args:
-        settings: see `Settings`.
-        redis: the log's Redis.
         dropped: the copies.
         running: the instances that this worker still runs.
         alive: the workers whose heartbeats are fresh, this one included.

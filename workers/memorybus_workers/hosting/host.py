@@ -33,7 +33,6 @@ class ProviderHost:
     """
 
     def __init__(self, context: InstanceContext) -> None:
-        """Prepare the host; `start` starts its thread."""
         worker = context.worker
         self.name = context.name
         self._context = context

@@ -33,7 +33,6 @@ class Hosts:
     """
 
     def __init__(self, worker: WorkerContext, patience: float) -> None:
-        """Begin without a host."""
         self.all: Sequence[ProviderHost] = ()
         self._roles: dict[str, Role] = {}
         self._worker = worker

@@ -36,9 +36,7 @@ def make_instance(
     """Return an unopened instance.
 
     Args:
-        settings: see `Settings`.
         name: the instance's name; its home and options are found by it.
-        clock: time.
         crash: crash points of fault tests.
         kind: the instance whose kind and options a copy uses; its own if empty.
         options: the options that differ from these, from the copy's record in Redis; a table of the

@@ -66,7 +66,6 @@ class LaneSet:
     def __init__(
         self, instance: OpenInstance, stop: threading.Event, wake: Callable[[], None]
     ) -> None:
-        """Begin without a lane."""
         context, worker = instance.context, instance.context.worker
         self.unfinished: set[int] = set()
         self._context = context

@@ -52,7 +52,6 @@ class Runner:
     def __init__(
         self, context: InstanceContext, failing_events: FailingEvents, breaker: Breaker
     ) -> None:
-        """Prepare the runner; `start` starts its thread."""
         self.activity = ThreadActivity(context.worker.clock)
         self.failing_events = failing_events
         self.ready = threading.Event()

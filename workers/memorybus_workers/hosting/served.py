@@ -39,9 +39,6 @@ class ServedInstances:
     """The instances of one worker. Belongs to one thread.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
-        redis: the log's Redis.
         configured: the instances that it was given to serve; they are not open.
         among: all instances that it and its sibling processes serve, in the order of recall.
         only: the one copy that it serves and nothing else; "" for none.
@@ -68,7 +65,6 @@ class ServedInstances:
         among: Sequence[str],
         only: str = "",
     ) -> None:
-        """Begin with the configured instances; `refresh` finds the copies."""
         self._settings = settings
         self._clock = clock
         self._only = only

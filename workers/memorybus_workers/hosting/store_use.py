@@ -29,7 +29,6 @@ class StoreUse:
     """
 
     def __init__(self, home: Path, log: str) -> None:
-        """Take the store."""
         private.directory(home)
         ours = home / f"{_PREFIX}{log}"
         self._held = os.open(ours, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

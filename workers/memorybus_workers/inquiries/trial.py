@@ -61,7 +61,6 @@ class Trial:
     Args:
         make: returns an unopened instance, each time another one.
         settings: `call_timeout` bounds a call.
-        clock: time.
         make_id: makes the ids of the events.
         wait: the seconds until recalls must find what was written.
         scope: the owner of the memories that it writes.
@@ -76,7 +75,6 @@ class Trial:
         wait: float,
         scope: Scope = SCOPE,
     ) -> None:
-        """Open nothing yet."""
         self._scope = scope
         self.settings = settings
         self.clock = clock

@@ -57,14 +57,11 @@ class InspectionRunner:
     """Runs inspections. Belongs to one process.
 
     Args:
-        redis: the log's Redis.
         settings: see `Settings`; one inspection takes at most half of ``recall_timeout``.
-        clock: time.
         visited: opens an instance for a moment.
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock, visited: Visit) -> None:
-        """Keep what every job needs."""
         self._redis = redis
         self._settings = settings
         self._clock = clock

@@ -24,9 +24,6 @@ class LiveInstances:
     """Instances of one provider, the live one kept open (G8). Belongs to one thread.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
-        redis: the log's Redis.
         provider: the only provider whose instances are opened, because anybody who can write to
             Redis may have written a job's arguments.
         crash: crash points of fault tests.
@@ -40,7 +37,6 @@ class LiveInstances:
         provider: str,
         crash: CrashPoint = no_crash,
     ) -> None:
-        """Open nothing yet."""
         self._settings = settings
         self._clock = clock
         self._provider = provider

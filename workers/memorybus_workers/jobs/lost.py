@@ -62,13 +62,11 @@ class LostJobs:
     """Cleans up one queue, between the jobs of the process that runs them.
 
     Args:
-        queue: the queue.
         again: names of the callables whose jobs may run again.
         on_killed: called for each lost job that had begun: its process was killed, or hung.
     """
 
     def __init__(self, queue: Queue, again: Collection[str], on_killed: Callable[[], None]) -> None:
-        """Have seen nothing yet."""
         self._queue = queue
         self._redis: Redis = queue.connection
         self._again = again

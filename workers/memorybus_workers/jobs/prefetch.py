@@ -53,9 +53,6 @@ class Recaller:
     """Answers recalls on provider instances that stay open. Belongs to one thread.
 
     Args:
-        redis: the log's Redis.
-        settings: see `Settings`.
-        clock: time.
         instances: the provider's instances; one is closed after an error.
         applied: waits for the events that a session published before it asked.
         crash: crash points of fault tests: ``recall.stored``.
@@ -70,7 +67,6 @@ class Recaller:
         applied: ReadYourWrites,
         crash: CrashPoint = no_crash,
     ) -> None:
-        """Keep what every job needs."""
         self._redis = redis
         self._settings = settings
         self._clock = clock

@@ -54,7 +54,6 @@ class PromptAnswerer:
     """Answers one provider's prompts until `stop`.
 
     Args:
-        settings: see `Settings`.
         provider: the provider that answers.
         crash: crash points of fault tests.
         on_answer: called on the thread after each answer.
@@ -69,7 +68,6 @@ class PromptAnswerer:
         on_answer: Callable[[], None] = lambda: None,
         on_hang: Callable[[], None] = end_process,
     ) -> None:
-        """Prepare; `start` begins to take questions."""
         self._keys = Keys(settings.namespace)
         self._jobs = connect_jobs(settings)
         self._redis = connect_redis(settings)

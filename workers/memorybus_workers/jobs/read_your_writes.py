@@ -18,17 +18,14 @@ class ReadYourWrites:
     """Waits for a provider's lanes. Belongs to one thread.
 
     Args:
-        redis: the log's Redis.
         keys: the keys of the namespace.
         longest: how long a recall may wait, in seconds.
-        clock: time.
         most: if more events than this are missing, a recall does not wait; None for no limit.
     """
 
     def __init__(
         self, redis: Redis, keys: Keys, longest: float, clock: Clock, most: int | None = None
     ) -> None:
-        """Start with waiting for every provider."""
         self._most = most
         self._redis = redis
         self._keys = keys

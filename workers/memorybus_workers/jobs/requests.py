@@ -50,10 +50,7 @@ def answer_request(
     """Write the reply to a request under the key that its asker reads.
 
     Args:
-        redis: the log's Redis.
-        settings: see `Settings`.
         partition: the partition under whose keys the reply is written.
-        request: the request.
         make: makes the reply.
 
     Raises:

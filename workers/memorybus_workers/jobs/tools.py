@@ -25,9 +25,7 @@ class ToolRunner:
     """Runs reading tools on provider instances that stay open. Belongs to one process.
 
     Args:
-        redis: the log's Redis.
         settings: see `Settings`; ``recall_timeout`` bounds a run.
-        clock: time.
         instances: the provider's instances; one is closed after an error.
         applied: waits for the events that a session published before it asked.
     """
@@ -40,7 +38,6 @@ class ToolRunner:
         instances: LiveInstances,
         applied: ReadYourWrites,
     ) -> None:
-        """Keep what every job needs."""
         self._redis = redis
         self._settings = settings
         self._clock = clock

@@ -71,7 +71,6 @@ class JobWorker(SimpleWorker):
 
     Args:
         queue: the queue; its job class has the allow-list.
-        clock: time.
         lost: finds the jobs that killed processes left.
         longest: the seconds that a job may run, whatever the job itself says.
         crash: crash points of fault tests: ``recall.taken``.
@@ -89,7 +88,6 @@ class JobWorker(SimpleWorker):
         crash: CrashPoint,
         secrets: Collection[str] = frozenset(),
     ) -> None:
-        """Register nothing yet."""
         super().__init__(
             [queue],
             connection=queue.connection,
@@ -234,7 +232,6 @@ def run_jobs(settings: Settings, provider: str) -> None:
     """Work off the recalls of one provider until SIGTERM or SIGINT.
 
     Args:
-        settings: see `Settings`.
         provider: the only provider of the process, because RQ takes jobs from several queues in a
             way that loses one if the process is killed.
 

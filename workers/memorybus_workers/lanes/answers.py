@@ -35,7 +35,6 @@ class Answers:
     """
 
     def __init__(self, redis: Redis, instance: InstanceContext) -> None:
-        """Prepare; nothing is answered yet."""
         self._redis = redis
         self._instance = instance
         self._settings = instance.worker.settings

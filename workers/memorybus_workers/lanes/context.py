@@ -96,7 +96,6 @@ class InstanceContext(msgspec.Struct, frozen=True):
         """Count events that were applied or parked together; not for a copy that answers nobody.
 
         Args:
-            events: the events.
             took: the seconds that this took.
             doubt: the highest n that a former owner may have applied.
         """

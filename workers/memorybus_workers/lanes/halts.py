@@ -38,7 +38,6 @@ class Halts:
     """The stopped lanes of one instance. Belongs to one thread."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str, clock: Clock) -> None:
-        """Start without stopped lanes."""
         self._redis = redis
         self._keys = keys
         self._provider = provider

@@ -23,7 +23,6 @@ class IsolationProbe:
     """
 
     def __init__(self) -> None:
-        """Start without a try."""
         self._lock = threading.Lock()
         self._tried: tuple[Lease, int] | None = None
 

@@ -68,7 +68,6 @@ class Leases:
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
-        """Start without leases; `start` begins to renew."""
         self._settings = settings
         self._clock = clock
         self._worker = worker

@@ -11,7 +11,6 @@ class Inbox:
     """The news that one runner has not taken yet. Any thread may add some, and one takes them."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._changed = threading.Condition()
         self._partitions: set[int] = set()
         self._rung = False
@@ -41,7 +40,6 @@ class News:
     """Passes the tail's news to every runner of a worker. Any thread may use it."""
 
     def __init__(self) -> None:
-        """Start without inboxes."""
         self._lock = threading.Lock()
         self._inboxes: tuple[Inbox, ...] = ()
 

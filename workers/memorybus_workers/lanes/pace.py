@@ -36,7 +36,6 @@ class Pace:
         """Allow one event; more are allowed after `take_share`.
 
         Args:
-            clock: time.
             rate: events per second, over all workers; 0.0 for no limit.
             unfinished: counts the instance's unfinished lanes, in all workers.
         """

@@ -31,7 +31,6 @@ class StartFinder:
         """Note the lane; nothing is read yet.
 
         Args:
-            history: archive and log.
             known: what Redis knows of the lane.
             partition: the lane's partition.
             provider: the lane's provider, for log lines.

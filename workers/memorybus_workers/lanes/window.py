@@ -54,7 +54,6 @@ class LaneWindow:
     """
 
     def __init__(self, point: StartPoint, size: int) -> None:
-        """Start without events; `size` is the most events that may be held (G10)."""
         self.entry = self.read_entry = point.entry
         self.n = self.read_n = point.n
         self.open = 0

@@ -40,8 +40,6 @@ class Balance:
     """Computes which lanes a worker is to have. Belongs to one thread.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         worker: the id of this worker.
         served: the instances that this worker serves.
         leases: the leases that this worker has.
@@ -50,7 +48,6 @@ class Balance:
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, served: ServedInstances, leases: Leases
     ) -> None:
-        """Begin without any knowledge of the leases."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
@@ -71,7 +68,6 @@ class Balance:
         """Return the lanes that this worker is to have, by provider.
 
         Args:
-            redis: the log's Redis.
             alive: the workers whose heartbeats are fresh.
             names: the providers that this worker can serve now.
 

@@ -22,12 +22,10 @@ class Heartbeats:
     """The heartbeats that one worker has seen. Belongs to one thread.
 
     Args:
-        clock: time, injected.
         beat: seconds between two calls of `note`.
     """
 
     def __init__(self, clock: Clock, beat: float) -> None:
-        """Begin without any heartbeat."""
         self._clock = clock
         self._beat = beat
         self._known: dict[str, _Heartbeat] = {}

@@ -22,13 +22,10 @@ class HomeClaims:
     key is not ours.
 
     Args:
-        settings: see `Settings`.
-        redis: the log's Redis.
         served: the instances that the worker serves.
     """
 
     def __init__(self, settings: Settings, redis: Redis, served: ServedInstances) -> None:
-        """Prepare; `claim` claims the homes."""
         self._settings = settings
         self._served = served
         self._homes = Homes(redis, Keys(settings.namespace))

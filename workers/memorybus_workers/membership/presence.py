@@ -49,13 +49,11 @@ class Presence:
         worker: the id of this worker.
         served: the instances that this worker serves.
         jobs: how many recall processes it runs for each of them.
-        redis: the log's Redis.
     """
 
     def __init__(
         self, context: WorkerContext, worker: str, served: ServedInstances, jobs: int, redis: Redis
     ) -> None:
-        """Prepare; `register` and `update` write to Redis."""
         self._settings = settings = context.settings
         self._clock = clock = context.clock
         self._leases = context.leases

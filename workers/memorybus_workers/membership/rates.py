@@ -11,7 +11,6 @@ class Rates:
     """The rates at which totals grow, from their values at different times."""
 
     def __init__(self) -> None:
-        """Begin without any total."""
         self._seen: deque[tuple[float, Mapping[str, int]]] = deque()
 
     def note(self, now: float, totals: Mapping[str, int]) -> dict[str, float]:

@@ -48,14 +48,9 @@ _FLUSH_SECONDS = 2.0
 
 
 class RareLinesFilter(logging.Filter):
-    """Lets a line of a logger pass once in five minutes.
-
-    Args:
-        clock: time.
-    """
+    """Lets a line of a logger pass once in five minutes."""
 
     def __init__(self, clock: Clock) -> None:
-        """Begin so that the first line passes."""
         super().__init__()
         self._clock = clock
         self._due = float("-inf")

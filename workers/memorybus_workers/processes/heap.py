@@ -55,12 +55,10 @@ class Heap:
     """Gives memory back now and then. Belongs to one thread.
 
     Args:
-        clock: time.
         trim: gives memory back.
     """
 
     def __init__(self, clock: Clock, trim: Callable[[], None]) -> None:
-        """Prepare; `trim_if_due` gives memory back."""
         self._clock = clock
         self._trim = trim
         self._at = clock.monotonic() + TRIM_INTERVAL_SECONDS

@@ -34,7 +34,6 @@ class OrderlyEnd:
         at_once: called before this process ends at once, to do what still has to be done.
         reserve: seconds in addition to `grace`, for a process that waits for others with the same
             `grace`.
-        clock: time.
         leave: ends the process at once.
     """
 
@@ -48,7 +47,6 @@ class OrderlyEnd:
         clock: Clock = SYSTEM,
         leave: Callable[[int], Any] = os._exit,
     ) -> None:
-        """Start the thread that waits for requests; `install` lets signals make them."""
         self._settings = settings
         self._stop = stop
         self._at_once = at_once

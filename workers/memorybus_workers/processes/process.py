@@ -35,7 +35,6 @@ def run_worker(
     """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
 
     Args:
-        settings: see `Settings`.
         providers: the instances to serve.
         jobs: its recall processes for each provider.
         with_parent: end when the process that started this one ends, and report to it the providers

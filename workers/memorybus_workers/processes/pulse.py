@@ -9,14 +9,9 @@ STUCK_SECONDS = 30.0
 
 
 class Pulse:
-    """Knows when the main loop of this process last turned; any thread may ask.
-
-    Args:
-        clock: time.
-    """
+    """Knows when the main loop of this process last turned; any thread may ask."""
 
     def __init__(self, clock: Clock) -> None:
-        """Begin as alive, but not ready."""
         self._clock = clock
         self._heard = clock.monotonic()
         self._ready = threading.Event()

@@ -77,12 +77,10 @@ class RecallProcesses:
     Args:
         settings: passed on through the environment.
         count: how many processes each provider gets.
-        clock: time.
         news: tells of new events, so that the queues are read often while agents are active.
     """
 
     def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:
-        """Prepare; `start` starts the thread."""
         self._settings = settings
         self._environ = to_environ(settings)
         self._count = count

@@ -15,11 +15,9 @@ class ServiceManager:
     Args:
         address: a datagram socket's path; a path that begins with ``@`` has no file.
         every: seconds within which the manager expects a sign of life; 0 if it expects none.
-        clock: time.
     """
 
     def __init__(self, address: str, every: float, clock: Clock) -> None:
-        """Prepare; nothing is sent yet."""
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._pause = every / 2
         self._clock = clock

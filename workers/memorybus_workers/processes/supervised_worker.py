@@ -36,7 +36,6 @@ class SupervisedWorker:
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
-        """Prepare; the first `watch` starts the process."""
         self.worker = ""
         self.leaving: list[ChildProcess] = []
         self._name = name

@@ -54,7 +54,6 @@ class Supervisor:
         providers: the providers of all workers, in the order of recall.
         commands: the command lines.
         mark: the end of the workers' ids.
-        clock: time.
 
     Attributes:
         ready: further fields of the line which says that all workers are ready.
@@ -68,7 +67,6 @@ class Supervisor:
         mark: str,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Start nothing yet."""
         self._settings = settings
         self._providers = providers
         self._commands = commands

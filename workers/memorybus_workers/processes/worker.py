@@ -62,10 +62,8 @@ class Worker:
     """One worker process.
 
     Args:
-        settings: see `Settings`.
         providers: the instances to serve, in the order of recall.
         jobs: how many recall processes to run for each provider.
-        clock: time.
         mark: the end of the worker's id, if the process that starts it has to know it; a new one if
             empty.
         only: a copy to serve, and nothing else (`providers` is empty then).
@@ -88,7 +86,6 @@ class Worker:
         among: Sequence[str] = (),
         give_up: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare the worker; `run` works."""
         self.failed = False
         self.id = worker_id(os.getpid(), mark or new_mark())
         self._settings = settings

@@ -33,8 +33,6 @@ class Tail:
     """Watches the log on a thread of its own.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         rng: makes the jitter.
         tell: called with the partitions that have new entries.
     """
@@ -46,7 +44,6 @@ class Tail:
         rng: random.Random,
         tell: Callable[[set[int]], None],
     ) -> None:
-        """Prepare the tail; `start` starts its thread."""
         self._settings = settings
         self._clock = clock
         self._rng = rng

@@ -55,7 +55,6 @@ class LogWatch:
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Prepare the watch; the first `poll` examines the log."""
         self.alarms: tuple[Finding, ...] = ()
         self._settings = settings
         self._clock = clock

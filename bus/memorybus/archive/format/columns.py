@@ -29,7 +29,6 @@ class Cells:
     """
 
     def __init__(self, column: Any, whole: Callable[[Any], Any]) -> None:
-        """Take the column's memory; `pyarrow` keeps it as long as a view of it exists."""
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         _, offsets, data = chunk.buffers()
         self._whole = whole(data or b"")

@@ -20,7 +20,6 @@ class LocalObjects:
     """Files below a directory, which is created with the first file."""
 
     def __init__(self, root: Path, make_id: NewId = new_id) -> None:
-        """Take the directory; nothing is read or created yet."""
         self._root = root
         self._make_id = make_id
 

@@ -88,7 +88,6 @@ class SearchBar:
     """Shows how far a search is, once it takes a while."""
 
     def __init__(self, output: Output) -> None:
-        """Show nothing yet."""
         self._bar = output.progress("events")
         self._bar.live.transient = True
         self._task = self._bar.add_task("searching", total=None)

@@ -36,7 +36,6 @@ class Takeover:
     """Sets up the providers that Hermes had, one after the other.
 
     Args:
-        home: the Hermes home.
         python: the Python that runs Hermes; None to find it.
         common: the options that lead to the settings.
         output: where results are shown.
@@ -45,7 +44,6 @@ class Takeover:
     def __init__(
         self, home: HermesHome, python: str | None, common: Common, output: Output
     ) -> None:
-        """Do nothing yet."""
         self.home = home
         self._python = python
         self._common = common

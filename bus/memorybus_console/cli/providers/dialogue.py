@@ -22,7 +22,6 @@ class Dialogue:
     """
 
     def __init__(self, console: Console, read: Callable[..., str] | None = None) -> None:
-        """Ask nothing yet."""
         self._console = console
         self._read = read or self._read_line
 

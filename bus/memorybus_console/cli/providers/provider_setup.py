@@ -125,7 +125,6 @@ class Setup:
         wait: float = 10.0,
         since: str = "beginning",
     ) -> None:
-        """Ask nothing yet."""
         self._common = common
         self._output = output
         self._dialogue = dialogue

@@ -29,7 +29,6 @@ def export_archive(
     An event that the query or a tombstone leaves out keeps its row, without content and owner.
 
     Args:
-        settings: the settings of the log.
         directory: where to write; it need not exist yet.
         query: selects the events whose content is kept.
         step: called for each segment.

@@ -34,7 +34,6 @@ def verify_archive(settings: Settings, step: Callable[[], None]) -> ArchiveVerif
     """Check every file; report also what Redis counts as sealed although no file contains it.
 
     Args:
-        settings: the settings of the log.
         step: called for each file.
 
     Raises:

@@ -171,9 +171,7 @@ def await_removal(
     """Wait until workers have removed dropped copies, as long as one that can do so is alive.
 
     Args:
-        stores: the stores.
         names: the copies.
-        clock: time.
         ours: the command's own worker that removes one, if any.
 
     Returns:

@@ -80,11 +80,9 @@ class LocalWorker:
     Args:
         settings: the settings of this process and of the child.
         name: the copy.
-        clock: time.
     """
 
     def __init__(self, settings: Settings, name: str, clock: Clock = SYSTEM) -> None:
-        """Start nothing yet; a ``with`` block starts the child."""
         self._settings = settings
         self._mark = new_mark()
         command = copy_command(name, self._mark)
@@ -132,10 +130,8 @@ def follow_progress(
     """Yield a copy's progress until it has passed its whole plan.
 
     Args:
-        stores: the stores.
         instance: the copy.
         worker: the command's own worker, which is started again if it dies; None for none.
-        clock: time.
 
     Raises:
         CopyGone: somebody dropped it.

@@ -160,9 +160,7 @@ def plan_replay(
     """Return what a replay would do; change nothing.
 
     Args:
-        stores: the stores.
         wanted: the request.
-        clock: time.
         describe: returns the description of the copy.
 
     Raises:

@@ -43,8 +43,6 @@ def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage
     """Publish a canary, wait until every provider's lane has passed it, and note when that was.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         word: a part of its session's id, which determines its partition.
 
     Raises:

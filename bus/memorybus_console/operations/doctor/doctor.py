@@ -88,8 +88,6 @@ def examine(
     """Run every check in order, and yield each result as soon as it is known.
 
     Args:
-        settings: see `Settings`.
-        clock: time.
         make_id: makes the canary's word.
         deep: whether to write the canary's word into every provider, recall it, and remove it.
     """

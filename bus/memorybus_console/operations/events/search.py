@@ -103,7 +103,6 @@ class EventSearch:
         """Read nothing yet.
 
         Args:
-            history: archive and log.
             wanted: what to search for.
             before: where an earlier search stopped; None for the end of the history.
             enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.

@@ -17,7 +17,6 @@ class SearchWords:
     """
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        """Fold the words; empty ones are left out."""
         self._words = tuple(word for word in map(_fold, words) if word)
 
     def are_in(self, event: AnyEvent) -> bool:

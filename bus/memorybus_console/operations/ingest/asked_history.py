@@ -29,7 +29,6 @@ class AskedHistory:
     """The history as one import sees it. Use from one thread; a ``with`` block closes it."""
 
     def __init__(self) -> None:
-        """Know nothing, as long as nobody can be asked."""
         self._open = ExitStack()
         self._index = self._open.enter_context(TurnIndex())
         self._history: History | None = None
@@ -79,7 +78,6 @@ class AskedHistory:
         Args:
             scope: its owner.
             session: its id.
-            turns: its turns.
             named: whether its source names it; else the id is made of the file's name.
             beside: the other sessions of the same input, which are not this one.
         """

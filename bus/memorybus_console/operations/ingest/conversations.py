@@ -109,7 +109,6 @@ def ingest_conversations(
     Without Redis every file is refused: what the history has and who was forgotten is unknown then.
 
     Args:
-        settings: the settings of the log.
         sources: the parsed files.
         user: the person; see `publish_file`.
         agent: the agent; see `publish_file`.
@@ -206,7 +205,6 @@ class FilePublisher:
         user: str | None,
         on_turn: Callable[[], None],
     ) -> None:
-        """Publish nothing yet."""
         self._bus = bus
         self._asked = asked
         self._agent = agent

@@ -31,7 +31,6 @@ class EventLines:
     """Writes and reads lines of events. Use from one thread."""
 
     def __init__(self) -> None:
-        """Prepare the decoder."""
         self._decoder = Decoder()
 
     def encode(self, envelope: Envelope) -> bytes:

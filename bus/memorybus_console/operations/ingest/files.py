@@ -35,7 +35,6 @@ def ingest_files(
     """Publish what can be read of every file of conversations, and every whole file of events.
 
     Args:
-        settings: the settings of the log.
         files: conversations and files of events.
         user: the person of the conversations; None for the speaker that a file names.
         agent: the agent of the conversations; None for the settings' default.

@@ -38,7 +38,6 @@ def ingest_foreign(
     A record that differs from its source's documented format is left out, and reported by name.
 
     Args:
-        settings: the settings of the log.
         source: the other system; one of `foreign.sources.PARSERS`.
         names: its exported files, or the addresses of its service.
         user: the person for everything; None for the person that the source names.

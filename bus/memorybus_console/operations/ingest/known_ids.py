@@ -18,7 +18,6 @@ class KnownIds(ScratchIndex):
     """
 
     def __init__(self) -> None:
-        """Make an empty set."""
         super().__init__(
             f"pragma cache_size = -{_CACHE_KIB}; "
             "create table ids(id blob primary key) without rowid"

@@ -75,7 +75,6 @@ def publish_new(
     What a tombstone of this log hides is refused, also under an id that the log never had.
 
     Args:
-        settings: the settings of the log.
         envelopes: the events; read once, one at a time.
         step: called before each event.
         execute: whether to publish; otherwise they are only counted.

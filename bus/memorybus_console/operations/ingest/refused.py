@@ -15,7 +15,6 @@ class UnreadableInput(MemoryBusError):
     """
 
     def __init__(self, why: str, place: str = "") -> None:
-        """Make a message of both."""
         super().__init__(f"{place}: {why}" if place else why)
         self.why = why
         self.place = place

@@ -24,7 +24,6 @@ def publish_source(
     """Publish those events of a source that are new to the log.
 
     Args:
-        settings: the settings of the log.
         name: the file or the address.
         envelopes: the source's events.
         count: how many events these are.

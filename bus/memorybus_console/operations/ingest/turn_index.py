@@ -45,7 +45,6 @@ class TurnIndex(ScratchIndex):
     """The index; see `ScratchIndex`."""
 
     def __init__(self) -> None:
-        """Create an empty index."""
         super().__init__(_SCHEMA)
 
     def read(self, history: History, scopes: Iterable[Scope], step: Callable[[], None]) -> None:

@@ -170,8 +170,6 @@ def find_memory(
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
-        settings: the settings of the bus.
-        provider: the provider.
         owner: the owner of the memory.
         event: the event that brought it; "" if it is unknown.
         mark: the digest of its text (`ids.text_digest`).
@@ -237,7 +235,6 @@ def find_event(settings: Settings, event: str, memory: KeptMemory | None = None)
     """Return an event by its id.
 
     Args:
-        settings: the settings of the bus.
         event: its id.
         memory: a memory that it brought: most events are found quickly near the memory's time.
 
@@ -290,9 +287,7 @@ def plan_amendment(
     """Return what would be done to a memory; nothing is changed.
 
     Args:
-        settings: the settings of the bus.
         action: whether it is corrected or deleted.
-        memory: the memory.
         content: the right text, for a correction.
 
     Raises:
@@ -334,7 +329,6 @@ def draft_events(
 
     Args:
         action: whether to correct or to delete it.
-        memory: the memory.
         content: the right text, for a correction.
         brought: the event that brought it, if it is known.
         own: the settings' scope, for an entry whose event and owner are unknown.
@@ -453,10 +447,8 @@ def carry_out(
     memory of the agent, those of all persons.
 
     Args:
-        settings: the settings of the bus.
         plan: what to do.
         wait: seconds to wait for the lanes.
-        clock: time.
 
     Raises:
         SpoolFull, SpoolError: nothing was published.

@@ -190,11 +190,9 @@ def list_people(
     """Return the people of whom providers keep something, as far as providers can list them.
 
     Args:
-        settings: the settings of the bus.
         after: only people after this one.
         holding: only people whose names contain this text, in any case.
         most: the most people to return.
-        clock: time.
 
     Raises:
         LogError: Redis is away.
@@ -255,14 +253,12 @@ def list_memories(
     """Return a page of what a provider keeps of somebody.
 
     Args:
-        settings: the settings of the bus.
         provider: the provider's name; its live instance is asked.
         owner: the owner; only agent, user and workspace are used, and None stands for any.
         skip: how many memories to skip.
         holding: only memories that contain this text, in any case, or come from the event of
             this id.
         most: the most memories to return.
-        clock: time.
 
     Raises:
         ConfigError: there is no such provider, or it cannot list what it keeps.

@@ -53,8 +53,6 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
     """Return the lanes of an instance.
 
     Args:
-        settings: the settings of the log.
-        name: the instance.
         figures: the progress of its lanes, by partition.
 
     Raises:

@@ -24,8 +24,6 @@ def check_beginning(settings: Settings, name: str, since: str) -> None:
     """Make sure that a new instance can begin there; change nothing.
 
     Args:
-        settings: the settings of the bus.
-        name: the instance.
         since: ``beginning``, ``now``, or a moment of the history.
 
     Raises:

@@ -126,7 +126,6 @@ class Comparison:
         second: str,
         before_page: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Ask nothing yet."""
         self._inspector = inspector
         self.provider = provider
         self.first = first

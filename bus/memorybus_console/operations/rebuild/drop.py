@@ -132,7 +132,6 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
         work: the rebuilder, which has the provider's lock.
         what: see `plan_drop`.
         by: who drops them.
-        clock: time.
 
     Raises:
         LogUnavailable: Redis is away; the command has to be repeated.

@@ -52,10 +52,8 @@ class LanePause:
     """Pauses the lanes of instances, resumes them, and waits for them. Belongs to one thread.
 
     Args:
-        stores: the stores.
         lock: the command's lock, which is kept alive while we wait.
         why: the pause that the command sets.
-        clock: time.
         patience: see `STALL_SECONDS`.
     """
 
@@ -67,7 +65,6 @@ class LanePause:
         clock: Clock,
         patience: float = STALL_SECONDS,
     ) -> None:
-        """Pause nothing yet."""
         self._stores = stores
         self._lock = lock
         self._why = why

@@ -139,12 +139,10 @@ class Rebuilder:
         inspector: asks instances about their state.
 
     Args:
-        stores: the stores.
         purge: deletes a provider's warm results, and returns how many there were.
         lock: the provider's lock, already taken.
         what: the command: ``rebuild`` or ``rollback``.
         tell: receives the progress.
-        clock: time.
         crash: crash points of fault tests.
     """
 
@@ -158,7 +156,6 @@ class Rebuilder:
         clock: Clock,
         crash: CrashPoint = no_crash,
     ) -> None:
-        """Do nothing yet."""
         self.stores = stores
         self._purge = purge
         self._lock = lock
@@ -238,9 +235,7 @@ class Rebuilder:
 
         Args:
             candidate: the instance that becomes live.
-            provider: its provider.
             by: who asks for it.
-            reason: the reason.
             check: whether to refuse a state that differs or has parked more, and to wait for a live
                 instance that lags.
             alike: whether the state must equal the live one's.

@@ -47,7 +47,6 @@ class Children:
         directory: str,
         known: KnownPlugin,
     ) -> None:
-        """Prepare; no child is started yet."""
         self._clock = config.clock
         self._options = options
         self._plugin = plugin

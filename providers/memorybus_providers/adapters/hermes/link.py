@@ -43,11 +43,9 @@ class HostLink:
 
     Args:
         launch: see `Launch`.
-        clock: time.
     """
 
     def __init__(self, launch: Launch, clock: Clock) -> None:
-        """Prepare; the first request connects."""
         self._launch = launch
         self._clock = clock
         self._connection: socket.socket | None = None

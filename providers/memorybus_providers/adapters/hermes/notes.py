@@ -35,7 +35,6 @@ class SessionNotes:
     """
 
     def __init__(self, home: Path) -> None:
-        """Prepare; nothing is read yet."""
         self._directory = home / "sessions"
 
     def facts(self, owner: Owner, session_id: str) -> Facts:

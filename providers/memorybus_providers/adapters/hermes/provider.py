@@ -109,7 +109,6 @@ class HostedHermesProvider(MemoryProvider):
     known: ClassVar[KnownPlugin] = KnownPlugin()
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Read the options; no child is started yet."""
         super().__init__(config)
         self._options: PluginOptions = options_of(config)
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)

@@ -60,7 +60,6 @@ def session_args(
 
     Args:
         scope: the owner and platform of the session.
-        session_id: the session.
         home: HERMES_HOME.
         user_id: the id by which the plugin knows the person; "" for none.
         known: the facts that were stored at the session's beginning (`session_facts`).

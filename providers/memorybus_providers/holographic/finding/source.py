@@ -156,7 +156,6 @@ class SqliteFacts:
     """Reads facts through one connection, without a lock."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Read through `db`."""
         self._db = db
 
     # -- what a search is made of -------------------------------------------------------------

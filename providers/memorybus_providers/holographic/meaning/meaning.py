@@ -37,7 +37,6 @@ class SqliteMeaning(FilledMeaning):
     """
 
     def __init__(self, path: Path, config: ProviderConfig, options: MeaningOptions) -> None:
-        """Choose the embedder; see `FilledMeaning`."""
         super().__init__(lambda: _open_exclusively(path, config.clock), config, options)
 
     def make_search(self, db: sqlite3.Connection) -> FactSearch:

@@ -74,7 +74,6 @@ class SqliteVectorTables:
     """Reads and writes the tables; belongs to one thread."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Use `db`."""
         self._db = db
 
     def prepare(self) -> None:

@@ -60,7 +60,6 @@ class SqliteComparison:
     """
 
     def __init__(self, model: Model, facts: NDArray[np.int64], cosines: Vector) -> None:
-        """Keep the arguments."""
         self._model = model
         self._facts = facts
         self._cosines = cosines
@@ -94,7 +93,6 @@ class VectorIndex:
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Read nothing yet."""
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 

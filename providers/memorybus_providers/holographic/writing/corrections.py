@@ -34,7 +34,6 @@ class SqliteCorrections:
     """Writes corrections, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
 

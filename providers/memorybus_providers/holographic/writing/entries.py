@@ -61,7 +61,6 @@ class KeptFacts(StoreEntries):
     """Writes kept facts, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
 

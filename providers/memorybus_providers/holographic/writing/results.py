@@ -9,7 +9,6 @@ class SqliteResults:
     """Reads and writes results, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Write through `db`."""
         self._db = db
 
     def get(self, event_id: str) -> str | None:

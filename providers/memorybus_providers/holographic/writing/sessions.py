@@ -24,7 +24,6 @@ class Sessions:
     """Finds or makes the rows, inside the transaction that its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """Read and write through `db`."""
         self._db = db
         self._known: dict[tuple[Scope, str, str], SessionRows] = {}
 

@@ -67,7 +67,6 @@ class SqliteUtterances:
     """
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
         self._speakers: set[tuple[int, str]] = set()

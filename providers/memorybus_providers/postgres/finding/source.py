@@ -172,7 +172,6 @@ class PostgresFacts:
     """Reads in the transaction that `db` has open."""
 
     def __init__(self, db: Connection) -> None:
-        """Read through `db`."""
         self._db = db
         self._scopes: dict[RecallScope, list[int]] = {}
 

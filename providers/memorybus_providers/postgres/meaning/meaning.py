@@ -32,7 +32,6 @@ class PostgresMeaning(FilledMeaning):
     """
 
     def __init__(self, where: Where, config: ProviderConfig, options: MeaningOptions) -> None:
-        """Choose the embedder; see `FilledMeaning`."""
         who = new_mark()
         super().__init__(lambda: _open_exclusively(where, who), config, options)
 
@@ -63,7 +62,6 @@ class _TurnTables(PostgresVectorTables):
     """
 
     def __init__(self, link: Link, where: Where, who: str) -> None:
-        """Claim the filling under the name `who`."""
         super().__init__(link, where)
         self._who = who
 

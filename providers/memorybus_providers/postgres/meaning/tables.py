@@ -90,7 +90,6 @@ class PostgresVectorTables:
     """Reads and writes the tables, each time in its own transaction; belongs to one thread."""
 
     def __init__(self, link: Link, where: Where) -> None:
-        """Use `link`."""
         self._link = link
         self._where = where
 
@@ -171,7 +170,6 @@ class PostgresComparison:
     """
 
     def __init__(self, db: Connection, scopes: Sequence[int], vector: Vector, model: Model) -> None:
-        """Read nothing yet."""
         self._db = db
         self._asked = {"asked": _literal(vector), "scopes": list(scopes)}
         self._model = model

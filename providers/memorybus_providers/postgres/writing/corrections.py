@@ -29,7 +29,6 @@ class PostgresCorrections:
     """Writes corrections in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
 

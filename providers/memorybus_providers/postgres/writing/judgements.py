@@ -21,7 +21,6 @@ class PostgresJudgements:
     """Writes judgements in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
 

@@ -86,7 +86,6 @@ class Notes(StoreEntries):
     """Writes kept facts in the transaction that `db` has open."""
 
     def __init__(self, db: Connection, places: Places) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
 

@@ -67,7 +67,6 @@ class Places:
     """Finds or makes the rows, in the transaction that is open."""
 
     def __init__(self) -> None:
-        """Prepare with an empty cache."""
         self._known: dict[PlaceNames, PlaceRows] = {}
         self._erasures = 0
 

@@ -13,7 +13,6 @@ class PostgresResults:
     """Reads and writes results in the transaction that `db` has open."""
 
     def __init__(self, db: Connection) -> None:
-        """Write through `db`."""
         self._db = db
 
     def get(self, event_id: str) -> str | None:

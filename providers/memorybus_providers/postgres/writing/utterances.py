@@ -61,7 +61,6 @@ class PostgresUtterances:
     """
 
     def __init__(self, db: Connection, places: Places) -> None:
-        """Write through `db`."""
         self._db = db
         self._places = places
         self._pending: list[_Pending] = []

@@ -54,7 +54,6 @@ class ForeignService:
     """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
-        """Send no request yet."""
         parts = urlsplit(address)
         if parts.username or parts.password:
             raise ForeignError(

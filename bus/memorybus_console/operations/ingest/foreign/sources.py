@@ -41,7 +41,6 @@ def read_file(
 
     Args:
         source: the source's name.
-        path: the file.
         owner: the owner of the memories.
         now: the present, milliseconds.
         zone: the zone of times that name none.

@@ -74,7 +74,6 @@ def content_of(message: Mapping[str, Any], role: str, left_out: LeftOut) -> Mess
     """Return the content of a message.
 
     Args:
-        message: the message.
         role: its role; a person's text is not searched for reasoning.
         left_out: gets how many parts are reasoning, and how many have data that is shortened.
     """

@@ -83,7 +83,6 @@ class Unfolding:
     """
 
     def __init__(self, name: str, zone: tzinfo, left_out: LeftOut) -> None:
-        """Find nothing yet."""
         self._name = name
         self._zone = zone
         self._left_out = left_out

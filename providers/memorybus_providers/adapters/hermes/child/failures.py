@@ -52,7 +52,6 @@ class CallRefused(Exception):
     """
 
     def __init__(self, meaning: str, message: str) -> None:
-        """Keep the meaning and the message."""
         super().__init__(message)
         self.meaning = meaning
 

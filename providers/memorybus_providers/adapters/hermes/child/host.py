@@ -48,7 +48,6 @@ class Host:
     """
 
     def __init__(self, plugin: Plugin, watch: Watch, limit: int, *, synchronous: bool) -> None:
-        """Prepare; no instance is opened yet."""
         self._plugin = plugin
         self._watch = watch
         self._limit = limit

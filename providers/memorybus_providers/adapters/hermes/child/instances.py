@@ -36,7 +36,6 @@ class PluginInstance:
     """
 
     def __init__(self, plugin: Any, opening: WatchedCall) -> None:
-        """Begin with an empty transcript."""
         self.plugin = plugin
         self.opening = opening
         self.has_begun = False
@@ -63,7 +62,6 @@ class PluginInstances:
     """
 
     def __init__(self, make: Callable[[], Any], watch: Watch, limit: int) -> None:
-        """Prepare; no instance is opened yet."""
         self._make = make
         self._watch = watch
         self._limit = limit

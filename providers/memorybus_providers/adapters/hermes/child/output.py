@@ -24,7 +24,6 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Sort the secrets, the longest first, so that no part of a longer one remains."""
         self._secrets = sorted({one for one in secrets if len(one) >= _MIN_SECRET_CHARS}, key=len)[
             ::-1
         ]

@@ -53,7 +53,6 @@ class HostService:
     """
 
     def __init__(self, config: dict[str, Any], mask: Mask) -> None:
-        """Load the plugin; a failure is kept, and sent on each connection."""
         self.mask = mask
         self.failure: dict[str, str] | None = None
         self.host: Host | None = None

@@ -49,7 +49,6 @@ class WatchedCall:
     """
 
     def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
-        """Begin without threads and failures."""
         self.hook = hook
         self.event = event
         self.writes = writes
@@ -97,7 +96,6 @@ class Watch(logging.Handler):
     """
 
     def __init__(self, directory: Path) -> None:
-        """Prepare; `install` begins to observe."""
         super().__init__(logging.DEBUG)
         self._directory = f"{directory}/"
         self._calls: WeakKeyDictionary[threading.Thread, WatchedCall] = WeakKeyDictionary()
