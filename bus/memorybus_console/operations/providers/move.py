@@ -49,14 +49,16 @@ class Move(Result, frozen=True, rename={"origin": "from", "target": "to"}):
     executed: bool = False
 
     def headline(self) -> str:
-        """Return from where to where it moves, and what becomes of its state."""
+        """Return from where to where it moves."""
         if not self.needed:
             return f"{self.provider} already has its home here"
-        return f"{describe_move(self)}. {describe_consequence(self)}"
+        return describe_move(self)
 
     def notes(self) -> Iterator[Remark]:
-        """Yield why it must wait."""
-        if self.needed and not self.executed and (obstacle := describe_obstacle(self)):
+        """Yield what becomes of its state, and why it must wait."""
+        if self.needed:
+            yield Remark(describe_consequence(self), "yellow")
+        if not self.executed and (obstacle := describe_obstacle(self)):
             yield Remark(obstacle, "yellow")
 
     def is_plan(self) -> bool:

@@ -18,7 +18,6 @@ from memorybus_console.operations.providers import removal
 from memorybus_console.operations.providers.lifecycle import pause_instance, resume_instance
 from memorybus_console.operations.rebuild import drop as generation_drop
 from memorybus_console.operations.stores import Stores
-from memorybus_console.views.rebuild import describe_drop
 
 GONE = InstancePause(f"dropped: {NEXT} serves {NAME}", state="dropped")
 
@@ -105,11 +104,9 @@ def test_a_drop_says_what_stays_in_a_backend(
         )
         drop = generation_drop.plan_drop(stores, NAME)
     assert drop.shared == {NEXT: "collection=two"}
-    assert f"of {NEXT} (collection=two): delete it there" in describe_drop(drop)
-    assert (
-        describe_drop(msgspec.structs.replace(drop, shared={}))
-        == f"{NEXT} with all state; {NAME} stays"
-    )
+    assert f"of {NEXT} (collection=two): delete it there" in drop.headline()
+    unshared = msgspec.structs.replace(drop, shared={})
+    assert unshared.headline() == f"would drop: {NEXT} with all state; {NAME} stays"
 
 
 @pytest.mark.parametrize("first", [None, GONE])
