@@ -69,7 +69,7 @@ BOUNDS: dict[str, Bound] = {
     "postgres_recall_p50_ms": Bound(10.0),
     "postgres_1_to_4_workers": Bound(3.5, least=True),
     "idle_cpu_percent": Bound(1.0),
-    "idle_rss_mb": Bound(130.0),
+    "idle_rss_mb": Bound(105.0),
     "metrics_scrape_ms": Bound(50.0),
     "metrics_scrape_redis_ms": Bound(10.0),
     "drain_with_metrics_over_without": Bound(0.97, least=True),

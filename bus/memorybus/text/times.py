@@ -38,15 +38,6 @@ _ZONE_AFTER_SPACE = re.compile(r" +(?:UTC|GMT|Z|(?=[-+]\d))", re.IGNORECASE)
 _SLASHES = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
 
 
-def parse_spoken_time(text: str, zone: tzinfo = UTC) -> int:
-    """Read a LoCoMo session time such as ``1:56 pm on 8 May, 2023``.
-
-    Raises:
-        ValueError: it is not such a time.
-    """
-    return _milliseconds(_spoken(text), zone)
-
-
 def _spoken(text: str) -> datetime:
     match = _SPOKEN.fullmatch(text)
     if match is None or match[5][:3].lower() not in _MONTHS or not 1 <= int(match[1]) <= 12:

@@ -1,12 +1,11 @@
 """What several commands share: checked stores, progress bars, a note on Ctrl-C."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from rich.console import RenderableType
 
 from memorybus_console.views.output import Output
 
@@ -86,19 +85,6 @@ def note_on_interrupt(output: Output, text: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit):
         output.note(text, "yellow")
         raise
-
-
-def show_list(
-    output: Output, found: Sequence[Any], table: Callable[[], RenderableType], none: str
-) -> int:
-    """Show what a command lists, or the text `none` if it is empty; return the exit code."""
-    if output.json:
-        output.result(found)
-    elif found:
-        output.show(table())
-    else:
-        output.note(none)
-    return 0
 
 
 class LineSchedule:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.text.display import iso
-from memorybus.text.times import parse_spoken_time
+from memorybus.text.times import parse_timestamp
 from memorybus_console.operations.ingest.transcripts import (
     Transcript,
     TranscriptError,
@@ -133,7 +133,7 @@ def test_empty_utterances_are_counted():
 )
 def test_session_times_are_read_as_utc(text, expected):
     """A session's time is its event time, in UTC, midnight and noon included."""
-    assert parse_spoken_time(text) == expected.timestamp() * 1000
+    assert parse_timestamp(text) == expected.timestamp() * 1000
 
 
 @given(st.datetimes(datetime(1971, 1, 1), datetime(2199, 1, 1)))  # noqa: DTZ001
@@ -144,7 +144,7 @@ def test_every_minute_can_be_said_and_read(moment):
     half = "pm" if minute.hour >= 12 else "am"
     said_so = f"{hour}:{minute:%M} {half} on {minute.day} {minute:%B}, {minute.year}"
 
-    assert parse_spoken_time(said_so) == minute.timestamp() * 1000
+    assert parse_timestamp(said_so) == minute.timestamp() * 1000
 
 
 def test_a_session_takes_its_time_as_event_time():
