@@ -438,6 +438,12 @@ class Session:
     def _ask_ahead(self, query: str) -> None:
         self._bus.ask(self._build_question(clean_text(query)))
 
+    def _ask_now(self, text: str) -> WarmAsk:
+        """Return a question that goes out before events that are still in the spool."""
+        question = self._build_question(text)
+        want = msgspec.structs.replace(question.want, early=self._bus.publisher.unsent > 0)
+        return msgspec.structs.replace(question, want=want)
+
     def _build_question(self, text: str) -> WarmAsk:
         budget, trace = self._bus.settings.recall_budget, self._bus.tracing.current()
         want = build_request(self.scope, self.ref, text, budget, trace)
@@ -498,7 +504,7 @@ class Session:
         with bus.tracing.recall() as span:
             text = None if kind == "blank" else self._words_to_ask(said, kind)
             window = window_text(known) if known else ""
-            question = RecallQuestion(self._warm_keys, text, self._build_question, window)
+            question = RecallQuestion(self._warm_keys, text, self._ask_now, window)
             wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
             answer = bus.recalls.answer(question, wait)
             sections = without_repeats(bus.warm.in_provider_order(answer.lines))

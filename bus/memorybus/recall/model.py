@@ -31,6 +31,8 @@ class RecallRequest(msgspec.Struct, frozen=True):
         budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
+        early: whether events of the asker were still on their way to the log: what they bring may
+            lack in the answer, so it is no answer to the same words later.
         prompt: ask not for an answer to the query but for what the provider adds to system
             prompts.
         as_of: ask for what was known at this time, milliseconds; None for now.
@@ -45,6 +47,7 @@ class RecallRequest(msgspec.Struct, frozen=True):
     budget: int = 2_000
     detail: bool = False
     positions: dict[int, int] = {}
+    early: bool = False
     prompt: bool = False
     as_of: int | None = None
     trace: str = ""

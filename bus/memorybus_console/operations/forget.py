@@ -161,10 +161,14 @@ class PlannedErasure(Result, frozen=True):
 
     def headline(self) -> str:
         """Return what would be erased."""
+        sessions, letters = (
+            _counted(self.sessions, "session"),
+            _counted(self.letters, "dead letter"),
+        )
+        asked = ", ".join(self.instances) or "no provider"
         return (
-            f"would hide {self.events} events of {self.sessions} sessions for good, and discard "
-            f"{self.letters} dead letters\n"
-            f"would ask these to erase: {', '.join(self.instances)}"
+            f"would hide {_counted(self.events, 'event')} of {sessions} for good, and discard "
+            f"{letters}\nwould ask to erase: {asked}"
         )
 
     def is_plan(self) -> bool:
@@ -413,3 +417,8 @@ def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
         "again then; otherwise they leave the log at the end of the hot window"
     )
     return (text,) if log.unsealed else ()
+
+
+def _counted(number: int, thing: str) -> str:
+    """Return a number of things in words: "1 event", "2 events"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,9 +1,14 @@
 """What operators change is in the log before it is done, whoever does it and how."""
 
+import sys
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.processes.terminals import Terminal
+from helpers.stories.scenario import environ
+from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.events import OperatorActed
@@ -78,3 +83,26 @@ def test_an_act_that_loses_something_needs_a_reason(
     known = {name: ARGUMENTS[name] for name in kind.__dataclass_fields__ if name in ARGUMENTS}
     with pytest.raises(ConfigError, match="give a reason"):
         perform(kind(**known, reason=" "), Ground(settings, "ann@host"))
+
+
+@pytest.mark.parametrize(("answer", "acts"), [("", []), ("n", []), ("y", ["forget"])])
+def test_a_person_at_a_terminal_sees_the_plan_and_is_asked(
+    redis_url: str, make_settings: Any, short_dir: Path, answer: str, acts: list[str]
+) -> None:
+    """Only yes carries an act out; whatever else is typed changes and records nothing."""
+    settings = make_settings(url=redis_url, providers=())
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", user="ana", warm=False).turn_completed("My cat is Tom.", "Noted.")
+        assert bus.flush("logged", 30)
+    words = ("forget", "--user", "ana", "--reason", "a test")
+    environment = environ(settings) | {"TERM": "dumb"}
+    terminal = Terminal([sys.executable, "-m", "memorybus", *words], environment, short_dir)
+    try:
+        terminal.see("would hide 2 events of 1 session for good")
+        terminal.see("Forget? (y/N)")
+        terminal.type(answer)
+        terminal.see("events are hidden" if acts else "nothing was done")
+        assert terminal.end() == 0, terminal.seen
+    finally:
+        terminal.close()
+    assert [one.act for one in recorded(settings)] == acts

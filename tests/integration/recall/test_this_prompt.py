@@ -88,6 +88,22 @@ def test_an_answer_that_came_too_early_is_asked_again(
 
 
 @pytest.mark.timeout(240)
+def test_an_answer_before_events_are_in_the_log_is_asked_again(
+    sure: Settings, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prompt that overtakes its session's last events in the spool is asked again later."""
+    worker(spawn, sure, jobs=1)
+    prompt, fact = next(iter(FACTS.items()))
+    with MemoryBus.connect(sure) as bus:
+        session = bus.session("s", warm=False)
+        with monkeypatch.context() as spooled:
+            spooled.setattr(type(bus.publisher), "unsent", 1)
+            assert session.prefetch(prompt) == ""
+        told(bus, "another")
+        wait_until(lambda: fact in session.prefetch(prompt), "it is recalled", 60)
+
+
+@pytest.mark.timeout(240)
 def test_what_the_window_holds_is_not_recalled(sure: Settings, spawn: Spawn) -> None:
     """A memory that the conversation shows is left out, warm or fresh; others are given."""
     worker(spawn, sure, jobs=1)

@@ -160,7 +160,7 @@ class Recaller:
                 said = describe_error(error, self._settings.secrets)
                 self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
                 raise
-            if not current:  # it lacks the session's last events: the same prompt asks again
+            if request.want.early or not current:  # it lacks the last events: asked again
                 answer = msgspec.structs.replace(answer, asked="")
             if self._instances.find_serving(provider) == instance:
                 self._store(slot, provider, request, msgspec.msgpack.encode(answer))

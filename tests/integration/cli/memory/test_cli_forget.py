@@ -89,6 +89,7 @@ def people(client: redis.Redis, settings: Settings) -> list[str]:
 
 def in_redis(client: redis.Redis, settings: Settings) -> list[str]:
     """Return the keys in which a text lies."""
+    client.config_set("rdbcompression", "no")  # a dump would hide a text that it compresses
     keys: list[Any] = list(client.scan_iter(f"{settings.namespace}:*"))
     return [key.decode() for key in keys if SECRET.encode() in (client.dump(key) or b"")]
 
