@@ -135,7 +135,7 @@ clean: ## remove the environment and everything generated
 # The stamps are newer than pyproject.toml when nothing has to be installed.
 $(VENV)/.installed: pyproject.toml $(PY)
 	@echo 'installing memorybus into $(VENV) …'
-	@$(PIP) -e '.[archive]'
+	@$(PIP) -e '.[standard,archive]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(PY)
@@ -158,7 +158,7 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/requirements-arq.t
 .hermes-venv-%/.installed: pyproject.toml Makefile | $(PY)
 	@echo 'installing Hermes Agent $* into .hermes-venv-$* …'
 	@test -x .hermes-venv-$*/bin/python || $(PY) -m venv .hermes-venv-$*
-	@.hermes-venv-$*/bin/$(PIP_QUIET) '$(HERMES_$*)' -e .
+	@.hermes-venv-$*/bin/$(PIP_QUIET) '$(HERMES_$*)' -e '.[standard]'
 	@touch $@
 
 # A name on PATH may be a shim that runs nothing, so each is asked for its version.
