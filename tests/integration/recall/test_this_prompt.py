@@ -89,7 +89,7 @@ def test_an_answer_that_came_too_early_is_asked_again(
 
 @pytest.mark.timeout(240)
 def test_an_answer_before_events_are_in_the_log_is_asked_again(
-    sure: Settings, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+    redis_client: redis.Redis, sure: Settings, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A prompt that overtakes its session's last events in the spool is asked again later."""
     worker(spawn, sure, jobs=1)
@@ -100,7 +100,8 @@ def test_an_answer_before_events_are_in_the_log_is_asked_again(
             spooled.setattr(type(bus.publisher), "unsent", 1)
             assert session.prefetch(prompt) == ""
         told(bus, "another")
-        wait_until(lambda: fact in session.prefetch(prompt), "it is recalled", 60)
+        wait_applied(redis_client, sure, HOLO)
+        assert fact in session.prefetch(prompt)
 
 
 @pytest.mark.timeout(240)

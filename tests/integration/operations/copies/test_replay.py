@@ -171,9 +171,10 @@ def test_two_replays_into_one_target_are_one(
     settings = make_settings(batch=5, **recorded("Transactional"))
     fill(settings, 200)
     both = [command(spawn, settings) for _ in range(2)]
+    known = 4 * 202 + 1, 4 * 202 + 2  # the second act may be recorded after the plan was made
     for child in both:
         assert child.wait() == 0, child.output()
-        assert lines(child)[-1]["done"] == 4 * 202 + 2
+        assert lines(child)[-1]["done"] in known
     assert len(texts(home(settings, "copy"))) == 4 * 201
     with pytest.raises(ConfigError, match="another plan"):
         begun(settings, query=Query(sessions=("a",)))
