@@ -16,10 +16,10 @@ from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, times
 from helpers.faults.trial import Trial, demand, sinks
 from helpers.processes.waiting import wait_until
+from helpers.redis.log import read_health
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import patient
 from memorybus.agent.client import MemoryBus
-from memorybus.health.log_health import read_health
 from memorybus.redis.keys import Keys
 from memorybus_workers.archiving.archiver import run_once
 

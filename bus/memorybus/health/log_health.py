@@ -14,10 +14,8 @@ from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.archive.seals import ArchivedPart, SealReports
-from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import findings
 from memorybus.health.finding import Finding
@@ -39,7 +37,6 @@ from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import LogInspector, PartitionState
 from memorybus.log.losses import Losses
 from memorybus.redis.cluster import Shard, group_by_shard
-from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.registry.homes import Homes
@@ -166,22 +163,6 @@ class Examiner:
         with suppress(OSError):
             return Disk(shutil.disk_usage(self._settings.data_dir).free, aof)
         return None
-
-
-def read_health(settings: Settings) -> LogHealth:
-    """Read the health of the log once.
-
-    Raises:
-        LogUnavailable: Redis does not answer.
-        ForeignKey: another program wrote the log's record, or the hash of losses.
-    """
-    redis = connect_redis(settings)
-    try:
-        return Examiner(redis, settings).examine()
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
-    finally:
-        redis.close()
 
 
 def _info(redis: Redis) -> dict[str, Any]:

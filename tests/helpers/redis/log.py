@@ -1,13 +1,21 @@
 """A log written to directly, without spools: for what is done to it behind the bus's back."""
 
+from contextlib import closing
+
 from memorybus.config.settings import Settings
-from memorybus.health.log_health import LogHealth, read_health
+from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent
+
+
+def read_health(settings: Settings) -> LogHealth:
+    """Examine a log once, as `status` does."""
+    with closing(connect_redis(settings)) as client:
+        return Examiner(client, settings).examine()
 
 
 class Log:

@@ -10,9 +10,9 @@ import redis
 from helpers.archive.sealed_log import QUICK, SealedLog, may_stay, refused
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
+from helpers.redis.log import read_health
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.clock import SYSTEM
-from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.ids import new_rng
 from memorybus.log.entry import parse_entry_id

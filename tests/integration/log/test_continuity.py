@@ -9,10 +9,10 @@ import redis
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.binaries import available
-from helpers.redis.log import Log
+from helpers.redis.log import Log, read_health
 from helpers.redis.servers import RedisServer
 from memorybus.errors import LogUnavailable
-from memorybus.health.log_health import Examiner, read_health
+from memorybus.health.log_health import Examiner
 from memorybus.health.monitor import read_status
 from memorybus.log.continuity import Gap
 from memorybus.log.inspection import PAGE, PAGES
@@ -125,7 +125,7 @@ def test_a_server_that_refuses_is_no_gap(
     log.append(3)
     log.client.acl_setuser("default", commands=["-xrange"], enabled=True, reset=False)
     with pytest.raises(LogUnavailable, match=r"can't run this command|permission"):
-        log.examine()
+        read_status(log.settings)
     log.client.close()
 
 

@@ -10,10 +10,10 @@ from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.redis.log import read_health
 from helpers.stories.scenario import environ
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable, LeaseLost, LogReplaced
-from memorybus.health.log_health import read_health
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
 from memorybus.log.entry import Place, parse_entry_id

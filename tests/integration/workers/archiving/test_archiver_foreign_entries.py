@@ -4,8 +4,8 @@ import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
+from helpers.redis.log import read_health
 from memorybus.clock import SYSTEM
-from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once

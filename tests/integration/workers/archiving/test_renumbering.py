@@ -9,10 +9,10 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers import recording
 from helpers.redis.clusters import with_replica
+from helpers.redis.log import read_health
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, home, recorded, thread_worker
 from memorybus.errors import ArchiveTaken, LeaseLost
-from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts

@@ -12,13 +12,13 @@ from helpers.making import MakeServer, MakeSettings
 from helpers.processes.contexts import instance_context, open_instance
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
+from helpers.redis.log import read_health
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, home, recorded
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import LogReplaced
-from memorybus.health.log_health import read_health
 from memorybus.log.stream import EventLog
 from memorybus.registry.lanes import LaneKeys
 from memorybus.testing import FakeClock
