@@ -70,6 +70,10 @@ class Result(msgspec.Struct, frozen=True):
         """Yield the remarks."""
         yield from ()
 
+    def sentences(self) -> list[str]:
+        """Return the sentence that stands for the fields, and the remarks."""
+        return [self.headline(), *(note.text for note in self.notes())]
+
     def failed(self) -> bool:
         """Return whether the command ends with exit code 1."""
         return False

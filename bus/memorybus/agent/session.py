@@ -439,7 +439,7 @@ class Session:
         self._bus.ask(self._build_question(clean_text(query)))
 
     def _ask_now(self, text: str) -> WarmAsk:
-        """Return a question that goes out before events that are still in the spool."""
+        """Return a question that is sent at once, also before events that are still spooled."""
         question = self._build_question(text)
         want = msgspec.structs.replace(question.want, early=self._bus.publisher.unsent > 0)
         return msgspec.structs.replace(question, want=want)

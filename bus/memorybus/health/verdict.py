@@ -19,6 +19,7 @@ from memorybus.health.status import (
     Status,
     StatusWithLanes,
 )
+from memorybus.text.display import count_text
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -82,7 +83,7 @@ def unknown_verdict(error: Exception) -> Verdict:
 
 
 def _describe_well(status: Status) -> str:
-    workers = "1 worker" if len(status.workers) == 1 else f"{len(status.workers)} workers"
+    workers = count_text(len(status.workers), "worker")
     return f"{workers}, {len(status.providers)} providers, {status.log.published} events"
 
 

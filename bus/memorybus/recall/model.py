@@ -31,8 +31,8 @@ class RecallRequest(msgspec.Struct, frozen=True):
         budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
-        early: whether events of the asker were still on their way to the log: what they bring may
-            lack in the answer, so it is no answer to the same words later.
+        early: whether events of the asking process were not in the log yet. The answer may lack
+            what they bring, so it is not kept as the answer to the same words.
         prompt: ask not for an answer to the query but for what the provider adds to system
             prompts.
         as_of: ask for what was known at this time, milliseconds; None for now.

@@ -68,6 +68,11 @@ def format_size(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
+def count_text(number: int, what: str) -> str:
+    """Return a number with its noun: ``1 event``, ``2 events``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """Return a time span as people read it, in its largest unit: "36 hours"."""
     for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import InvalidEvent
+from memorybus.text.display import count_text
 
 from memorybus_console.actions.action import Action, Ground
 from memorybus_console.operations.dead_letters import (
@@ -125,11 +126,6 @@ class LettersActed(Result, frozen=True):
     def failed(self) -> bool:
         """Return whether an event was refused again, or not all is done."""
         return bool(self.refused) or not self.finished
-
-
-def count_text(number: int, what: str) -> str:
-    """Return a number with its noun: ``1 event``, ``2 events``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, kw_only=True)

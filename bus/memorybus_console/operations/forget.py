@@ -35,6 +35,7 @@ from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
 from memorybus.recall.retractions import purge_answers, purge_sessions
 from memorybus.registry.instances import InstancesView
+from memorybus.text.display import count_text
 
 from memorybus_console.operations import leftovers
 from memorybus_console.operations.archive.opening import open_archive
@@ -162,12 +163,12 @@ class PlannedErasure(Result, frozen=True):
     def headline(self) -> str:
         """Return what would be erased."""
         sessions, letters = (
-            _counted(self.sessions, "session"),
-            _counted(self.letters, "dead letter"),
+            count_text(self.sessions, "session"),
+            count_text(self.letters, "dead letter"),
         )
         asked = ", ".join(self.instances) or "no provider"
         return (
-            f"would hide {_counted(self.events, 'event')} of {sessions} for good, and discard "
+            f"would hide {count_text(self.events, 'event')} of {sessions} for good, and discard "
             f"{letters}\nwould ask to erase: {asked}"
         )
 
@@ -417,8 +418,3 @@ def _describe_unsealed(log: Removed, settings: Settings) -> Sequence[str]:
         "again then; otherwise they leave the log at the end of the hot window"
     )
     return (text,) if log.unsealed else ()
-
-
-def _counted(number: int, thing: str) -> str:
-    """Return a number of things in words: "1 event", "2 events"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

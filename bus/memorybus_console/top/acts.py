@@ -46,7 +46,7 @@ class Acts:
         Raises:
             MemoryBusError: there is nothing to do, or Redis is away.
         """
-        plan = _in_words(action.plan(self._ground))
+        plan = "\n".join(action.plan(self._ground).sentences())
         return ActQuestion(action, action.question(), plan, action.needs_reason)
 
     def carry_out(self, action: Action[Any, Any], reason: str) -> tuple[str, bool]:
@@ -56,8 +56,4 @@ class Acts:
             MemoryBusError: it could not be done.
         """
         done: Result = perform(replace(action, reason=reason), self._ground)
-        return _in_words(done), done.failed()
-
-
-def _in_words(result: Result) -> str:
-    return "\n".join([result.headline(), *(note.text for note in result.notes())])
+        return "\n".join(done.sentences()), done.failed()

@@ -3,10 +3,9 @@
 from typing import Final
 
 from memorybus.health.verdict import BusState
-from memorybus.text.display import iso
+from memorybus.text.display import count_text, iso
 from rich.text import Text
 
-from memorybus_console.actions.dead_letters import count_text
 from memorybus_console.views.figures import duration
 from memorybus_console.views.render import cell
 

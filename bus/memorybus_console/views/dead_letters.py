@@ -5,11 +5,10 @@ from typing import Any, Literal
 
 from memorybus.dead_letters.queue import LetterEvent, LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
-from memorybus.text.display import iso
+from memorybus.text.display import count_text, iso
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.actions.dead_letters import count_text
 from memorybus_console.operations.dead_letters import count_by_key
 from memorybus_console.views.render import add_row, grid
 from memorybus_console.views.safe import json_text, one_line, visible

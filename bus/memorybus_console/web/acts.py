@@ -46,7 +46,7 @@ def _perform(
     """Perform an action; return its result in words."""
     ground = Ground(request.settings, request.operator, WAIT_SECONDS, progress, request.site.clock)
     done = perform(action, ground)
-    return "; ".join([done.headline(), *(note.text for note in done.notes())])
+    return "; ".join(done.sentences())
 
 
 def _begin(action: Action[object, Result], request: PageRequest) -> str:
