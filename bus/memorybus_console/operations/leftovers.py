@@ -56,28 +56,21 @@ def send_spools(settings: Settings, clock: Clock) -> None:
 def erase_spools(settings: Settings, wait: float, clock: Clock) -> list[str]:
     """Delete the spools of ended processes, once Redis has had their events long enough.
 
+    A spool that is locked may be a running agent's, or a worker may be sending it just now: both
+    are waited for.
+
     Raises:
         LogError: Redis is away.
     """
     until = clock.monotonic() + min(wait, settings.spool_keep + _MORE)
-    ownerless = _ownerless(settings)
-    while ownerless and clock.monotonic() < until:
+    while (spools := sorted(settings.spool_dir.glob("*.db"))) and clock.monotonic() < until:
         clock.sleep(_LOOK_EVERY)
         send_spools(settings, clock)
-        ownerless = _ownerless(settings)
     return [
         f"{path}, with what its process sent in the last {settings.spool_keep:g} s, and parts of "
         "what it sent before: run this again when that process has ended"
-        for path in sorted(settings.spool_dir.glob("*.db"))
+        for path in spools
     ]
-
-
-def _ownerless(settings: Settings) -> bool:
-    """Say whether there is a spool on this host that no process owns."""
-    spools = list(_spools(settings).adopt_all())
-    for spool in spools:
-        spool.close()
-    return bool(spools)
 
 
 def _spools(settings: Settings) -> SpoolFiles:
