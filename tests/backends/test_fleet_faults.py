@@ -55,7 +55,6 @@ class Fleet:
     def __init__(
         self, settings: Settings, gates: dict[str, Gate], postgres: PostgresServer
     ) -> None:
-        """Nothing is wrong yet."""
         self.settings, self.gates, self._postgres = settings, gates, postgres
         self._round = 0
 

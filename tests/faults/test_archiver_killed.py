@@ -115,7 +115,6 @@ class Stuck(LocalObjects):
     """A store that takes its time with one file, until it is let go."""
 
     def __init__(self, root: Path, kind: str) -> None:
-        """Be stuck with the first file of a kind: ``segments/`` or ``manifest-``."""
         super().__init__(root)
         self.kind = kind
         self.reached, self.go = threading.Event(), threading.Event()

@@ -53,7 +53,6 @@ class Marks:
     """Events published again and again under the same ids: the log must take each once (G2)."""
 
     def __init__(self, trial: Trial) -> None:
-        """Publish them for the first time."""
         self.sent = 0
         self._trial = trial
         self.again()

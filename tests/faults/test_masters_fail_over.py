@@ -30,7 +30,6 @@ class Watched:
     """The log behind sentinels, as a trial needs it."""
 
     def __init__(self, sentinels: Sentinels) -> None:
-        """Follow the master."""
         self.url = sentinels.url
         self._clients: list[redis.Redis] = []
 

@@ -48,7 +48,6 @@ class Story:
     """
 
     def __init__(self, trial: Trial, bus: MemoryBus) -> None:
-        """Publish nothing yet."""
         self.receipts: list[Receipt] = []
         self._trial = trial
         self._bus = bus

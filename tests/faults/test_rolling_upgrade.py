@@ -49,7 +49,6 @@ class Turns:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Start publishing."""
         self.count = 0
         self._settings = settings
         self._stop = threading.Event()

@@ -72,7 +72,6 @@ class Faults:
     """What may happen to a run; the witness is spared, so that it can be measured."""
 
     def __init__(self, trial: Trial, server: RedisServer, witness: Member) -> None:
-        """Know the run."""
         self._trial = trial
         self._witness = witness
         self._frozen: list[tuple[float, Member]] = []

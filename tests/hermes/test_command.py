@@ -216,7 +216,6 @@ class Screen:
     """What a terminal shows, as plain text."""
 
     def __init__(self, master: int) -> None:
-        """Show nothing yet."""
         self._master = master
         self._raw = b""
         self._seen = 0

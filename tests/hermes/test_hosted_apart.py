@@ -57,7 +57,6 @@ class Backend:
     """
 
     def __init__(self, plugin: str, place: Path, stack: ExitStack) -> None:
-        """Start the fake service, if the plugin has one, and configure the plugin for it."""
         self.root = place / ".hermes"
         self.homes = [place]
         self._plugin = plugin

@@ -26,7 +26,6 @@ class _Stream:
     """One partition as it is written to; entries get ids and numbers as Redis would give them."""
 
     def __init__(self, partition: int) -> None:
-        """Begin."""
         self.entries: list[Entry] = []
         self._partition = partition
         self._n = 0

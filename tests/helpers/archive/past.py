@@ -44,7 +44,6 @@ class Past:
     """
 
     def __init__(self, settings: Settings, archive: Archive | None = None) -> None:
-        """Let the log be born."""
         self.settings = settings
         self.redis = connect_redis(settings)
         self.keys = Keys(settings.namespace)

@@ -34,7 +34,6 @@ class SealedLog:
     PARTITION = 1
 
     def __init__(self, settings: Settings) -> None:
-        """Let it be born."""
         # An archiver that stood still for a moment keeps its lane.
         self.settings = msgspec.structs.replace(settings, lease=max(settings.lease, 30.0))
         self.redis = connect_redis(settings)

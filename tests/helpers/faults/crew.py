@@ -56,7 +56,6 @@ class Crew:
         within: tuple[str, ...] = (),
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Start nobody yet."""
         self.members: list[Member] = []
         self._spawn = spawn
         self._settings = settings

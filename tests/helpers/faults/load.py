@@ -55,7 +55,6 @@ class Writer:
     """Publishes group by group; a group is journalled before the next."""
 
     def __init__(self, bus: MemoryBus, options: argparse.Namespace) -> None:
-        """Open the sessions and the journal."""
         self._bus = bus
         self._options = options
         self._rng = random.Random(options.seed)
@@ -143,7 +142,6 @@ class Load:
     """
 
     def __init__(self, child: Child, journal: Path) -> None:
-        """Watch a writer that was just started."""
         self.child = child
         self._journal = journal
 

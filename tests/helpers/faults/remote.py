@@ -108,7 +108,6 @@ class Backend:
     """
 
     def __init__(self) -> None:
-        """Listen."""
         self.calls = 0
         self.done: Counter[str] = Counter()
         self.effects: list[Effect] = []

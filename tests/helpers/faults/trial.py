@@ -84,7 +84,6 @@ class Trial:
         directory: Path,
         crew: Crew | None = None,
     ) -> None:
-        """Start nothing yet."""
         self.settings = settings
         self.server = server
         self.rng = rng

@@ -23,7 +23,6 @@ class Account:
     """
 
     def __init__(self, world: World) -> None:
-        """Nobody has said anything yet."""
         self._world = world
         self.stays: list[Said] = []
         self._said: list[Said] = []

@@ -166,7 +166,6 @@ class Hermes:
     """
 
     def __init__(self, home: Home, **options: Any) -> None:
-        """Start it; options: ``toolsets``, ``resume``."""
         self.home = home
         self.session = ""
         self.log_path = home.path / "puppet.log"

@@ -79,7 +79,6 @@ class Model:
     """
 
     def __init__(self) -> None:
-        """Serve nothing yet."""
         self.requests: list[Request] = []
         self.others: list[Request] = []
         self._scripts: dict[str, Sequence[Answer]] = {}

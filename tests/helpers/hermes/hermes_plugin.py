@@ -26,7 +26,6 @@ class RecordingBus(MemoryBus):
     """Publishes as ever, and keeps what was accepted, each id once as the log would (G2)."""
 
     def __init__(self, settings: Settings, **injected: Any) -> None:
-        """Start with nothing."""
         self.accepted: dict[str, Envelope] = {}
         self.asked: list[Ask] = []
         self.conflicts: list[Envelope] = []
@@ -55,7 +54,6 @@ class KeptQuestions(SessionRecall):
     """Answers prompts as another does, and keeps what would be asked."""
 
     def __init__(self, recalls: SessionRecall, asked: list[Ask]) -> None:
-        """Answer by `recalls`."""
         self._recalls, self._asked = recalls, asked
         self.counted = recalls.counted
 
@@ -75,7 +73,6 @@ class Host:
     """
 
     def __init__(self, settings: Settings, home: Path, clock: Clock = SYSTEM) -> None:
-        """Make the home; connect when the first instance starts."""
         self.settings = settings
         self.home = home
         self.hint: str | None = ""

@@ -55,7 +55,6 @@ class HermesState:
     """Writes sessions and messages as Hermes does; every message is a second after the last."""
 
     def __init__(self, home: Path, *, at: float = LONG_AGO) -> None:
-        """Make the file in a home, in WAL mode."""
         home.mkdir(parents=True, exist_ok=True)
         self.path = home / "state.db"
         self.now = at

@@ -34,7 +34,6 @@ class Walk:
     """
 
     def __init__(self, host: Host, clock: FakeClock, rng: random.Random) -> None:
-        """Begin a session."""
         from hermes_state import SessionDB
 
         self.host, self.clock, self.rng = host, clock, rng

@@ -44,7 +44,6 @@ class Witness:
     """Seconds that the thread must be late: less is what threads cost each other."""
 
     def __init__(self) -> None:
-        """Begin to look; a child of a fork begins anew."""
         self._seen = (0.0, 0.0)
         self.begin()
         os.register_at_fork(after_in_child=self.begin)
@@ -115,7 +114,6 @@ class Puppet:
     """One process of Hermes: a command line, and the agents of a gateway."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        """Build what the command line builds at its start."""
         self._options = options
         self._agents: dict[str, Any] = {}
         self._histories: dict[str, list[Any]] = {}

@@ -48,7 +48,6 @@ class Backend:
     """
 
     def __init__(self) -> None:
-        """Hold nothing."""
         self.effects: list[Kept] = []
         self.lanes: dict[str, Progress] = {}
         self.down = False
@@ -81,7 +80,6 @@ class Blind(MemoryProvider):
     capabilities = Capabilities(handles=frozenset({TurnCompleted}))
 
     def __init__(self, config: ProviderConfig, backend: Backend) -> None:
-        """Reach the backend."""
         super().__init__(config)
         self.backend = backend
 
@@ -138,7 +136,6 @@ class Open:
     """One open transaction: what it would change, kept back until its end."""
 
     def __init__(self, backend: Backend, fence: Fence) -> None:
-        """Change nothing yet."""
         self.effects: list[Kept] = []
         self._backend = backend
         self._fence = fence

@@ -35,7 +35,6 @@ class Checks:
     """
 
     def __init__(self, world: World, backend: Backend, instance: str, kind: str) -> None:
-        """Have seen nothing yet."""
         self._world = world
         self._backend = backend
         self._instance = instance

@@ -44,7 +44,6 @@ class HandPool(Pool):
     """A pool without threads: its tasks are done when, and in the order in which, somebody says."""
 
     def __init__(self, clock: FakeClock, call: CallHook) -> None:
-        """Hold no task."""
         super().__init__("by hand", 1, clock, call, lambda: None)
         self.tasks: list[Task] = []
         self.hurry = False
@@ -87,7 +86,6 @@ class Process:
     def __init__(
         self, name: str, settings: Settings, clock: FakeClock, kind: str, instance: str
     ) -> None:
-        """Start the thread, which waits for a job."""
         self.name = name
         self.settings = settings
         self.wanted: frozenset[int] = frozenset()

@@ -81,7 +81,6 @@ class World:
     """
 
     def __init__(self, url: str, directory: Path) -> None:
-        """Let a log be born, with an agent beside it."""
         self.settings = Settings(
             url=url, namespace=f"m{new_id()[-12:]}", data_dir=directory, **TIMES
         )

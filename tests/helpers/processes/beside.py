@@ -36,7 +36,6 @@ class Release:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Ask it which settings it knows: it refuses others."""
         self._path = os.pathsep.join(str(directory / root) for root in _ROOTS)
         words = "from memorybus import settings as s; print(s.__file__, *s.FIELDS)"
         said = subprocess.run(

@@ -23,7 +23,6 @@ class WrongClock:
     """
 
     def __init__(self, directory: Path, name: str) -> None:
-        """Begin with the true time; skip the test where there is no libfaketime."""
         self._path = directory / f"clock-{name}"
         self.set(0)
         self.env = {

@@ -19,7 +19,6 @@ class Disk:
     """
 
     def __init__(self, path: Path, size: int) -> None:
-        """Mount it."""
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
         _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))

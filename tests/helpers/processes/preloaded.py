@@ -27,7 +27,6 @@ class Preloaded:
     """
 
     def __init__(self, status: socket.socket) -> None:
-        """Wait until it is there."""
         self._status = status
         self._lines = status.makefile("rb")
         self._code: int | None = None
@@ -73,7 +72,6 @@ class Template:
     """The process that has the modules loaded; it ends with this one, or by `close`."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Start it."""
         self._environ = _python_variables(environ)
         self._orders, theirs = socket.socketpair()
         with theirs:

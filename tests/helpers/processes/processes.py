@@ -34,7 +34,6 @@ class Child:
         log_path: Path,
         process: "subprocess.Popen[bytes] | Preloaded",
     ) -> None:
-        """Take a process that runs in a session of its own."""
         self.argv = argv
         self.log_path = log_path
         self._process = process
@@ -126,7 +125,6 @@ class Spawn:
     _template: ClassVar[Template | None] = None
 
     def __init__(self, directory: Path, mark: str, data_dir: Path) -> None:
-        """Start nothing yet."""
         self._directory = directory
         self.mark = {MARK: mark}
         self._data_dir = data_dir.resolve()

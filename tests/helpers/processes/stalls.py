@@ -55,7 +55,6 @@ class Witness:
     """A process that notes the stalls, as long as the test lasts."""
 
     def __init__(self, spawn: Spawn, directory: Path) -> None:
-        """Start it."""
         self._path = directory / "stalls"
         tests = Path(__file__).parents[2]
         self._child = spawn(

@@ -15,7 +15,6 @@ class TimeUp(FakeClock):
     """
 
     def __init__(self, looks: int) -> None:
-        """Let so many looks find the same time."""
         super().__init__()
         self.looks = looks
 

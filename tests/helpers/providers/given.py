@@ -15,7 +15,6 @@ class GivenInstances(LiveInstances):
     def __init__(
         self, settings: Settings, client: redis.Redis, opened: Callable[[str], Any]
     ) -> None:
-        """Keep how instances are opened."""
         super().__init__(settings, SYSTEM, client, "any")
         self._give = opened
 

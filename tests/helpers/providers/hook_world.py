@@ -21,7 +21,6 @@ class HookWorld:
     """
 
     def __init__(self, provider: MemoryProvider) -> None:
-        """Number events from 1."""
         self.provider = provider
         self._n = 0
 

@@ -88,7 +88,6 @@ class Recalls:
     """
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        """Start nothing yet."""
         self.settings = settings
         self.client = client
         self.keys = Keys(settings.namespace)

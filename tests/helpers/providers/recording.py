@@ -241,7 +241,6 @@ class KeyedShared(Keyed):
     fresh_options = ("collection",)
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Look for it there."""
         where = config.home.with_name(f"collection-{config.options.get('collection', 'main')}")
         super().__init__(msgspec.structs.replace(config, home=where))
 

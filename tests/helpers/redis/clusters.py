@@ -95,7 +95,6 @@ class RedisCluster:
     """
 
     def __init__(self, shards: int = 3, replicas: int = 0, binary: Path | None = None) -> None:
-        """Make directories; start nothing."""
         ports = free_ports(shards * (1 + replicas))
         # Without replicas nothing has to fail over: a machine that stands still fails no shard.
         patience = 1_500 if replicas else 5_000
@@ -246,7 +245,6 @@ class Sentinels:
     """
 
     def __init__(self, binary: Path | None = None, **options: str | int) -> None:
-        """Make directories; start nothing."""
         ports = free_ports(5)
         self.servers = [_data_server(port, binary, options) for port in ports[:2]]
         self._ports = ports

@@ -9,7 +9,6 @@ class FakeServer:
     """What tests need of the shared server; it can be neither killed nor reached from outside."""
 
     def __init__(self) -> None:
-        """Begin empty, as a Redis 7.0."""
         self._server = fakeredis.FakeServer(version=(7, 0))
 
     def client(self, **options: Any) -> fakeredis.FakeRedis:

@@ -24,7 +24,6 @@ class Log:
     PARTITION = 1
 
     def __init__(self, settings: Settings) -> None:
-        """Let it be born."""
         self.settings = settings
         self.client = connect_redis(settings)
         self.keys = Keys(settings.namespace)

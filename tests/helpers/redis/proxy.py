@@ -15,7 +15,6 @@ class Proxy:
     """
 
     def __init__(self, target: Path, own: Path) -> None:
-        """Listen on `own`."""
         self.url = f"unix://{own}"
         self.dropped = False
         self._target = target

@@ -46,7 +46,6 @@ class RedisServer:
     def __init__(
         self, *, binary: Path | None = None, sentinel: Path | None = None, **options: str | int
     ) -> None:
-        """Make the directory; start nothing."""
         self.binary = binary or find_server_binary().path
         self._sentinel = sentinel
         self.directory = Path(tempfile.mkdtemp(prefix="mb-r-"))

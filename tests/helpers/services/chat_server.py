@@ -16,7 +16,6 @@ class ChatServer(FakeServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.text = ""
         self.status = 200

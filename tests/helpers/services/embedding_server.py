@@ -59,7 +59,6 @@ class EmbeddingServer(FailingServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.asked: list[str] = []
         self.keys: list[str | None] = []

@@ -46,7 +46,6 @@ class FakeHindsight(TroubledServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.banks: dict[str, dict[str, dict[str, Any]]] = {}
         self.retained: list[tuple[str, str]] = []

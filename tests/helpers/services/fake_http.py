@@ -16,7 +16,6 @@ class FakeServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        """Listen."""
         super().__init__(("127.0.0.1", 0), handler)
 
     @property
@@ -35,7 +34,6 @@ class FailingServer(FakeServer):
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        """Listen, and fail at nothing yet."""
         super().__init__(handler)
         self.refuse = 0
         self.lose = 0

@@ -27,7 +27,6 @@ class FakeMem0(TroubledServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.rows: dict[str, dict[str, Any]] = {}
         self.infers: list[bool] = []

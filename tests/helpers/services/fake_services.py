@@ -41,7 +41,6 @@ class FakeService(fake_http.FakeServer):
     """
 
     def __init__(self, service: Service) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.service = service
         self.filed: list[Filed] = []

@@ -40,7 +40,6 @@ class FaultyServer(FailingServer):
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        """Listen, and fail at nothing yet."""
         super().__init__(handler)
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[Any] = []

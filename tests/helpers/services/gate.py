@@ -22,7 +22,6 @@ class Gate:
     """
 
     def __init__(self, target: Address) -> None:
-        """Listen, and forward."""
         self._target = target
         self._flow = threading.Event()
         self._refusing = False

@@ -30,7 +30,6 @@ class HindsightServer:
     """
 
     def __init__(self, url: str, database: str) -> None:
-        """Keep both."""
         self.url, self.database = url, database
 
 

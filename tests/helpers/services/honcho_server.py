@@ -68,7 +68,6 @@ class HonchoServer(FaultyServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.messages: list[Said] = []
         self.conclusions: list[Conclusion] = []

@@ -18,7 +18,6 @@ class Mem0Server(FakeServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.stored: list[dict[str, Any]] = []
         self.status = 200

@@ -28,7 +28,6 @@ class MentisDbServer(FaultyServer):
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
         super().__init__(_Handler)
         self.chains: dict[str, list[Thought]] = {}
         self.numbers = itertools.count()

@@ -49,7 +49,6 @@ class PgBouncer:
     """
 
     def __init__(self, place: Path, process: "subprocess.Popen[bytes]") -> None:
-        """Know where it listens."""
         self._place, self.process = place, process
 
     def url(self, database: str, user: str = "postgres") -> str:

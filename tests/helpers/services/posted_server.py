@@ -21,7 +21,6 @@ class PostedServer(FailingServer):
     """
 
     def __init__(self, writes: str, answers: Mapping[str, Any]) -> None:
-        """Listen on a free port; see `posted_server`."""
         super().__init__(_Handler)
         self.writes = re.compile(writes)
         self.answers = answers

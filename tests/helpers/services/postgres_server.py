@@ -46,7 +46,6 @@ class PostgresServer:
     """A server that a test may kill and start again on the same data; it listens on a socket."""
 
     def __init__(self, **options: str) -> None:
-        """Make a cluster; start nothing. Options are those of postgresql.conf."""
         self._options = {**_OPTIONS, **options}
         self.binaries = binaries()
         libraries = self.binaries.parent / "lib"  # the wheel's programs look there if they are told

@@ -33,7 +33,6 @@ class Prometheus:
     """One that runs, at an address."""
 
     def __init__(self, where: str) -> None:
-        """Know its address."""
         self._where = where
 
     def asked(self, path: str, **query: str) -> Any:

@@ -24,7 +24,6 @@ class TroubledServer(FakeServer):
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        """Listen, and fail at nothing yet."""
         super().__init__(handler)
         self.troubles: list[Trouble] = []
         self.retry_after = ""

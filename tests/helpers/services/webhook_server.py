@@ -17,7 +17,6 @@ class WebhookServer(FaultyServer):
     """
 
     def __init__(self) -> None:
-        """Have taken nothing."""
         super().__init__(_Handler)
         self.messages: list[dict[str, Any]] = []
 

@@ -50,7 +50,6 @@ class Copy:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Copy what the tests need."""
         self.directory = directory
         directory.mkdir()
         for name in COPIED:

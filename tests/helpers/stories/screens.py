@@ -21,7 +21,6 @@ class Screen:
     """
 
     def __init__(self, app: TopApp, pilot: Pilot[None]) -> None:
-        """Drive it."""
         self.app = app
         self.pilot = pilot
 

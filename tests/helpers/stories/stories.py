@@ -30,7 +30,6 @@ class Story:
     """
 
     def __init__(self, rng: random.Random, name: str) -> None:
-        """Make one up; `name` keeps its ids apart from other stories'."""
         self.envelopes: list[Envelope] = []
         self.homes: dict[str, SessionRef] = {}
         self._rng = rng

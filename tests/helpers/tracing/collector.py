@@ -53,7 +53,6 @@ class FakeCollector(FakeServer):
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:
-        """Listen."""
         super().__init__(handler or _Handler)
         self.spans: list[Received] = []
 

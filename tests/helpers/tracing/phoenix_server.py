@@ -27,7 +27,6 @@ class PhoenixServer:
     """
 
     def __init__(self, url: str) -> None:
-        """Keep it."""
         self.url = url
 
     def spans(self) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ class Kept:
     """
 
     def __init__(self, exporter: InMemorySpanExporter, tracer: Tracer) -> None:
-        """Look at an exporter."""
         self._exporter = exporter
         self.tracer = tracer
 

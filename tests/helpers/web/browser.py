@@ -70,7 +70,6 @@ class Watched:
     """
 
     def __init__(self, page: Any, address: str) -> None:
-        """Listen."""
         self.page = page
         self.address = address
         self.complaints: list[str] = []
@@ -104,7 +103,6 @@ class Browser:
     """A Chromium that runs."""
 
     def __init__(self, browser: Any) -> None:
-        """Know playwright's."""
         self._browser = browser
 
     @contextmanager

@@ -42,7 +42,6 @@ class Visitor:
     """
 
     def __init__(self, address: str) -> None:
-        """Know the address."""
         self.address = address
         self.headers: dict[str, str] = {"Accept": "text/html"}
 

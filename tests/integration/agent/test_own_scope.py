@@ -50,7 +50,6 @@ class World:
     """A worker, and twelve owners' sessions of one id that have each told a thing."""
 
     def __init__(self, settings: Settings, bus: MemoryBus) -> None:
-        """Tell it all."""
         self.settings = settings
         self.bus = bus
         for scope in OWNERS:

@@ -33,7 +33,6 @@ class World:
     """A server, and a worker whose providers add to prompts."""
 
     def __init__(self, settings: Settings, server: RedisServer, client: redis.Redis) -> None:
-        """Keep them."""
         self.settings = settings
         self.server = server
         self.client = client

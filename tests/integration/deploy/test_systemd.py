@@ -35,7 +35,6 @@ class Unit(configparser.RawConfigParser):
     """A unit as sections of options; of an option given twice, all values."""
 
     def __init__(self, kind: str, name: str) -> None:
-        """Read it."""
         super().__init__(strict=False, comment_prefixes=("#",), delimiters=("=",))
         self.optionxform = str  # type: ignore[assignment,method-assign]
         self.read(FOLDER / kind / name)

@@ -22,7 +22,6 @@ class World(HookWorld):
     """
 
     def __init__(self, server: HonchoServer, provider: MemoryProvider) -> None:
-        """Number events from 1."""
         super().__init__(provider)
         self.server = server
 

@@ -145,7 +145,6 @@ class Producer:
     """A producer whose process and time are the test's."""
 
     def __init__(self, client: redis.Redis, settings: Settings, key: str) -> None:
-        """Begin."""
         self._client, self._settings, self._key = client, settings, key
         self._clock = FakeClock(read_server_ms(client))
         self.published = 0

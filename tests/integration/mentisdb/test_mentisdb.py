@@ -44,7 +44,6 @@ class World(HookWorld):
     """One instance and its server."""
 
     def __init__(self, server: MentisDbServer, provider: MentisDbProvider) -> None:
-        """Number events from 1."""
         super().__init__(provider)
         self.server = server
 

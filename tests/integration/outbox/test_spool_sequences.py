@@ -37,7 +37,6 @@ class Interrupted:
     """A connection whose user presses Ctrl-C during a statement, which is done or not."""
 
     def __init__(self, db: sqlite3.Connection, done: bool) -> None:
-        """Run each statement if `done`."""
         self._db = db
         self._done = done
 

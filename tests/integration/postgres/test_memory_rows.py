@@ -94,7 +94,6 @@ class Documented:
     """
 
     def __init__(self, url: str) -> None:
-        """Keep the address."""
         self._url = url
 
     def prefetch(self, ctx: LoadContext) -> MemoryContext | None:

@@ -31,7 +31,6 @@ class Both:
     """The two providers, to which the same events are applied."""
 
     def __init__(self, postgres: PostgresProvider, sqlite: HolographicProvider) -> None:
-        """Have applied nothing yet."""
         self.postgres, self.sqlite = postgres, sqlite
         self.n = 0
 

@@ -35,7 +35,6 @@ class World:
     """A server and a worker with recall processes, shared by the tests of this module."""
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        """Keep both."""
         self.settings = settings
         self.client = client
         self.keys = Keys(settings.namespace)

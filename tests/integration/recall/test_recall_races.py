@@ -27,7 +27,6 @@ class Between:
     """A client; after its first EXISTS something else happens."""
 
     def __init__(self, client: redis.Redis, happens: Callable[[], object]) -> None:
-        """Wrap it."""
         self._client = client
         self._happens = happens
 

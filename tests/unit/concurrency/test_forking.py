@@ -26,7 +26,6 @@ class User:
     """A thread that is inside until it is told to leave."""
 
     def __init__(self) -> None:
-        """Enter, or wait for a fork."""
         self.inside, self.leave = threading.Event(), threading.Event()
         self.thread = started(self._stay)
 

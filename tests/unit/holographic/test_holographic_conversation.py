@@ -13,7 +13,6 @@ class Model:
     """A model in a session: it reads at once, and writes by events, as the bus has it."""
 
     def __init__(self, provider: HolographicProvider, session: str, at: int) -> None:
-        """Talk in one session, at one time."""
         self.provider = provider
         self.session = session
         self.at = at

@@ -17,7 +17,6 @@ class Kept:
     """A provider that has a digest, and counts what is read of it."""
 
     def __init__(self, state: Mapping[str, str]) -> None:
-        """Have this state."""
         self.read = 0
         self._state = state
 

@@ -14,7 +14,6 @@ class Asked:
     """Notes what is asked; fails while `down`, and takes `seconds` for each."""
 
     def __init__(self, clock: FakeClock) -> None:
-        """Answer at once."""
         self.seen: list[Ask] = []
         self.down = False
         self.seconds = 0.0

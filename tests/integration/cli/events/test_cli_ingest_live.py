@@ -96,7 +96,6 @@ class FakeBank(FailingServer):
     """
 
     def __init__(self) -> None:
-        """Listen."""
         super().__init__(_Bank)
         self.count = 230
         self.answer: bytes | None = None

@@ -265,7 +265,6 @@ class Times:
     """
 
     def __init__(self) -> None:
-        """Start with none."""
         self.wall: dict[str, list[float]] = {}
         self.work: dict[str, list[float]] = {}
 

@@ -42,7 +42,6 @@ class Place:
     """A directory with a settings file, and commands that read it."""
 
     def __init__(self, settings: Settings, directory: Path, spawn: Spawn) -> None:
-        """Write the file."""
         self.path = directory / "memorybus.toml"
         self.path.write_text(FILE)
         self._spawn = spawn

@@ -135,7 +135,6 @@ class Answering:
     """Answers recalls with one text, or fails; something happens meanwhile."""
 
     def __init__(self, text: str, meanwhile: Callable[[], Any] = lambda: None) -> None:
-        """Answer with a text; "" fails."""
         self._text = text
         self._meanwhile = meanwhile
 

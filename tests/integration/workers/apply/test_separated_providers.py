@@ -51,7 +51,6 @@ class Traffic:
     """Conversations, one after the other: what is said is applied, what is asked is answered."""
 
     def __init__(self, bus: MemoryBus, settings: Settings) -> None:
-        """Have said nothing yet."""
         self.said = 0
         self.applied_in = self.answered_in = 0.0
         self._settings = settings

@@ -48,7 +48,6 @@ class Backend:
     """A stand-in for an applier: it remembers what it applied, and refuses what it is told to."""
 
     def __init__(self) -> None:
-        """Refuse nothing."""
         self.applied: list[str] = []
         self.refuses: set[str] = set()
         self.down = False
@@ -91,7 +90,6 @@ class FakeLane:
     """A lane that only has what a redo looks at."""
 
     def __init__(self, parked: ParkedKeys, epoch: int, n: int) -> None:
-        """Own partition 0."""
         self.partition, self.epoch, self.parked = 0, epoch, parked
         self.window = msgspec.defstruct("Window", [("n", int)])(n)
 
@@ -106,7 +104,6 @@ class Scene:
     """One lane with parked keys, and whoever owns it."""
 
     def __init__(self, settings: Settings, clock: FakeClock) -> None:
-        """Publish nothing yet."""
         self.settings = settings
         self.redis = connect_redis(settings)
         self.keys = Keys(settings.namespace)

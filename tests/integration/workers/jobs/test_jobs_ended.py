@@ -19,7 +19,6 @@ class Looks:
     """Looks after lost jobs, and finds something else."""
 
     def __init__(self, error: BaseException | None = None) -> None:
-        """Raise `error` at the second look; send this process SIGTERM if there is none."""
         self._error = error
         self._looks = 0
 

@@ -23,7 +23,6 @@ class Late(MemoryProvider):
     kind = "late"
 
     def __init__(self, name: str) -> None:
-        """Remember it."""
         super().__init__(ProviderConfig(name=name, home=Path()))
 
     def prefetch(self, query: str, ctx: RecallContext) -> list[Recollection]:

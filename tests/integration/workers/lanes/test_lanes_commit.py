@@ -25,7 +25,6 @@ class Run:
     """
 
     def __init__(self, world: World, backend: Backend, kind: str) -> None:
-        """Publish the backlog."""
         self.world, self.backend = world, backend
         self.commits: list[int] = []
         self.process = Process("one", world.settings, world.clock, kind, "live").opened(backend)

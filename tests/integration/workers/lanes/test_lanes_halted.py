@@ -59,7 +59,6 @@ class Trap:
     """Lets something fail for one partition for as long as it is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Begin unset; note when a provider instance is opened anew. Tries come soon."""
         monkeypatch.setattr(halts_of_lanes, "FIRST_RETRY_SECONDS", 0.05)
         self.partition: int | None = None
         self.sprung = 0

@@ -39,7 +39,6 @@ class World:
     """A log with an archive, the server that it may lose, and the lanes of one provider."""
 
     def __init__(self, server: RedisServer, settings: Settings) -> None:
-        """Let the log be born."""
         self.server, self.settings = server, settings
         self.log = SealedLog(settings)
 

@@ -31,7 +31,6 @@ class Two:
     """Two workers that share the lanes of one provider, seen by the first."""
 
     def __init__(self, settings: Settings) -> None:
-        """Let them have every other lane."""
         self.settings = settings
         self.keys = Keys(settings.namespace)
         self.redis: Redis = connect_redis(settings)

@@ -24,7 +24,6 @@ class Watched:
     """A log, its watch and the watch's clock."""
 
     def __init__(self, log: Log, clock: FakeClock) -> None:
-        """Poll once, so that the watch knows the log."""
         self.log = log
         self.clock = clock
         self.watch = LogWatch(log.settings, clock)

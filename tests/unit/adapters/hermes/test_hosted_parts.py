@@ -45,7 +45,6 @@ class StatusError(Exception):
     """As HTTP libraries raise it."""
 
     def __init__(self, status: int) -> None:
-        """Keep the status where they do."""
         super().__init__(f"HTTP {status}")
         self.response = SimpleNamespace(status_code=status)
 

@@ -28,7 +28,6 @@ class Agent:
     """What Hermes does with one memory provider: a true session, and a queue that lags behind."""
 
     def __init__(self, host: Host, number: int, *, isolated: bool) -> None:
-        """Start in a session; both agents use the same ids for their sessions."""
         self.host = host
         self.isolated = isolated
         self.user = f"user{number}"

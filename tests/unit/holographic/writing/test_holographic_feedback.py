@@ -32,7 +32,6 @@ class Live:
     """A conversation with a live store: what its model judges, a search has shown it before."""
 
     def __init__(self, provider: HolographicProvider) -> None:
-        """Begin with an empty history."""
         self.provider = provider
         self.told: list[Told] = []
 

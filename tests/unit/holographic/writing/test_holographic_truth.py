@@ -31,7 +31,6 @@ class Days:
     """Feeds one event a day."""
 
     def __init__(self, provider: HolographicProvider) -> None:
-        """Begin on the first day."""
         self.provider = provider
         self.day = 0
 

@@ -297,7 +297,6 @@ class States:
     """An inspector of two states; keys of the second may be a step behind at the first look."""
 
     def __init__(self, first: dict[str, str], second: dict[str, str], *late: str) -> None:
-        """Let some keys of the second be late."""
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._states = {"p": first, "p@1": second}
         self._late = late

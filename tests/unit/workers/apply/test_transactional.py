@@ -15,7 +15,6 @@ class Losing(TransactionalApplier):
     """Loses its lane in the midst of a batch that goes one by one."""
 
     def __init__(self) -> None:
-        """Serve nothing."""
         self._whole = False
 
     def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:

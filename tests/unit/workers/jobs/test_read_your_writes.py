@@ -14,7 +14,6 @@ class Lane:
     """A lane whose checkpoint moves with the clock."""
 
     def __init__(self, redis: fakeredis.FakeRedis, clock: FakeClock, rate: float) -> None:
-        """Apply `rate` events per second from now on."""
         self.redis, self.clock, self.rate = redis, clock, rate
         self.begin = clock.monotonic()
 

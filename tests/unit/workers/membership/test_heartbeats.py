@@ -13,7 +13,6 @@ class Heard:
     """What one worker hears."""
 
     def __init__(self) -> None:
-        """Hear nobody yet."""
         self.clock = FakeClock()
         self.pulses = Heartbeats(self.clock, 1.0)
 

@@ -16,7 +16,6 @@ class Told:
     """A process that is told to end, and what it did then."""
 
     def __init__(self, grace: float, reserve: float = 0.0) -> None:
-        """Begin to listen."""
         self.did: list[str] = []
         self.left: queue.Queue[int] = queue.Queue()
         self.stopped = threading.Event()

@@ -63,7 +63,6 @@ class Run:
     """A supervisor at work on a thread."""
 
     def __init__(self, supervisor: Supervisor) -> None:
-        """Start it."""
         self.supervisor = supervisor
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
