@@ -356,7 +356,7 @@ def contract_layers(package: str) -> list[set[str]]:
     return [set(re.split(r"[\s|:]+", line.strip())) for line in layers.splitlines() if line.strip()]
 
 
-def test_the_map_is_the_tree() -> None:
+def test_the_map_is_the_tree():
     """The map of docs/architecture.md has every folder of the code once, and nothing else."""
     folders = {
         module.path.parent.relative_to(ROOT).as_posix()
@@ -368,7 +368,7 @@ def test_the_map_is_the_tree() -> None:
 
 
 @pytest.mark.parametrize("heading", ["The layers", "The layers of the providers"])
-def test_the_figure_has_the_layers_that_are_checked(heading: str) -> None:
+def test_the_figure_has_the_layers_that_are_checked(heading):
     """The figures of docs/architecture.md have the layers of .importlinter, in their order."""
     for package, layers in drawn_layers(fences(heading)).items():
         assert layers == contract_layers(package)
@@ -381,19 +381,19 @@ def test_the_figure_has_the_layers_that_are_checked(heading: str) -> None:
         (["a/", "  b/", "    c/", "  d/"], ["a", "a/b", "a/b/c", "a/d"]),
     ],
 )
-def test_the_map_is_read_as_it_is_drawn(lines: list[str], folders: list[str]) -> None:
+def test_the_map_is_read_as_it_is_drawn(lines, folders):
     """A folder belongs to the last line above it that is indented less."""
     assert mapped(lines) == folders
 
 
-def test_the_sources_are_found() -> None:
+def test_the_sources_are_found():
     """The other tests of this file look at something."""
     found = {module.name.split(".")[0] for module in sources()}
     assert found == {Path(root).name for root in ROOTS}
     assert ROOT / "bench" / "run.py" in benchmarks()
 
 
-def test_every_folder_is_a_package() -> None:
+def test_every_folder_is_a_package():
     """A folder without ``__init__.py`` would be passed over by mypy and import-linter."""
     bare = {module.path.parent for module in sources()} - {
         module.path.parent for module in sources() if module.path.name == "__init__.py"
@@ -543,17 +543,17 @@ def sleeps(module: Module) -> list[str]:
     return [f"{owner}.{name}" for owner, name in calls(module.tree) if (owner, name) in sleeping]
 
 
-def test_threads_may_decode_into_each_type() -> None:
+def test_threads_may_decode_into_each_type():
     """A type of ours is made ready before msgspec decodes into it: else two threads crash there."""
     assert offenders(unprepared, sources()) == {}
 
 
-def test_no_drawer_for_odds_and_ends() -> None:
+def test_no_drawer_for_odds_and_ends():
     """A module is named for what it holds; ``utils`` names nothing."""
     assert offenders(drawers, sources()) == {}
 
 
-def test_a_folder_is_seen_at_a_glance() -> None:
+def test_a_folder_is_seen_at_a_glance():
     """No folder of the code or of the bench has more than two dozen modules side by side."""
     paths = [module.path for module in sources()] + benchmarks()
     homes = Counter(path.parent for path in paths)
@@ -567,7 +567,7 @@ def folders(modules: Iterable[Module], root: str) -> set[str]:
     return {path.as_posix() for path in below}
 
 
-def test_a_test_is_found_under_the_path_of_what_it_tests() -> None:
+def test_a_test_is_found_under_the_path_of_what_it_tests():
     """Unit and integration tests have the code's folders, workers' and Hermes's below theirs."""
     bus, console, hermes, providers, workers = (folders(sources(), root) for root in ROOTS)
     below = [("hermes", hermes), ("workers", workers)]
@@ -577,14 +577,14 @@ def test_a_test_is_found_under_the_path_of_what_it_tests() -> None:
     assert set().union(*tests) - mirrored == set(MIRROR_NOTHING)
 
 
-def test_no_module_needs_itself() -> None:
+def test_no_module_needs_itself():
     """Imports go round in no circle, those within functions and for types included."""
     names = {module.name for module in sources()}
     needs = {module.name: imported_modules(module, names) for module in sources()}
     TopologicalSorter(needs).prepare()  # an error of it names the circle
 
 
-def test_a_type_has_its_name_alone() -> None:
+def test_a_type_has_its_name_alone():
     """Whoever reads the name of a class, or of an alias, knows which one is meant."""
     homes: dict[str, list[str]] = defaultdict(list)
     for module in sources():
@@ -593,7 +593,7 @@ def test_a_type_has_its_name_alone() -> None:
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
-def test_a_parameter_of_a_command_is_told_from_a_type() -> None:
+def test_a_parameter_of_a_command_is_told_from_a_type():
     """An alias of a parameter ends in ``Option``: a `Session` is never an option's text."""
     assert offenders(unmarked_options, sources()) == {}
 
@@ -608,50 +608,50 @@ def test_a_parameter_of_a_command_is_told_from_a_type() -> None:
         ("LEVELS = ('low',)\nlevel = 1", []),
     ],
 )
-def test_the_rule_of_names_can_fail(source: str, found: list[str]) -> None:
+def test_the_rule_of_names_can_fail(source, found):
     """The check itself sees what it is there to see."""
     assert public_types(Module("memorybus.types", ROOT, source, ast.parse(source))) == found
 
 
-def test_a_function_fits_a_screen() -> None:
+def test_a_function_fits_a_screen():
     """A function has 40 lines at most, beside its docstring."""
     assert offenders(long_functions, sources()) == {}
 
 
-def test_side_effects_have_one_home() -> None:
+def test_side_effects_have_one_home():
     """Time, chance, SQLite, Redis, RQ and child processes are used in their homes only."""
     assert offenders(strangers, sources()) == {}
 
 
-def test_only_settings_reads_the_environment() -> None:
+def test_only_settings_reads_the_environment():
     """The environment is read in ``settings``; everything else receives settings."""
     assert offenders(environment_read, sources()) == {}
 
 
-def test_only_the_clock_knows_what_time_it_is() -> None:
+def test_only_the_clock_knows_what_time_it_is():
     """``datetime`` formats and parses; the present moment comes from a `Clock`."""
     assert offenders(wall_clocks_asked, sources()) == {}
 
 
-def test_no_pickle_and_no_eval() -> None:
+def test_no_pickle_and_no_eval():
     """Bytes from outside never become code."""
     assert offenders(code_from_bytes, sources()) == {}
 
 
-def test_no_state_at_module_level() -> None:
+def test_no_state_at_module_level():
     """Two buses in one process share nothing: module level holds tables in capitals only."""
     assert offenders(module_state, sources()) == {}
 
 
 @pytest.mark.parametrize("name", WORDS_OF_THE_CONTRACT)
-def test_the_words_of_the_contract_stand_alone(name: str) -> None:
+def test_the_words_of_the_contract_stand_alone(name):
     """What a provider may import drags in nothing else of the bus."""
     (module,) = [module for module in sources() if module.name == f"memorybus.{name}"]
     seen = {lib for lib, _ in imports(module.tree) if lib.split(".")[0] == "memorybus"}
     assert seen <= {f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT}
 
 
-def test_the_contract_has_one_path() -> None:
+def test_the_contract_has_one_path():
     """The types of the provider contract are imported from ``base``, also by the code itself."""
     assert offenders(contract_elsewhere, (*sources(), *written_tests())) == {}
 
@@ -665,7 +665,7 @@ def of_the_bus(tree: ast.AST) -> set[str]:
     return {module for module in found if module.split(".")[0] == "memorybus"}
 
 
-def test_hermes_is_an_integration_as_any_other() -> None:
+def test_hermes_is_an_integration_as_any_other():
     """It imports the bus by public names, and by the few more that the table has; none is idle."""
     root = "memorybus_hermes."
     seen = {}
@@ -676,7 +676,7 @@ def test_hermes_is_an_integration_as_any_other() -> None:
     assert seen == HERMES_ALSO_SEES
 
 
-def test_an_agent_loads_no_heavy_library() -> None:
+def test_an_agent_loads_no_heavy_library():
     """Importing the client costs an agent's process neither Redis nor a CLI (G9)."""
     program = "import json, sys, memorybus.agent.client; print(json.dumps(sorted(sys.modules)))"
     shown = subprocess.run(
@@ -686,12 +686,12 @@ def test_an_agent_loads_no_heavy_library() -> None:
     assert not set(json.loads(shown.stdout)) & set(HEAVY)
 
 
-def test_every_test_says_its_rule() -> None:
+def test_every_test_says_its_rule():
     """A test function has a docstring: the sentence it holds."""
     assert offenders(without_a_rule, written_tests()) == {}
 
 
-def test_tests_wait_for_conditions() -> None:
+def test_tests_wait_for_conditions():
     """Tests never sleep: ``helpers.processes.waiting`` polls a named condition."""
     assert offenders(sleeps, written_tests()) == {}
 
@@ -709,7 +709,7 @@ def test_tests_wait_for_conditions() -> None:
         ("import json", []),
     ],
 )
-def test_the_rule_of_homes_can_fail(source: str, found: list[str]) -> None:
+def test_the_rule_of_homes_can_fail(source, found):
     """The check itself sees what it is there to see."""
     stranger = Module("memorybus.stranger", ROOT, source, ast.parse(source))
     assert strangers(stranger) == found
@@ -729,7 +729,7 @@ def test_the_rule_of_homes_can_fail(source: str, found: list[str]) -> None:
         ("__all__ = ['a']", []),
     ],
 )
-def test_the_rule_of_state_can_fail(source: str, found: list[str]) -> None:
+def test_the_rule_of_state_can_fail(source, found):
     """The check itself sees what it is there to see."""
     assert mutable_state(ast.parse(source)) == found
 
@@ -752,7 +752,7 @@ def test_the_rule_of_state_can_fail(source: str, found: list[str]) -> None:
         (sleeps, "import time\ntime.sleep(1)", ["time.sleep"]),
     ],
 )
-def test_each_rule_can_fail(check: Check, source: str, found: list[str]) -> None:
+def test_each_rule_can_fail(check, source, found):
     """The check itself sees what it is there to see, and names the module."""
     module = Module("memorybus.my_utils", ROOT, source, ast.parse(source))
     assert offenders(check, [module]) == {"memorybus.my_utils": found}

@@ -20,26 +20,26 @@ _LOADED = (
 )
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these():
     """A name is added or taken away on purpose: here, in `__all__`, and in docs/agents.md."""
     assert memorybus.__all__ == sorted(PUBLIC)
     assert set(PUBLIC) <= set(dir(memorybus))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_is_there(name: str) -> None:
+def test_a_public_name_is_there(name):
     """Every public name leads to what it names."""
     found = getattr(memorybus, name)
     assert name == "Level" or found.__name__ == name  # a `Literal` has no name of its own
 
 
-def test_another_name_is_an_error() -> None:
+def test_another_name_is_an_error():
     """What is not exported is no attribute, as of any module."""
     with pytest.raises(AttributeError, match="no attribute 'Memorybus'"):
         memorybus.Memorybus  # noqa: B018
 
 
-def test_importing_the_package_loads_nothing_else() -> None:
+def test_importing_the_package_loads_nothing_else():
     """A provider that imports `memorybus.events` pays for no client."""
     shown = subprocess.run(
         [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, timeout=60

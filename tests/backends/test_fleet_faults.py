@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.environments import is_here
 from helpers.services.fake_hindsight import fake_hindsight
@@ -181,9 +180,7 @@ def once(wanted: Sequence[str], held: Sequence[str]) -> Counter[int]:
     return Counter(sum(text in one for one in held) for text in wanted)
 
 
-def test_each_backend_in_trouble_holds_up_itself_alone_and_the_books_balance(
-    fleet: Fleet, spawn: Spawn
-) -> None:
+def test_each_backend_in_trouble_holds_up_itself_alone_and_the_books_balance(fleet, spawn):
     """Who is well has all while others are away, and in the end all have each event once (G3, G4,
     G6)."""
     workers = [worker(spawn, fleet.settings) for _ in range(2)]

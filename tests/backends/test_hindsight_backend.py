@@ -60,7 +60,7 @@ def opened(hindsight: HindsightServer, tmp_path: Path) -> Opened:
     return make
 
 
-def test_a_queued_turn_is_there_once_and_a_copys_too(opened: Opened) -> None:
+def test_a_queued_turn_is_there_once_and_a_copys_too(opened):
     """What Hindsight's own queue is given twice is one memory, in each bank that it is given to."""
     told = steps(TurnCompleted(user="A wolpertinger.", assistant="Noted.", ordinal=0))
     first = opened(queued=True)
@@ -76,7 +76,7 @@ def test_a_queued_turn_is_there_once_and_a_copys_too(opened: Opened) -> None:
         provider.shutdown()
 
 
-def test_turns_of_one_owner_go_together(opened: Opened) -> None:
+def test_turns_of_one_owner_go_together(opened):
     """Twenty turns in one call are twenty documents, each found by its event."""
     provider = opened()
     said = [TurnCompleted(user=f"wolpertinger number{n}", ordinal=n) for n in range(20)]
@@ -89,7 +89,7 @@ def test_turns_of_one_owner_go_together(opened: Opened) -> None:
     provider.shutdown()
 
 
-def test_nothing_of_who_was_forgotten_is_left(opened: Opened, hindsight: HindsightServer) -> None:
+def test_nothing_of_who_was_forgotten_is_left(opened, hindsight):
     """After an erasure no table of the server has the text, and others keep theirs."""
     provider = opened()
     gone = steps(
@@ -110,7 +110,7 @@ def test_nothing_of_who_was_forgotten_is_left(opened: Opened, hindsight: Hindsig
     provider.shutdown()
 
 
-def test_a_server_that_is_well_says_nothing(opened: Opened) -> None:
+def test_a_server_that_is_well_says_nothing(opened):
     """The health of a server that keeps texts is the empty text."""
     provider = opened()
     assert provider.health(5.0) == ""

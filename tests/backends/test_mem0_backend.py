@@ -118,9 +118,7 @@ def opened(backend: Backend, tmp_path: Path) -> Iterator[Opened]:
         provider.shutdown()
 
 
-def test_what_is_inferred_of_a_turn_is_known_found_and_undone(
-    backend: Backend, opened: Opened
-) -> None:
+def test_what_is_inferred_of_a_turn_is_known_found_and_undone(backend, opened):
     """Memories that Mem0's model made have their event's id: looked up, recalled and taken back."""
     provider = opened()
     (step,) = steps(TURN)
@@ -142,9 +140,7 @@ def test_what_is_inferred_of_a_turn_is_known_found_and_undone(
 @pytest.mark.parametrize(
     ("status", "kind"), [(500, Transient), (429, Unavailable), (401, Unavailable), (400, Permanent)]
 )
-def test_a_model_that_fails_is_no_lost_turn(
-    backend: Backend, opened: Opened, status: int, kind: type[ProviderError]
-) -> None:
+def test_a_model_that_fails_is_no_lost_turn(backend, opened, status, kind):
     """A failure of Mem0's model is the event's, by its status, though Mem0 wraps it."""
     provider = opened()
     backend.model.status = status
@@ -154,7 +150,7 @@ def test_a_model_that_fails_is_no_lost_turn(
     assert "jackalope" not in str(failed.value)
 
 
-def test_nothing_of_who_was_forgotten_is_left(backend: Backend, opened: Opened) -> None:
+def test_nothing_of_who_was_forgotten_is_left(backend, opened):
     """After an erasure neither the store nor any file beside it has the text."""
     provider = opened(infer=False)
     feed(provider, steps(TurnCompleted(user="I saw a cockatrice.")))
@@ -168,9 +164,7 @@ def test_nothing_of_who_was_forgotten_is_left(backend: Backend, opened: Opened) 
     assert not any(b"cockatrice" in path.read_bytes() for path in files)
 
 
-def test_workers_that_start_at_once_all_have_the_collection(
-    postgres_server: PostgresServer, backend: Backend, tmp_path: Path
-) -> None:
+def test_workers_that_start_at_once_all_have_the_collection(postgres_server, backend, tmp_path):
     """On an empty database several processes make extension and collection, and none fails."""
     told = msgspec.json.decode(backend.settings.read_bytes())
     told["vector_store"]["config"]["connection_string"] = postgres_server.url(

@@ -1,11 +1,8 @@
 """A worker's spans in Phoenix, a server that others wrote to keep traces that come by OTLP."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import PATIENT, environ
 from helpers.tracing.phoenix_server import PhoenixServer, phoenix_server
@@ -18,9 +15,7 @@ ASKED, TEXT = "What is the parrot called?", "The parrot is called Admiral."
 
 
 @pytest.mark.timeout(300)
-def test_a_workers_spans_arrive(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_a_workers_spans_arrive(redis_url, make_settings, spawn, tmp_path):
     """What a real worker exports, a real server takes: the answer is below the agent's recall."""
     sure: Any = {**PATIENT, "prefetch_wait": 30.0}
     settings = make_settings(url=redis_url, providers=("holographic",), **sure)

@@ -16,7 +16,7 @@ from memorybus.errors import (
     Unavailable,
     UnknownSetting,
 )
-from memorybus.events import AnyEvent, MemoryWritten, Scope, SessionRef
+from memorybus.events import MemoryWritten, Scope, SessionRef
 from memorybus_providers import registry
 from memorybus_providers.adapters.ethos import MemoryUpdate, answer_of, updates_of
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallScope
@@ -82,7 +82,7 @@ def takes_any(**more: Any) -> None:
     """Stand for a class that takes any keyword."""
 
 
-def test_options_are_the_keywords_of_the_hosted_class(tmp_path: Path) -> None:
+def test_options_are_the_keywords_of_the_hosted_class(tmp_path):
     """A keyword that the class has not, or lacks, is told before anything is made."""
 
     def create(name: str, **options: Any) -> MemoryProvider:
@@ -101,7 +101,7 @@ def said_in(session: str, event: MemoryWritten, scope: Scope, n: int) -> SampleS
     return SampleStep(n, event, scope, SessionRef(session, session))
 
 
-def test_memory_is_kept_by_a_chat_that_outlives_its_sessions(opened: Opened) -> None:
+def test_memory_is_kept_by_a_chat_that_outlives_its_sessions(opened):
     """A provider that keeps a row for each key and store knows the next session what this one said.
 
     Its notes are one agent's of one person in one workspace, and go by no session's id.
@@ -118,7 +118,7 @@ def test_memory_is_kept_by_a_chat_that_outlives_its_sessions(opened: Opened) -> 
     assert [recalled(provider, other) for other in (BOB, ALICE_ELSEWHERE, boat)] == [[], [], []]
 
 
-def test_the_user_store_is_the_persons_under_every_agent_and_workspace(opened: Opened) -> None:
+def test_the_user_store_is_the_persons_under_every_agent_and_workspace(opened):
     """`user` goes by `user_id`, whatever the chat is; no other person sees it."""
     provider = opened("Rows")
     feed(provider, [said_in("monday", add("Likes tea.", "user"), ALICE, 1)])
@@ -128,7 +128,7 @@ def test_the_user_store_is_the_persons_under_every_agent_and_workspace(opened: O
     assert recalled(provider, BOB) == []
 
 
-def test_reading_and_writing_name_the_same_chat(opened: Opened) -> None:
+def test_reading_and_writing_name_the_same_chat(opened):
     """The key is one for every session, platform and hook, and another for everybody else."""
     calls: list[Any] = []
     provider = opened(calls=calls)
@@ -142,33 +142,31 @@ def test_reading_and_writing_name_the_same_chat(opened: Opened) -> None:
     assert {context.memory_scope for context, _ in calls} == {"per-personality"}
 
 
-def test_a_prefetch_is_told_the_query_and_its_answer_is_passed_on(opened: Opened) -> None:
+def test_a_prefetch_is_told_the_query_and_its_answer_is_passed_on(opened):
     """What was found by meaning is not judged by words; source and cut are told with it."""
     provider = opened("ByMeaning")
 
     found = provider.prefetch("Which beverage?", recall_context(ALICE))
 
-    assert provider._hosted.asked == ["Which beverage?"]  # type: ignore[attr-defined]
+    assert provider._hosted.asked == ["Which beverage?"]
     assert [one.text for one in found] == ["Drinks sencha.", "Has a kettle."]
     assert {(one.source, one.truncated) for one in found} == {("vector", True)}
 
 
 @pytest.mark.parametrize("target", ["FiveMethods", "UnnamedArguments", "HalfOfIt"])
-def test_a_class_of_another_contract_is_refused_by_name(target: str) -> None:
+def test_a_class_of_another_contract_is_refused_by_name(target):
     """Its methods are looked at before it gets an event: nothing becomes a dead letter (G6)."""
     with pytest.raises(ConfigError, match=f"ethos_example:{target} (is of|has no)"):
         registry.load(f"ethos:ethos_example:{target}")
 
 
-def test_what_a_function_makes_of_another_contract_is_refused_when_it_is_open(
-    opened: Opened,
-) -> None:
+def test_what_a_function_makes_of_another_contract_is_refused_when_it_is_open(opened):
     """What a function makes shows when it is made; its lanes wait, and nothing is parked (G6)."""
     with pytest.raises(ConfigError, match=r"five methods and sync\(updates, ctx\)"):
         opened("made_later")
 
 
-def test_the_user_store_never_splits_by_personality(opened: Opened) -> None:
+def test_the_user_store_never_splits_by_personality(opened):
     """What is known of a person is recalled under every agent; an agent's notes only under it."""
     provider = opened()
     feed(provider, steps(add("Likes tea.", "user"), add("Use short answers."), scope=ALICE))
@@ -178,7 +176,7 @@ def test_the_user_store_never_splits_by_personality(opened: Opened) -> None:
     assert recalled(provider, BOB) == ["Use short answers."]
 
 
-def test_a_removal_goes_by_substring(opened: Opened) -> None:
+def test_a_removal_goes_by_substring(opened):
     """`remove` takes away what contains the old text, and leaves the rest."""
     provider = opened()
     feed(provider, steps(add("Likes green tea."), add("Lives in Oslo."), scope=ALICE))
@@ -189,7 +187,7 @@ def test_a_removal_goes_by_substring(opened: Opened) -> None:
     assert recalled(provider, ALICE) == ["Lives in Oslo."]
 
 
-def test_a_replacement_means_one_entry_not_the_store(opened: Opened) -> None:
+def test_a_replacement_means_one_entry_not_the_store(opened):
     """The contract's `replace` takes the whole store: the bus's is a removal and an addition."""
     provider = opened()
     feed(provider, steps(add("Likes tea."), add("Lives in Oslo."), scope=ALICE))
@@ -200,7 +198,7 @@ def test_a_replacement_means_one_entry_not_the_store(opened: Opened) -> None:
     assert recalled(provider, ALICE) == ["Likes coffee.", "Lives in Oslo."]
 
 
-def test_nothing_remembered_is_nothing_recalled(opened: Opened) -> None:
+def test_nothing_remembered_is_nothing_recalled(opened):
     """A prefetch that returns None recalls nothing, and is no error."""
     assert recalled(opened(), ALICE, "anything?") == []
 
@@ -209,9 +207,7 @@ def test_nothing_remembered_is_nothing_recalled(opened: Opened) -> None:
     "event",
     [add(" "), MemoryWritten(action="remove", old_text=" "), MemoryWritten(action="replace")],
 )
-def test_an_empty_list_of_updates_is_not_sent(
-    event: MemoryWritten, opened: Opened, tmp_path: Path
-) -> None:
+def test_an_empty_list_of_updates_is_not_sent(event, opened, tmp_path):
     """A write that changes nothing makes no call, and no file."""
     calls: list[Any] = []
     provider = opened(calls=calls)
@@ -221,7 +217,7 @@ def test_an_empty_list_of_updates_is_not_sent(
     assert (calls, (tmp_path / "notes").exists()) == ([], False)
 
 
-def test_the_context_names_whose_memory_is_meant(opened: Opened) -> None:
+def test_the_context_names_whose_memory_is_meant(opened):
     """The provider gets person, personality, session and platform; ids are safe as file names."""
     calls: list[Any] = []
     provider = opened(calls=calls)
@@ -235,7 +231,7 @@ def test_the_context_names_whose_memory_is_meant(opened: Opened) -> None:
     assert updates == [MemoryUpdate("memory", "add", "x")]
 
 
-def test_everyones_memories_are_those_of_all_it_was_written_for(opened: Opened) -> None:
+def test_everyones_memories_are_those_of_all_it_was_written_for(opened):
     """An operator's recall finds every owner's memories, also on another instance."""
     provider = opened()
     feed(provider, steps(add("Likes tea.", "user"), scope=ALICE))
@@ -247,7 +243,7 @@ def test_everyones_memories_are_those_of_all_it_was_written_for(opened: Opened) 
     assert recalled(other, RecallScope("coach", None, None), "Who likes rum?")[0] == "Likes rum."
 
 
-def test_plain_methods_and_mappings_will_do(opened: Opened) -> None:
+def test_plain_methods_and_mappings_will_do(opened):
     """Neither coroutines nor a class for the answer are asked for."""
     provider = opened("PlainMethods")
     feed(provider, steps(add("Likes tea.", "user"), scope=ALICE))
@@ -281,9 +277,7 @@ class ReadTimeout(Exception):
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)),
 )
-def test_its_errors_are_classified(
-    error: Exception, kind: type[ProviderError], opened: Opened
-) -> None:
+def test_its_errors_are_classified(error, kind, opened):
     """What may pass is tried again, a bug or a refusal parks the key (G6)."""
     provider = opened("Failing", error=error)
 
@@ -295,7 +289,7 @@ def test_its_errors_are_classified(
     assert (type(write.value), type(recall.value)) == (kind, kind)
 
 
-def test_a_coroutine_that_does_not_end_is_given_up(opened: Opened) -> None:
+def test_a_coroutine_that_does_not_end_is_given_up(opened):
     """After the deadline a coroutine is cancelled and counts as a time-out."""
     provider = opened("Endless")
 
@@ -303,13 +297,13 @@ def test_a_coroutine_that_does_not_end_is_given_up(opened: Opened) -> None:
         provider.prefetch("q", recall_context(ALICE, deadline=0.05))
 
 
-def test_an_answer_that_is_no_context_is_refused() -> None:
+def test_an_answer_that_is_no_context_is_refused():
     """A prefetch that returns anything else is an error, not an empty recall."""
     with pytest.raises(Permanent):
         answer_of(["Likes tea."])
 
 
-def test_a_scheme_without_its_module_names_the_remedy() -> None:
+def test_a_scheme_without_its_module_names_the_remedy():
     """What cannot be imported is said at the start, by its own name."""
     with pytest.raises(MissingProvider, match="no_such_module"):
         registry.load("ethos:no_such_module:Notes")
@@ -325,7 +319,7 @@ def test_a_scheme_without_its_module_names_the_remedy() -> None:
     ],
     ids=["add", "replace", "replace nothing", "remove"],
 )
-def test_a_write_as_updates(event: AnyEvent, actions: list[str]) -> None:
+def test_a_write_as_updates(event, actions):
     """Every write of the bus has its updates, in an order that keeps the rest of the store."""
     assert isinstance(event, MemoryWritten)
     assert [update.action for update in updates_of(event)] == actions

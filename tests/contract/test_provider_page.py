@@ -29,14 +29,14 @@ def my_notes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_the_example_fits_in_sixty_lines() -> None:
+def test_the_example_fits_in_sixty_lines():
     """A provider can be written in about sixty lines, blank ones apart."""
     lines = [line for line in code_blocks()[0].splitlines() if line.strip()]
 
     assert len(lines) <= 60
 
 
-def test_the_example_is_loaded_by_module_and_class(my_notes: ModuleType, tmp_path: Path) -> None:
+def test_the_example_is_loaded_by_module_and_class(my_notes, tmp_path):
     """The kind of the page's memorybus.toml names the class, and its option is accepted."""
     config = ProviderConfig(name="notes", home=tmp_path, options={"results": 5})
 
@@ -45,7 +45,7 @@ def test_the_example_is_loaded_by_module_and_class(my_notes: ModuleType, tmp_pat
     assert type(provider) is my_notes.NotesProvider
 
 
-def test_the_pages_settings_are_read(tmp_path: Path) -> None:
+def test_the_pages_settings_are_read(tmp_path):
     """The page's memorybus.toml gives the instance its kind and its options."""
     (tmp_path / "memorybus.toml").write_text(code_blocks("toml")[0])
 
@@ -56,7 +56,7 @@ def test_the_pages_settings_are_read(tmp_path: Path) -> None:
     assert settings.provider_options("notes") == {"results": 5}
 
 
-def test_the_pages_test_class_runs(my_notes: ModuleType, tmp_path: Path) -> None:
+def test_the_pages_test_class_runs(my_notes, tmp_path):
     """The second block is a working subclass of the contract."""
     names: dict[str, Any] = {}
     exec(code_blocks()[1], names)

@@ -110,13 +110,13 @@ def names(providers: Sequence[RegisteredProvider]) -> list[str]:
 # -- the registry -------------------------------------------------------------------------------
 
 
-def test_the_contract_has_nine_members() -> None:
+def test_the_contract_has_nine_members():
     """What keeps the contract is recognised by its members alone."""
     assert isinstance(example.Bare(), RegisteredProvider)
     assert not isinstance(example.Incomplete(), RegisteredProvider)
 
 
-def test_a_second_provider_of_a_name_is_refused(caller: Caller) -> None:
+def test_a_second_provider_of_a_name_is_refused(caller):
     """Names tell providers apart, so none is given twice."""
     registry = Registry(caller)
     registry.register(example.Bare("a"))
@@ -125,7 +125,7 @@ def test_a_second_provider_of_a_name_is_refused(caller: Caller) -> None:
         registry.register(example.Bare("a"))
 
 
-def test_nobody_is_registered_after_the_start(registered: Registered) -> None:
+def test_nobody_is_registered_after_the_start(registered):
     """A registry that has begun stays as it is."""
     registry = registered(example.Bare("a"))
 
@@ -133,7 +133,7 @@ def test_nobody_is_registered_after_the_start(registered: Registered) -> None:
         registry.register(example.Bare("b"))
 
 
-def test_who_cannot_start_is_dropped(registered: Registered) -> None:
+def test_who_cannot_start_is_dropped(registered):
     """An unavailable or failing provider is left out; the others serve."""
     registry = registered(
         example.Unavailable("gone"), example.FailsToStart("down"), example.Bare("here")
@@ -143,7 +143,7 @@ def test_who_cannot_start_is_dropped(registered: Registered) -> None:
     assert registry.enrich_turn("q", []) == [("here memory", "here knows.")]
 
 
-def test_nobody_left_is_an_outage(registered: Registered) -> None:
+def test_nobody_left_is_an_outage(registered):
     """If none can be started, events wait for the backend instead of being lost (G6)."""
     with pytest.raises(Unavailable, match="no backend"):
         registered(example.FailsToStart("down"))
@@ -157,13 +157,13 @@ def test_nobody_left_is_an_outage(registered: Registered) -> None:
         ({"memory": True, "user": False, "other": True}, {"memory"}),
     ],
 )
-def test_stores_that_are_kept_alone(suppresses: Any, stores: set[str]) -> None:
+def test_stores_that_are_kept_alone(suppresses, stores):
     """A plain True stands for the memory and the user store, a mapping tells them apart."""
     assert kept_alone({"suppresses_local_writes": suppresses}) == stores
     assert kept_alone({}) == set()
 
 
-def test_all_are_asked_side_by_side(registered: Registered) -> None:
+def test_all_are_asked_side_by_side(registered):
     """Two providers that each wait for the other both answer."""
     barrier = threading.Barrier(2)
     registry = registered(example.Meeting("a", barrier), example.Meeting("b", barrier))
@@ -171,7 +171,7 @@ def test_all_are_asked_side_by_side(registered: Registered) -> None:
     assert registry.enrich_turn("q", []) == [("a memory", "a knows."), ("b memory", "b knows.")]
 
 
-def test_who_is_late_is_left_out(registered: Registered) -> None:
+def test_who_is_late_is_left_out(registered):
     """A provider past the deadline costs its own answer, and no more time than that."""
     stuck = example.Stuck()
     registry = registered(stuck, example.Bare("quick"), clock=TimeUp(looks=2))
@@ -182,7 +182,7 @@ def test_who_is_late_is_left_out(registered: Registered) -> None:
     assert found == [("quick memory", "quick knows.")]
 
 
-def test_who_still_answers_is_not_asked_again(registered: Registered) -> None:
+def test_who_still_answers_is_not_asked_again(registered):
     """A provider that hangs holds one thread, however often its registry is asked (G10)."""
     stuck, clock = example.Stuck(), TimeUp(looks=2)
     registry = registered(stuck, example.Bare("quick"), clock=clock)
@@ -198,14 +198,14 @@ def test_who_still_answers_is_not_asked_again(registered: Registered) -> None:
     wait_until(lambda: len(registry.enrich_turn("q", [])) == 2, "it answers again")
 
 
-def test_who_fails_is_left_out_of_an_answer(registered: Registered) -> None:
+def test_who_fails_is_left_out_of_an_answer(registered):
     """One provider's error is not the others'."""
     registry = registered(example.Failing(), example.Bare("good"))
 
     assert registry.enrich_turn("q", []) == [("good memory", "good knows.")]
 
 
-def test_all_failing_is_an_error(registered: Registered) -> None:
+def test_all_failing_is_an_error(registered):
     """An error is not "no memories": nothing is cached then."""
     registry = registered(example.Failing(error=TimeoutError("slow")))
 
@@ -213,7 +213,7 @@ def test_all_failing_is_an_error(registered: Registered) -> None:
         registry.enrich_turn("q", [])
 
 
-def test_a_failed_write_is_told_again_to_who_failed(registered: Registered) -> None:
+def test_a_failed_write_is_told_again_to_who_failed(registered):
     """The others take the event once; another try calls only those that have not taken it."""
     good, bad = example.Bare("good"), example.Failing("bad", ConnectionError("down"))
     registry = registered(bad, good)
@@ -226,9 +226,7 @@ def test_a_failed_write_is_told_again_to_who_failed(registered: Registered) -> N
     assert good.told == [("u", "a"), ([], 1)]
 
 
-def test_a_failure_that_may_pass_is_told_before_one_that_will_not(
-    registered: Registered,
-) -> None:
+def test_a_failure_that_may_pass_is_told_before_one_that_will_not(registered):
     """An event is not parked while another try may still serve somebody."""
     registry = registered(example.Failing("a"), example.Failing("b", TimeoutError()))
 
@@ -236,7 +234,7 @@ def test_a_failure_that_may_pass_is_told_before_one_that_will_not(
         registry.tell("e", "on_turn_complete", "u", "a", deadline=5)
 
 
-def test_shutting_down_leaves_nobody_out(registered: Registered) -> None:
+def test_shutting_down_leaves_nobody_out(registered):
     """One that raises at its shutdown keeps no other from its own; twice is once."""
     bad: Any = example.Bare("bad")
     bad.shutdown = lambda: 1 / 0
@@ -249,7 +247,7 @@ def test_shutting_down_leaves_nobody_out(registered: Registered) -> None:
     assert good.ended == 1
 
 
-def test_coroutines_will_do(registered: Registered) -> None:
+def test_coroutines_will_do(registered):
     """Every hook may be a coroutine."""
     provider = example.Asynchronous("slow")
     registry = registered(provider)
@@ -263,7 +261,7 @@ def test_coroutines_will_do(registered: Registered) -> None:
 # -- behind the bus -----------------------------------------------------------------------------
 
 
-def test_hooks_get_what_the_contract_says(opened: Opened) -> None:
+def test_hooks_get_what_the_contract_says(opened):
     """Turns, writes and compressions arrive with the contract's arguments and plain messages."""
     bare = example.Bare()
     provider = opened(bare)
@@ -285,7 +283,7 @@ def test_hooks_get_what_the_contract_says(opened: Opened) -> None:
     ]
 
 
-def test_a_turn_is_enriched_with_its_conversation_and_this_prompt(opened: Opened) -> None:
+def test_a_turn_is_enriched_with_its_conversation_and_this_prompt(opened):
     """The session's turns come as they were said, the prompt behind them; nobody else's do."""
     bare = example.Bare()
     provider = opened(bare)
@@ -307,7 +305,7 @@ def test_a_turn_is_enriched_with_its_conversation_and_this_prompt(opened: Opened
     assert bare.asked == [("Which one?", [*said, prompt]), ("Which one?", [prompt])]
 
 
-def test_what_was_undone_is_no_part_of_the_conversation(opened: Opened) -> None:
+def test_what_was_undone_is_no_part_of_the_conversation(opened):
     """With its next epoch a session begins anew: what it took back is kept nowhere here."""
     bare = example.Bare()
     provider = opened(bare)
@@ -322,7 +320,7 @@ def test_what_was_undone_is_no_part_of_the_conversation(opened: Opened) -> None:
     assert [file.name for file in files if "4711" in file.read_text()] == []
 
 
-def test_a_turn_that_comes_again_is_said_once(opened: Opened) -> None:
+def test_a_turn_that_comes_again_is_said_once(opened):
     """A turn is told again until all have taken it, and stands in the conversation once."""
     bad = example.Failing("bad", ConnectionError("down"))
     provider = opened(bad, example.Bare("good"))
@@ -335,7 +333,7 @@ def test_a_turn_that_comes_again_is_said_once(opened: Opened) -> None:
     assert [message["content"] for message in conversation] == ["I like tea.", "Noted."]
 
 
-def test_hidden_tools_are_neither_offered_nor_run(tmp_path: Path) -> None:
+def test_hidden_tools_are_neither_offered_nor_run(tmp_path):
     """The model sees the tools that `tool_names` names; a call of another is refused in words."""
     config = ProviderConfig(name="tea", home=tmp_path)
     provider = kinds.create("registry:registry_example:Tooled", config)
@@ -355,14 +353,14 @@ def test_hidden_tools_are_neither_offered_nor_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "soon", True, 1e9])
-def test_a_compression_timeout_is_seconds(wrong: Any, tmp_path: Path) -> None:
+def test_a_compression_timeout_is_seconds(wrong, tmp_path):
     """What is no time that a lease can be held is refused before anything is made."""
     config = ProviderConfig(name="n", home=tmp_path, options={"compress_timeout": wrong})
     with pytest.raises(ConfigError, match="compress_timeout"):
         kinds.create("registry:registry_example:Bare", config)
 
 
-def test_each_person_has_an_instance_of_their_own(tmp_path: Path) -> None:
+def test_each_person_has_an_instance_of_their_own(tmp_path):
     """Instances are bound to one agent and person, whatever the session (scopes stay apart)."""
     config = ProviderConfig(name="notes", home=tmp_path, options={"dir": "{home}/notes"})
     provider = kinds.create("registry:registry_example:Notes", config)
@@ -375,9 +373,7 @@ def test_each_person_has_an_instance_of_their_own(tmp_path: Path) -> None:
     assert files == ["coach@alice.md", "coach@bob.md"]
 
 
-def test_the_instance_unused_longest_is_shut_down(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_instance_unused_longest_is_shut_down(opened, monkeypatch):
     """Instances are bounded; who comes again is started anew (G10)."""
     monkeypatch.setattr(hosting, "MAX_INSTANCES", 1)
     bare = example.Bare()
@@ -389,7 +385,7 @@ def test_the_instance_unused_longest_is_shut_down(
     assert bare.ended == 1
 
 
-def test_two_in_one_instance_are_told_apart(opened: Opened) -> None:
+def test_two_in_one_instance_are_told_apart(opened):
     """Each of several is configured under its name, and named beside what it knows."""
     first, second = example.two()
     provider = opened(first, second, first={"key": 1})
@@ -404,7 +400,7 @@ def test_two_in_one_instance_are_told_apart(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("target", ["two_of_one_name", "Incomplete"])
-def test_what_breaks_the_contract_is_refused_at_the_start(target: str, tmp_path: Path) -> None:
+def test_what_breaks_the_contract_is_refused_at_the_start(target, tmp_path):
     """A person has to act: the worker says so at once instead of parking every event."""
     config = ProviderConfig(name="notes", home=tmp_path)
     provider = kinds.create(f"registry:registry_example:{target}", config)
@@ -416,7 +412,7 @@ def test_what_breaks_the_contract_is_refused_at_the_start(target: str, tmp_path:
 @pytest.mark.parametrize(
     ("error", "kind"), [(ValueError("a bug"), Permanent), (ConnectionError("down"), Transient)]
 )
-def test_errors_are_classified(error: Exception, kind: type[Exception], opened: Opened) -> None:
+def test_errors_are_classified(error, kind, opened):
     """A bug parks the key, an outage is tried again (G6)."""
     provider = opened(example.Failing(error=error))
 
@@ -424,7 +420,7 @@ def test_errors_are_classified(error: Exception, kind: type[Exception], opened: 
         feed(provider, steps(TURN, scope=ALICE))
 
 
-def test_session_keys_are_distinct_and_safe() -> None:
+def test_session_keys_are_distinct_and_safe():
     """No two owners share a key, whatever characters their ids are made of."""
     keys = [session_key(Owner(a, b, "")) for a in HOSTILE_IDS for b in HOSTILE_IDS]
     keys += [session_key(Owner("a", b, c)) for b in HOSTILE_IDS for c in HOSTILE_IDS]
@@ -434,7 +430,7 @@ def test_session_keys_are_distinct_and_safe() -> None:
     assert not [key for key in keys if "/" in key or "\x00" in key]
 
 
-def test_a_message_without_content_is_empty() -> None:
+def test_a_message_without_content_is_empty():
     """A tool call has no text; the contract wants one."""
     assert plain_message({"role": "assistant", "content": None}) == {
         "role": "assistant",

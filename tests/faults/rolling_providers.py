@@ -27,18 +27,18 @@ class _SideBySide:
     def open(self) -> None:
         """Make the lock, then the file."""
         self._lock = threading.Lock()
-        super().open()  # type: ignore[misc]
+        super().open()
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Record a turn."""
         threading.Event().wait(_PAUSE_SECONDS)
         with self._lock:
-            super().sync_turn(event, ctx)  # type: ignore[misc]
+            super().sync_turn(event, ctx)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Ask."""
         with self._lock:
-            return bool(super().knows(event_id, ctx))  # type: ignore[misc]
+            return bool(super().knows(event_id, ctx))
 
 
 class SideKeyed(_SideBySide, Keyed):

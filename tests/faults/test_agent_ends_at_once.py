@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
-import redis
-from helpers.faults.rows import Report
 from helpers.faults.scale import times
-from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.stalls import MARGIN
 from helpers.stories.scenario import environ, log_length
 from helpers.stories.spools import left_unsent
 from memorybus.config.settings import Settings
@@ -76,9 +73,7 @@ def run(spawn: Spawn, settings: Settings, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_an_agent_that_ends_at_once_has_sent(
-    name: str, settings: Settings, redis_client: redis.Redis, spawn: Spawn
-) -> None:
+def test_an_agent_that_ends_at_once_has_sent(name, settings, redis_client, spawn):
     """G1: a program that publishes and ends by itself at once leaves nothing in its spool."""
     run(spawn, settings, name)
     assert log_length(redis_client, settings) == EVENTS
@@ -86,9 +81,7 @@ def test_an_agent_that_ends_at_once_has_sent(
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_an_end_without_redis_is_quiet(
-    name: str, make_settings: MakeSettings, spawn: Spawn, witness: Witness
-) -> None:
+def test_an_end_without_redis_is_quiet(name, make_settings, spawn, witness):
     """G1, G9: without Redis such a program ends in time, and its spool keeps the events."""
     settings = make_settings(url="")
     _, took = witness.timed(lambda: run(spawn, settings, name))
@@ -105,7 +98,7 @@ atexit.register(publish)
 )
 
 
-def test_a_bus_made_in_an_exit_function_accepts(settings: Settings, spawn: Spawn) -> None:
+def test_a_bus_made_in_an_exit_function_accepts(settings, spawn):
     """G1, G9: Python ends and loads no client of Redis any more: the spool keeps the events."""
     child = spawn("-c", _AT_EXIT, env=environ(settings))
     assert child.wait() == 0
@@ -115,9 +108,7 @@ def test_a_bus_made_in_an_exit_function_accepts(settings: Settings, spawn: Spawn
 
 @pytest.mark.fault
 @pytest.mark.timeout(600)
-def test_agents_end_at_once_again_and_again(
-    make_settings: MakeSettings, redis_client: redis.Redis, spawn: Spawn, report: Report
-) -> None:
+def test_agents_end_at_once_again_and_again(make_settings, redis_client, spawn, report):
     """G1: of a hundred programs that end at once, 99 have sent; the spool keeps the others'."""
     base = make_settings()
     names = [name for _ in range(AGENTS) for name in ENDS][:AGENTS]

@@ -3,11 +3,7 @@
 import random
 
 import pytest
-import redis
-from helpers.faults.rows import Report
 from helpers.faults.scale import times
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -58,9 +54,7 @@ def assert_books_balance(settings: Settings, accepted: list[int]) -> None:
 
 
 @pytest.mark.parametrize("crash", CRASHES)
-def test_an_agent_dies_at_a_named_place(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, crash: str
-) -> None:
+def test_an_agent_dies_at_a_named_place(redis_client, make_settings, spawn, crash):
     """G1, G2: after a crash between spool and log, another process sends the rest, once."""
     settings = make_settings(**recorded("Transactional"))
     child = spawn(
@@ -76,9 +70,7 @@ def test_an_agent_dies_at_a_named_place(
     assert log_length(redis_client, settings) == len(texts(home(settings))) + 1
 
 
-def test_the_next_agent_goes_on_with_the_spool(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_next_agent_goes_on_with_the_spool(redis_client, make_settings, spawn):
     """G3: the next agent of a host sends what the dead one left before its own events."""
     settings = make_settings(**recorded("Transactional"))
     first = spawn(
@@ -94,9 +86,7 @@ def test_the_next_agent_goes_on_with_the_spool(
     assert_books_balance(settings, [*accepted, *numbers(second.output())])
 
 
-def test_agents_die_while_redis_is_away(
-    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_agents_die_while_redis_is_away(make_redis, make_settings, spawn):
     """G1: three agents killed during an outage lose nothing: their spools wait for Redis."""
     server = make_redis(appendonly="yes")
     server.kill()
@@ -115,9 +105,7 @@ def test_agents_die_while_redis_is_away(
 
 @pytest.mark.fault
 @pytest.mark.timeout(300)
-def test_agents_die_again_and_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, report: Report
-) -> None:
+def test_agents_die_again_and_again(redis_client, make_settings, spawn, report):
     """G1, G2, G3: many agents in a row, each killed at a random place, and the books balance."""
     settings = make_settings(**recorded("Transactional"))
     rng = random.Random(7)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from helpers.archive.archives import LOG, archive_in, as_logged, entries, pages, sealed
-from helpers.faults.rows import Report
 from helpers.faults.scale import chances, rounds, times
 from memorybus.archive.archive import Archive
 from memorybus.archive.damage import DamageHandler
@@ -61,7 +60,7 @@ def flipped(data: bytes, place: int, bit: int) -> bytes:
     return bytes(wrong)
 
 
-def test_a_flipped_bit_of_a_segment_is_named(tmp_path: Path, report: Report) -> None:
+def test_a_flipped_bit_of_a_segment_is_named(tmp_path, report):
     """G7: one wrong bit anywhere in a segment: it is named, and nothing of it is applied."""
     known, rng = sealed(tmp_path, SEGMENTS, SIZE), chances("segment")
     file = segment_files(tmp_path)[VICTIM]
@@ -74,7 +73,7 @@ def test_a_flipped_bit_of_a_segment_is_named(tmp_path: Path, report: Report) -> 
     assert list(pages(archive_in(tmp_path))) == known
 
 
-def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path, report: Report) -> None:
+def test_a_flipped_bit_of_a_manifest_is_named(tmp_path, report):
     """G7: one wrong bit anywhere in a manifest: it is named, and nothing behind it is read."""
     known, rng = sealed(tmp_path, SEGMENTS, SIZE), chances("manifest")
     file = max((tmp_path / "p00").glob("manifest-*"))
@@ -139,7 +138,7 @@ NO_FILE = (made_a_folder, made_a_pipe, on_a_bad_sector)
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, *NO_FILE])
-def test_a_damaged_segment_is_named(tmp_path: Path, damage: Callable[[list[Path]], None]) -> None:
+def test_a_damaged_segment_is_named(tmp_path, damage):
     """G7: a segment that is removed, changed or not readable is named; the others are read."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     files = segment_files(tmp_path)
@@ -147,7 +146,7 @@ def test_a_damaged_segment_is_named(tmp_path: Path, damage: Callable[[list[Path]
     check_named(tmp_path, known, files[VICTIM])
 
 
-def test_segments_that_changed_places_are_named(tmp_path: Path) -> None:
+def test_segments_that_changed_places_are_named(tmp_path):
     """G7: two segments swapped, in one partition or between two: both are named."""
     sealed(tmp_path, SEGMENTS, SIZE)
     sealed(tmp_path, SEGMENTS, SIZE + 1, partition=1)
@@ -163,7 +162,7 @@ def test_segments_that_changed_places_are_named(tmp_path: Path) -> None:
     assert "holds the events 61 to 80, not 21 to 40" in found[1].why
 
 
-def test_a_copy_of_a_segment_is_not_read_twice(tmp_path: Path) -> None:
+def test_a_copy_of_a_segment_is_not_read_twice(tmp_path):
     """G7: a file that no manifest names is told and never read."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     file = segment_files(tmp_path)[VICTIM]
@@ -173,7 +172,7 @@ def test_a_copy_of_a_segment_is_not_read_twice(tmp_path: Path) -> None:
     assert list(pages(archive_in(tmp_path))) == known
 
 
-def test_a_manifest_cut_off_is_not_the_end_of_history(tmp_path: Path) -> None:
+def test_a_manifest_cut_off_is_not_the_end_of_history(tmp_path):
     """G7: a manifest that lost its end is no short history: readers stop there, writers refuse."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     file = max((tmp_path / "p00").glob("manifest-*"))
@@ -200,7 +199,7 @@ def die(directory: Path, point: str, work: Callable[[Archive], object]) -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("turn", rounds(5))
-def test_a_seal_that_was_killed_is_resumed(tmp_path: Path, point: str, turn: int) -> None:
+def test_a_seal_that_was_killed_is_resumed(tmp_path, point, turn):
     """G7: killed at any point of a seal: what is named is whole, and no row is there twice."""
     rows = entries(60 + turn)
     archive_in(tmp_path).publish(0, rows[:20])
@@ -225,7 +224,7 @@ def shape(events: list[LoggedEvent]) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_compaction_that_was_killed_is_done_again(tmp_path: Path, point: str) -> None:
+def test_a_compaction_that_was_killed_is_done_again(tmp_path, point):
     """G7: killed at any point of it: every row is there once, as before or as after; then after."""
     known = sealed(tmp_path, 4)
     reader = archive_in(tmp_path)

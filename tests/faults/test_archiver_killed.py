@@ -1,15 +1,14 @@
 """Archivers killed, frozen and starved at named points: no gap, no overlap, every row once (G7)."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 import redis
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.disks import Disk
+from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, patient, recorded, worker
@@ -63,9 +62,7 @@ def archiver(spawn: Spawn, settings: Settings, crash: str) -> Child:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("nth", [1, 3])
-def test_an_archiver_killed_at_a_point_is_followed(
-    log: SealedLog, spawn: Spawn, point: str, nth: int
-) -> None:
+def test_an_archiver_killed_at_a_point_is_followed(log, spawn, point, nth):
     """G7: wherever an archiver dies, the next one goes on: nothing missing, nothing twice."""
     log.append(230)
     child = archiver(spawn, log.settings, f"{point}:{nth}")
@@ -78,7 +75,7 @@ def test_an_archiver_killed_at_a_point_is_followed(
     log.assert_whole()
 
 
-def test_two_workers_never_both_publish(log: SealedLog, spawn: Spawn) -> None:
+def test_two_workers_never_both_publish(log, spawn):
     """G5, G7: two workers on one archive, events coming meanwhile: every row once, in order."""
     settings = log.settings
     both = [worker(spawn, _with(settings, recorded("Blind"))) for _ in range(2)]
@@ -91,7 +88,7 @@ def test_two_workers_never_both_publish(log: SealedLog, spawn: Spawn) -> None:
     log.assert_whole()
 
 
-def test_a_frozen_archiver_that_comes_back_changes_nothing(log: SealedLog, spawn: Spawn) -> None:
+def test_a_frozen_archiver_that_comes_back_changes_nothing(log, spawn):
     """G5: who slept past its lease is refused by Redis and by the manifest; nothing is twice."""
     settings = _with(log.settings, recorded("Blind"))
     log.append(1_000)
@@ -128,9 +125,7 @@ class Stuck(LocalObjects):
 
 
 @pytest.mark.parametrize("kind", ["segments/", "manifest-"])
-def test_a_store_slower_than_the_lease_names_nothing(
-    log: SealedLog, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_store_slower_than_the_lease_names_nothing(log, monkeypatch, kind):
     """G5, G7: a write that ends after its lease did has lost to the archiver that went on."""
     log.append(120)
     stuck = Stuck(Path(log.archive().where), kind)
@@ -156,9 +151,7 @@ def test_a_store_slower_than_the_lease_names_nothing(
     log.assert_whole()
 
 
-def test_redis_killed_while_an_archiver_works(
-    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_redis_killed_while_an_archiver_works(make_redis, make_settings, spawn):
     """G7: Redis dies and comes back again and again: what was sealed stays, the rest follows."""
     server = make_redis(appendonly="yes", appendfsync="always")
     log = SealedLog(make_settings(url=server.url, **SHORT))
@@ -172,12 +165,7 @@ def test_redis_killed_while_an_archiver_works(
     log.redis.close()
 
 
-def test_a_full_disk_keeps_the_log(
-    log: SealedLog,
-    make_settings: MakeSettings,
-    make_disk: Callable[[Path, int], Disk],
-    tmp_path: Path,
-) -> None:
+def test_a_full_disk_keeps_the_log(log, make_settings, make_disk, tmp_path):
     """G7, G10: where the archive's disk is full nothing is trimmed; with room it goes on."""
     disk = make_disk(tmp_path / "archive", 64 << 10)
     settings = make_settings(**SHORT, archive=str(disk.path))
@@ -191,9 +179,7 @@ def test_a_full_disk_keeps_the_log(
     assert log.archived() == list(range(1, 2_001))
 
 
-def test_a_broken_store_holds_up_nothing_else(
-    log: SealedLog, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_a_broken_store_holds_up_nothing_else(log, make_settings, spawn, tmp_path):
     """G9, G10: a worker whose archive cannot be written lives, says why, and trims nothing."""
     (tmp_path / "file").write_text("in the way")
     settings = make_settings(**SHORT, archive=str(tmp_path / "file"), **recorded("Blind"))

@@ -2,11 +2,9 @@
 
 import pytest
 from helpers.faults.oracle import judge
-from helpers.faults.remote import MISDEEDS, Backend
+from helpers.faults.remote import MISDEEDS
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 TIMES = 10
@@ -20,9 +18,7 @@ MOST_CALLS = 1.5
 @pytest.mark.fault
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(30))
-def test_a_backend_misbehaves(
-    make_redis: MakeServer, make_trial: MakeTrial, backend: Backend, report: Report, number: int
-) -> None:
+def test_a_backend_misbehaves(make_redis, make_trial, backend, report, number):
     """G3, G4, G6: nothing is parked or lost, order is kept, and the backend is not stormed."""
     options = {"kind": "helpers.faults.remote:Remote", "port": backend.port, "timeout": 0.3}
     trial = make_trial(

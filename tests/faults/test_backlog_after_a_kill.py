@@ -1,14 +1,11 @@
 """``kill -9`` of a worker whose lanes have a backlog: what its death costs them (G6)."""
 
 import statistics
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import times
 from helpers.faults.trial import Trial, sinks
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 
@@ -85,13 +82,8 @@ def ms_per_event(trial: Trial) -> float:
     "kinds", [("Transactional", "Keyed"), ("Many", "Keyed"), ("Lookup", "Blind")], ids=" and ".join
 )
 def test_a_death_hardly_slows_the_lanes_of_its_worker(
-    make_redis: MakeServer,
-    make_trial: MakeTrial,
-    report: Report,
-    tmp_path: Path,
-    kinds: Sequence[str],
-    scene: Scene,
-) -> None:
+    make_redis, make_trial, report, tmp_path, kinds, scene
+):
     """G6: called or not when its owner died, a lane goes on nearly as fast as before."""
     server, rounds = make_redis(), times(5, 2)
     calm: list[float] = []

@@ -7,12 +7,10 @@ import pytest
 from helpers.faults import sink
 from helpers.faults.crew import Crew
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
 from helpers.making import MakeServer
 from helpers.processes.clocks import WrongClock
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from memorybus.agent.client import MemoryBus
@@ -97,14 +95,7 @@ def jump(trial: Trial, clock: WrongClock, host: str, seconds: int) -> None:
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(10))
-def test_clocks_jump(
-    drifting_redis: RedisServer,
-    clocks: dict[str, WrongClock],
-    make_trial: MakeTrial,
-    spawn: Spawn,
-    report: Report,
-    number: int,
-) -> None:
+def test_clocks_jump(drifting_redis, clocks, make_trial, spawn, report, number):
     """G2, G4, G5: no lease and no remembered id ends early; nothing is lost, nothing comes twice.
 
     The backend is a blind one, so that neither its ids nor its ledger help.

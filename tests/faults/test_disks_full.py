@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from helpers.faults import sink
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.rows import Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Outcome, Trial
-from helpers.making import MakeServer
 from helpers.processes.disks import MIB, Disk
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.servers import RedisServer
@@ -54,13 +53,8 @@ def outcome_of(trial: Trial, report: Report) -> Outcome:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 def test_the_disk_is_full_under_the_spool(
-    aof_redis: RedisServer,
-    make_disk: MakeDisk,
-    make_trial: MakeTrial,
-    short_dir: Path,
-    report: Report,
-    number: int,
-) -> None:
+    aof_redis, make_disk, make_trial, short_dir, report, number
+):
     """G1, G10: `publish` refuses by name what it cannot keep; what it took is sent later."""
     disk = make_disk(short_dir, 32 * MIB)
     trial = begun(make_trial(aof_redis, "Keyed", spool_reserve=MIB, spool_keep=0.5))
@@ -79,9 +73,7 @@ def test_the_disk_is_full_under_the_spool(
 @pytest.mark.fault
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
-def test_the_disk_is_full_under_the_append_only_file(
-    small_redis: tuple[RedisServer, Disk], make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_the_disk_is_full_under_the_append_only_file(small_redis, make_trial, report, number):
     """G1: Redis refuses writes while its disk is full; what waits in spools is sent after."""
     server, disk = small_redis
     trial = begun(make_trial(server, "Keyed"))
@@ -111,13 +103,8 @@ def small_redis(make_disk: MakeDisk) -> Iterator[tuple[RedisServer, Disk]]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 def test_the_disk_is_full_under_a_sqlite_provider(
-    make_redis: MakeServer,
-    make_disk: MakeDisk,
-    make_trial: MakeTrial,
-    tmp_path: Path,
-    report: Report,
-    number: int,
-) -> None:
+    make_redis, make_disk, make_trial, tmp_path, report, number
+):
     """G4, G6: a provider without room pauses; nothing is parked for it, and nothing is lost."""
     trial = make_trial(make_redis(), "Transactional")
     disk = make_disk(trial.sink("transactional"), 3 * MIB)

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 from helpers.faults import sink
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import QUICK, rounds
 from helpers.faults.trial import Trial
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -57,9 +55,7 @@ def counted(trial: Trial, what: str) -> int:
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(10))
-def test_duplicates_are_refused(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_duplicates_are_refused(make_redis, make_trial, report, number):
     """G2: each id has one effect in a blind backend; another payload under it is a conflict.
 
     Every write is synced: what a kill takes back (rows 3 and 4) a blind backend may get again.

@@ -4,7 +4,6 @@ import tracemalloc
 from itertools import chain, islice
 
 import pytest
-from helpers.faults.rows import Report
 from helpers.faults.scale import QUICK, chances
 from helpers.redis import mutants
 from memorybus.archive.format.parquet import RawEntry, segment_row
@@ -50,7 +49,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
 
 @pytest.mark.fault
 @pytest.mark.timeout(1_200)
-def test_damaged_bytes_are_an_envelope_or_corrupt(report: Report) -> None:
+def test_damaged_bytes_are_an_envelope_or_corrupt(report):
     """G6, G10: whatever happens to an entry's bytes, they are an envelope or `CorruptEnvelope`."""
     bodies = mutants.entries()
     decoder = Decoder()

@@ -2,14 +2,12 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis
 from helpers.faults import sink
 from helpers.faults.load import LARGEST_GROUP
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import QUICK, rounds
 from helpers.faults.trial import Trial
 from helpers.processes.waiting import still, wait_until
@@ -105,9 +103,7 @@ def _least(trial: Trial) -> int:
 @pytest.mark.skipif(QUICK, reason="one failover in CI; integration/test_sentinel.py holds this one")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(25))
-def test_what_only_the_master_had_is_sent_again(
-    sentinels: Sentinels, watched: Watched, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_what_only_the_master_had_is_sent_again(sentinels, watched, make_trial, report, number):
     """G1, G2, G4: the loss of what was `logged` is found and resent; no effect comes twice."""
     trial = make_trial(watched, *CLASSES, spool_keep=60.0)
     master, replica = sentinels.servers
@@ -134,13 +130,8 @@ def test_what_only_the_master_had_is_sent_again(
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(25))
 def test_what_was_replicated_outlives_producer_and_master(
-    sentinels: Sentinels,
-    watched: Watched,
-    make_trial: MakeTrial,
-    tmp_path: Path,
-    report: Report,
-    number: int,
-) -> None:
+    sentinels, watched, make_trial, tmp_path, report, number
+):
     """G1: an event receipted as `replicated` needs neither its producer's spool nor the master."""
     trial = make_trial(watched, *CLASSES)
     master, replica = sentinels.servers

@@ -6,11 +6,9 @@ import pytest
 from helpers.faults import sink
 from helpers.faults.crew import Crew
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, spread
 from helpers.making import MakeServer
 from helpers.processes.islands import Island
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.clusters import free_ports
 from helpers.redis.servers import RedisServer
@@ -62,14 +60,7 @@ def healed(island: Island, recovered: Callable[[], bool]) -> float:
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(30))
-def test_workers_are_cut_off(
-    shore_redis: RedisServer,
-    island: Island,
-    make_trial: MakeTrial,
-    spawn: Spawn,
-    report: Report,
-    number: int,
-) -> None:
+def test_workers_are_cut_off(shore_redis, island, make_trial, spawn, report, number):
     """G3, G5: half of the workers cannot reach Redis: each lane has one owner, then as before."""
     trial = make_trial(shore_redis, "Blind", lease=LEASE, call_timeout=LEASE - 0.5)
     away = Crew(spawn, trial.with_url(url_from(island, shore_redis)), within=island.within)
@@ -113,13 +104,7 @@ def test_workers_are_cut_off(
 @pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(30))
-def test_a_producer_is_cut_off(
-    shore_redis: RedisServer,
-    island: Island,
-    make_trial: MakeTrial,
-    report: Report,
-    number: int,
-) -> None:
+def test_a_producer_is_cut_off(shore_redis, island, make_trial, report, number):
     """G1, G3, G9: the producer goes on accepting, and what it took is sent, in order, later."""
     trial = make_trial(shore_redis, "Keyed")
     trial.write(within=island.within, env={"MEMORYBUS_URL": url_from(island, shore_redis)})

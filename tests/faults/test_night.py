@@ -73,9 +73,7 @@ def said(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> str:
 
 @pytest.mark.servers
 @pytest.mark.timeout(200)
-def test_a_backend_refuses_at_night(
-    settings: Settings, spawn: Spawn, backend: Backend, tmp_path: Path
-) -> None:
+def test_a_backend_refuses_at_night(settings, spawn, backend, tmp_path):
     """G3, G6, G10: what a backend refuses wakes somebody, is explained, and is applied in order."""
     program("prometheus")
     running, where = worker(spawn, settings)

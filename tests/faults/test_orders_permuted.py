@@ -5,9 +5,7 @@ from itertools import permutations
 
 import msgspec
 import pytest
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import chances, rounds
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.stories.stories import Story
 from memorybus.agent.client import MemoryBus
@@ -36,7 +34,7 @@ def assert_forest(lineage: Lineage) -> None:
 
 @pytest.mark.fault
 @pytest.mark.parametrize("number", rounds(28))
-def test_every_order_tells_the_same_lineage(report: Report, number: int) -> None:
+def test_every_order_tells_the_same_lineage(report, number):
     """G3: 720 orders of one story, switches and late turns among them, fold to the same forest."""
     story = Story(chances("story", str(number)), "s")
     told = fold(story.envelopes)
@@ -61,9 +59,7 @@ def logged(settings: Settings) -> Sequence[Envelope]:
 @pytest.mark.fault
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(28))
-def test_every_order_goes_through_the_bus(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_every_order_goes_through_the_bus(make_redis, make_trial, report, number):
     """G3: 720 families, each published in another order: every turn is in its own session."""
     trial = make_trial(make_redis(), "Keyed")
     family = Story(chances("bus", str(number)), "s")

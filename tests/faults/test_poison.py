@@ -9,10 +9,9 @@ import pytest
 from helpers.faults import poison, sink
 from helpers.faults.oracle import Effect, Verdict, latency
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.rows import Report
 from helpers.faults.scale import QUICK, rounds
 from helpers.faults.trial import Trial
-from helpers.making import MakeServer
 from helpers.processes.stalls import Witness
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
@@ -204,16 +203,8 @@ def _said_in(times: Sequence[range], effects: Sequence[Effect]) -> list[Effect]:
     ids=["refused", "hanging beside others"],
 )
 def test_poison_parks_only_its_key(
-    make_redis: MakeServer,
-    make_trial: MakeTrial,
-    witness: Witness,
-    report: Report,
-    sink: str,
-    poison: Counter[str],
-    times: int,
-    calm: float,
-    number: int,
-) -> None:
+    make_redis, make_trial, witness, report, sink, poison, times, calm, number
+):
     """G4, G6: what is refused or hangs is parked with those behind it; others' p99 at most doubles.
 
     A hanging call doubles it at most where calls run beside each other.
@@ -226,13 +217,7 @@ def test_poison_parks_only_its_key(
 @pytest.mark.fault
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("number", rounds(10))
-def test_deadly_events_park_only_their_key(
-    make_redis: MakeServer,
-    make_trial: MakeTrial,
-    witness: Witness,
-    report: Report,
-    number: int,
-) -> None:
+def test_deadly_events_park_only_their_key(make_redis, make_trial, witness, report, number):
     """G4, G6: an event that ends its worker is found and parked; the others go on.
 
     Nobody waits longer than it takes to have the lanes of the workers that it ended served again;
@@ -253,9 +238,7 @@ def test_deadly_events_park_only_their_key(
 @pytest.mark.fault
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(QUICK, reason="four minutes long: for the full run")
-def test_twenty_poisons_are_hardly_felt_in_a_whole_run(
-    make_redis: MakeServer, make_trial: MakeTrial, witness: Witness, report: Report
-) -> None:
+def test_twenty_poisons_are_hardly_felt_in_a_whole_run(make_redis, make_trial, witness, report):
     """G6: over minutes with twenty bad events, others' p99 at most doubles.
 
     One of the twenty ends its workers, which stops their lanes until others have them: that is

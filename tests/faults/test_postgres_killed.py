@@ -5,11 +5,9 @@ import re
 import psycopg
 import pytest
 from helpers.faults.oracle import Effect, judge
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import times
 from helpers.faults.trial import demand
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
 from helpers.services.postgres_server import PostgresServer
 
 WORKERS = 3
@@ -32,9 +30,7 @@ def effects(server: PostgresServer) -> list[Effect]:
 
 @pytest.mark.fault
 @pytest.mark.timeout(600)
-def test_postgres_and_workers_are_killed(
-    aof_redis: RedisServer, own_postgres: PostgresServer, make_trial: MakeTrial, report: Report
-) -> None:
+def test_postgres_and_workers_are_killed(aof_redis, own_postgres, make_trial, report):
     """G3, G4: both are killed in turn while events flow: nothing is lost, doubled or reordered."""
     table = {"kind": "postgres", "url": own_postgres.url()}
     trial = make_trial(

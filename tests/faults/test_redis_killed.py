@@ -1,17 +1,13 @@
 """SIGKILL and SIGSTOP for Redis under load (G1, G3, G9)."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from helpers.faults.rows import Report
 from helpers.faults.scale import QUICK, times
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.stalls import Witness
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
     agent,
     home,
@@ -53,9 +49,7 @@ def assert_all_applied_once(settings: Settings, children: list[Child], turns: in
 
 
 @pytest.mark.timeout(240)
-def test_redis_is_killed_under_load(
-    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_redis_is_killed_under_load(private_redis, make_settings, spawn):
     """G1, G3: Redis is killed while events flow: nothing is lost, nothing applied twice."""
     settings = make_settings(url=private_redis.url, spool_keep=60.0, **recorded("Transactional"))
     with thread_worker(settings):
@@ -69,9 +63,7 @@ def test_redis_is_killed_under_load(
 
 
 @pytest.mark.timeout(180)
-def test_redis_is_frozen_for_a_while(
-    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_redis_is_frozen_for_a_while(private_redis, make_settings, spawn, tmp_path):
     """G9: while Redis hangs over a lease's time, publishing is quick; then all is applied once."""
     settings = make_settings(
         url=private_redis.url, lease=1.0, call_timeout=0.5, **recorded("Transactional")
@@ -96,9 +88,7 @@ def test_redis_is_frozen_for_a_while(
 
 
 @pytest.mark.timeout(180)
-def test_redis_is_killed_while_a_worker_commits(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_redis_is_killed_while_a_worker_commits(private_redis, make_settings):
     """G4: after a restart of Redis a lane without a store goes on at the checkpoint."""
     settings = make_settings(url=private_redis.url, batch=5, **recorded("Keyed"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -119,9 +109,7 @@ def _publish(session: Session, first: int, count: int) -> None:
 @pytest.mark.fault
 @pytest.mark.skipif(QUICK, reason="60,000 events: part of the whole suite only")
 @pytest.mark.timeout(400)
-def test_everything_dies_in_turn(
-    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn, report: Report
-) -> None:
+def test_everything_dies_in_turn(private_redis, make_settings, spawn, report):
     """G1 to G5: Redis and workers die again and again under load, and the books balance."""
     settings = make_settings(
         url=private_redis.url,

@@ -12,7 +12,6 @@ import pytest
 from helpers.faults import sink
 from helpers.faults.oracle import Receipt, Verdict, judge
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, times
 from helpers.faults.trial import Trial, demand, sinks
 from helpers.processes.waiting import wait_until
@@ -97,7 +96,7 @@ class Story:
         return [self._keys.state(partition) for partition in range(SEALING["partitions"])]
 
     def _number(self, key: str, field: str) -> int:
-        return int(self._trial.client.hget(key, field) or 0)  # type: ignore[arg-type]
+        return int(self._trial.client.hget(key, field) or 0)
 
     def verdicts(self) -> dict[str, Verdict]:
         """Judge what every sink holds."""
@@ -139,9 +138,7 @@ def asked(trial: Trial, name: str) -> int:
 
 
 @pytest.mark.parametrize("number", rounds(3))
-def test_an_older_copy_of_redis_comes_back(
-    make_trial: MakeTrial, aof_redis: RedisServer, tmp_path: Path, report: Report, number: int
-) -> None:
+def test_an_older_copy_of_redis_comes_back(make_trial, aof_redis, tmp_path, report, number):
     """G4: what only the archive still has is asked for, or waits for an operator; nothing twice."""
     trial = make_trial(aof_redis, *CLASSES, **SEALING)
     with applied_story(trial) as story:
@@ -166,8 +163,8 @@ def test_an_older_copy_of_redis_comes_back(
 
 @pytest.mark.parametrize("number", rounds(3))
 def test_agents_publish_before_an_older_redis_knows_its_archive(
-    make_trial: MakeTrial, aof_redis: RedisServer, tmp_path: Path, report: Report, number: int
-) -> None:
+    make_trial, aof_redis, tmp_path, report, number
+):
     """G4, G7: numbers that the archive has are given anew by themselves; nothing is lost."""
     trial = make_trial(aof_redis, *CLASSES, **SEALING)
     with applied_story(trial) as story:
@@ -196,9 +193,7 @@ def test_agents_publish_before_an_older_redis_knows_its_archive(
 
 
 @pytest.mark.parametrize("number", rounds(3))
-def test_redis_is_flushed_under_workers(
-    make_trial: MakeTrial, aof_redis: RedisServer, tmp_path: Path, report: Report, number: int
-) -> None:
+def test_redis_is_flushed_under_workers(make_trial, aof_redis, tmp_path, report, number):
     """G4, G7: after FLUSHALL no lane applies the old log's archive, and none stands still."""
     slow = sinks(tmp_path / "sinks", *CLASSES, calls_per_second=SESSIONS)
     trial = make_trial(aof_redis, batch=2, hot_window=0.0, **SEALING, **slow)

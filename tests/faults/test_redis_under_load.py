@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.faults import sink
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from memorybus.agent.client import MemoryBus
@@ -55,9 +53,7 @@ def begun(trial: Trial) -> Trial:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 @pytest.mark.parametrize("fsync", ["everysec", "always"])
-def test_redis_is_killed_again_and_again(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, fsync: str, number: int
-) -> None:
+def test_redis_is_killed_again_and_again(make_redis, make_trial, report, fsync, number):
     """G1, G3: nothing is lost, spools drain in order, nothing is applied twice."""
     server = make_redis(appendonly="yes", appendfsync=fsync, auto_aof_rewrite_percentage="0")
     trial = begun(make_trial(server, "Transactional", "Keyed"))
@@ -106,9 +102,7 @@ def append_only_file(server: RedisServer) -> Path:
 @pytest.mark.fault
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
-def test_redis_comes_back_without_its_last_second(
-    make_trial: MakeTrial, aof_redis: RedisServer, report: Report, number: int
-) -> None:
+def test_redis_comes_back_without_its_last_second(make_trial, aof_redis, report, number):
     """G1, G2, G4: the loss is found by producer sequence and resent; no effect comes twice."""
     trial = begun(make_trial(aof_redis, "Transactional", "Keyed", "Lookup", spool_keep=60.0))
     bytes_lost = 0
@@ -133,9 +127,7 @@ def test_redis_comes_back_without_its_last_second(
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(10))
-def test_redis_is_out_of_memory(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_redis_is_out_of_memory(make_redis, make_trial, report, number):
     """G1, G9, G10: a full Redis takes no event and says so; lanes still drain; then all goes on."""
     server = make_redis(maxmemory_policy="noeviction")
     trial = begun(make_trial(server, "Keyed"))

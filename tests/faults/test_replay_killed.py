@@ -4,10 +4,7 @@ import signal
 
 import psutil
 import pytest
-import redis
-from helpers.faults.rows import Report
 from helpers.faults.scale import chances, times
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts
@@ -55,13 +52,7 @@ def _words(process: psutil.Process) -> list[str]:
 @pytest.mark.fault
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed"])
-def test_a_replay_killed_at_random(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    report: Report,
-    kind: str,
-) -> None:
+def test_a_replay_killed_at_random(redis_client, make_settings, spawn, report, kind):
     """G8: whoever is killed, the command or its worker, nothing is missing and nothing doubled."""
     rng = chances("replay", kind)
     settings = make_settings(lease=0.6, call_timeout=0.3, batch=5, **recorded(kind))

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 import redis
 from helpers.faults.scale import QUICK
-from helpers.making import MakeSettings
 from helpers.processes.beside import Release, present_worker, unpacked
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
@@ -130,13 +129,7 @@ def _end(child: Child, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Lookup"] if QUICK else list(MAY_DOUBLE))
-def test_old_and_new_workers_share_one_log(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    old: Release,
-    kind: str,
-) -> None:
+def test_old_and_new_workers_share_one_log(redis_client, make_settings, spawn, old, kind):
     """G3, G4: whoever takes over from whom, nothing is lost or twice, and order is kept."""
     # A worker that lost its lanes because the machine stood still could double an event, too.
     settings = make_settings(lease=3.0, call_timeout=0.3, batch=16, **recorded(kind))
@@ -152,12 +145,8 @@ def test_old_and_new_workers_share_one_log(
 
 @pytest.mark.parametrize("crash", ["", "lane.after_commit:2"])
 def test_an_old_worker_takes_over_a_lane_with_a_done_set(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    old: Release,
-    crash: str,
-) -> None:
+    redis_client, make_settings, spawn, old, crash
+):
     """G3, G4: what was done out of order is repeated by id only, and then done in order once."""
     side = {"providers": (NAME,), "provider": {NAME: {"kind": "rolling_providers:SideKeyed"}}}
     settings = make_settings(
@@ -209,9 +198,7 @@ def done_set(client: redis.Redis, settings: Settings) -> bytes | None:
     return found
 
 
-def test_an_old_worker_takes_events_that_were_sent_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, old: Release
-) -> None:
+def test_an_old_worker_takes_events_that_were_sent_again(redis_client, make_settings, spawn, old):
     """G3, G6: what Redis may have had before is marked so, and an older release reads it."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     EventLog(redis_client, settings).open()
@@ -250,13 +237,7 @@ bus.close()
 
 
 @pytest.mark.parametrize("asker", ["old", "present"])
-def test_old_and_new_answer_each_other(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    old: Release,
-    asker: str,
-) -> None:
+def test_old_and_new_answer_each_other(redis_client, make_settings, spawn, old, asker):
     """G9: an agent of one release gets its recall from a worker of the other."""
     settings = make_settings(recall_timeout=20.0, prefetch_deadline=5.0, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:

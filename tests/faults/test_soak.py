@@ -14,9 +14,8 @@ from helpers.faults import scale, sink
 from helpers.faults.crew import Member
 from helpers.faults.oracle import Verdict
 from helpers.faults.results import counted
-from helpers.faults.rows import FAST, MakeTrial, Report
+from helpers.faults.rows import FAST, Report
 from helpers.faults.trial import Trial, sinks
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import RedisServer
 from memorybus.clock import SYSTEM
@@ -151,9 +150,7 @@ def slope(samples: list[Sample]) -> float:
     return found.slope * 3_600
 
 
-def test_a_run_that_fails_keeps_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_fails_keeps_its_files(tmp_path, monkeypatch, capsys):
     """G4: what came twice in a long run can be looked into afterwards."""
     run_in, lasting = tmp_path / "run", tmp_path / "lasting"
     for directory in (run_in, lasting):
@@ -169,9 +166,7 @@ def test_a_run_that_fails_keeps_its_files(
 
 @pytest.mark.soak
 @pytest.mark.timeout(LASTING + 2_200)
-def test_nothing_grows_in_half_an_hour(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, tmp_path: Path
-) -> None:
+def test_nothing_grows_in_half_an_hour(make_redis, make_trial, report, tmp_path):
     """G1 to G6: nothing lost or applied twice; a worker's memory, files and threads stay flat."""
     server = make_redis(appendonly="yes")
     # No transactional sink: its ledgers, one for each lane, fill up over more than half an hour.

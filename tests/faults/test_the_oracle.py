@@ -2,8 +2,6 @@
 
 import pytest
 from helpers.faults import sink
-from helpers.faults.rows import MakeTrial
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 BROKEN = ("Keyed", "Forgetful", "Doubling", "Muddled")
@@ -11,7 +9,7 @@ BROKEN = ("Keyed", "Forgetful", "Doubling", "Muddled")
 
 @pytest.mark.fault
 @pytest.mark.timeout(300)
-def test_broken_sinks_are_found(make_redis: MakeServer, make_trial: MakeTrial) -> None:
+def test_broken_sinks_are_found(make_redis, make_trial):
     """G1, G3, G4: what a sink loses, doubles or muddles is told; a healthy one is fine."""
     trial = make_trial(make_redis(), *BROKEN)
     trial.write("--rate", 500)

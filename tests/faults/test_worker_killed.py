@@ -3,8 +3,6 @@
 from collections import Counter
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.providers.recording import effects, texts
 from helpers.stories.scenario import environ, home, patient, recorded, thread_worker, wait_applied
@@ -48,9 +46,7 @@ def assert_in_order(settings: Settings, sessions: tuple[str, ...], count: int = 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", list(MAY_DOUBLE))
-def test_a_worker_dies_at_a_named_place(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str, place: str
-) -> None:
+def test_a_worker_dies_at_a_named_place(redis_client, make_settings, spawn, kind, place):
     """G4: after a crash the next owner completes all: once, or blindly with one repeat."""
     settings = make_settings(lease=0.6, call_timeout=0.3, batch=8, **recorded(kind))
     fill(settings)
@@ -67,9 +63,7 @@ def test_a_worker_dies_at_a_named_place(
     "place", ["builtin.before_commit", "builtin.after_commit", "builtin.after_file"]
 )
 @pytest.mark.parametrize("nth", [1, 2])
-def test_builtin_files_survive_a_dying_worker(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, place: str, nth: int
-) -> None:
+def test_builtin_files_survive_a_dying_worker(redis_client, make_settings, spawn, place, nth):
     """G4: files and checkpoint agree after a crash between them: no entry twice, none missing."""
     settings = make_settings(lease=0.6, call_timeout=0.3, batch=5, providers=("builtin",))
     with MemoryBus.connect(settings) as bus:

@@ -7,10 +7,8 @@ import signal
 import pytest
 from helpers.faults import sink
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 
 POINTS = {
@@ -72,9 +70,7 @@ def kill_all(trial: Trial, crashes: list[str]) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", rounds(20))
 @pytest.mark.parametrize("kind", sink.CLASSES)
-def test_workers_are_killed_at_every_point(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, kind: str, number: int
-) -> None:
+def test_workers_are_killed_at_every_point(make_redis, make_trial, report, kind, number):
     """G1, G3, G4: nothing lost, nothing twice (blind: at most once a kill), order kept."""
     trial = make_trial(make_redis(), kind)
     trial.write()

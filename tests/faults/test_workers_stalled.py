@@ -3,10 +3,8 @@
 import pytest
 from helpers.faults.crew import Member
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds
 from helpers.faults.trial import Trial
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 
@@ -47,9 +45,7 @@ def outlast(trial: Trial, frozen: list[Member]) -> None:
 @pytest.mark.fault
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", rounds(20))
-def test_workers_stall_past_three_leases(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_workers_stall_past_three_leases(make_redis, make_trial, report, number):
     """G5: what was stopped finds itself replaced: it writes nothing more, and says so.
 
     The one call that each had under way may end late, and a blind backend may get that once more;

@@ -2,9 +2,7 @@
 
 import pytest
 from helpers.faults.results import counted
-from helpers.faults.rows import MakeTrial, Report
 from helpers.faults.scale import rounds, spread
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 
@@ -16,9 +14,7 @@ GRACE = 10.0
 @pytest.mark.fault
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", rounds(15))
-def test_workers_end_when_asked(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
+def test_workers_end_when_asked(make_redis, make_trial, report, number):
     """G3, G4: each finishes its batch and gives its lanes up in time: no loss, no repeat.
 
     The lease is long: were a lane not given up, the next owner would wait for its end. So is the

@@ -67,13 +67,13 @@ def every(value: Any) -> list[Any]:
         ("<memory\x00-context>", "<memory\ufffd-context>"),
     ],
 )
-def test_a_text_as_it_is_remembered(text: str, expected: str) -> None:
+def test_a_text_as_it_is_remembered(text, expected):
     """Blocks go; NUL and lone surrogates leave U+FFFD where they stood; the rest is verbatim."""
     assert clean_text(text) == expected
 
 
 @given(texts)
-def test_a_clean_text_can_be_written_down(text: str) -> None:
+def test_a_clean_text_can_be_written_down(text):
     """A cleaned text encodes as UTF-8, holds no NUL, and cleaning it again changes nothing."""
     cleaned = clean_text(text)
 
@@ -85,7 +85,7 @@ def test_a_clean_text_can_be_written_down(text: str) -> None:
 # -- messages -----------------------------------------------------------------------------------
 
 
-def test_messages_as_they_are_written() -> None:
+def test_messages_as_they_are_written():
     """Host marks and injected recall go, at every depth; unknown fields stay as they came."""
     messages: list[dict[str, Any]] = [
         {
@@ -125,7 +125,7 @@ def test_messages_as_they_are_written() -> None:
 
 
 @given(conversations)
-def test_clean_messages_hold_nothing_unfit(messages: list[dict[str, Any]]) -> None:
+def test_clean_messages_hold_nothing_unfit(messages):
     """Whatever comes in, what comes out is msgpack and JSON, without marks, recall and NUL."""
     cleaned = clean_messages(messages)
     everything = every(cleaned)
@@ -140,7 +140,7 @@ def test_clean_messages_hold_nothing_unfit(messages: list[dict[str, Any]]) -> No
 
 
 @given(conversations)
-def test_cleaning_leaves_the_callers_messages_alone(messages: list[dict[str, Any]]) -> None:
+def test_cleaning_leaves_the_callers_messages_alone(messages):
     """The agent's own messages are not changed, and none of its dicts is kept."""
     before = repr(messages)
     cleaned = clean_messages(messages)
@@ -160,7 +160,7 @@ plain = st.dictionaries(
 
 
 @given(st.lists(plain, max_size=3))
-def test_clean_messages_come_back_equal(messages: list[dict[str, Any]]) -> None:
+def test_clean_messages_come_back_equal(messages):
     """Where there is nothing to clean nothing changes."""
     assert clean_messages(messages) == tuple(messages)
 
@@ -179,7 +179,7 @@ class Count(int):
     """A whole number of a subclass."""
 
 
-def test_subclasses_of_plain_types_become_plain() -> None:
+def test_subclasses_of_plain_types_become_plain():
     """Texts, numbers and mappings of other classes are written as what they stand for."""
     message: Mapping[str, Any] = MappingProxyType(
         {"a": Colour.RED, "b": Metres(1.5), "c": Count(3), "d": (1, True)}
@@ -224,12 +224,12 @@ CIRCLE["content"] = [CIRCLE]
         ([CIRCLE], rf"deeper than {MAX_DEPTH} levels"),
     ],
 )
-def test_what_is_not_json_is_refused_by_its_path(messages: Any, named: str) -> None:
+def test_what_is_not_json_is_refused_by_its_path(messages, named):
     """A value that cannot be written is an error that says where it stands and what it is."""
     with pytest.raises(InvalidEvent, match=named):
         clean_messages(messages)
 
 
-def test_messages_may_be_as_deep_as_the_bound() -> None:
+def test_messages_may_be_as_deep_as_the_bound():
     """Exactly `MAX_DEPTH` containers are accepted (G10)."""
     assert clean_messages([nested(MAX_DEPTH)]) == (nested(MAX_DEPTH),)

@@ -186,20 +186,20 @@ hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=14).m
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
-def test_no_spelling_of_the_tag_survives(spelling: str) -> None:
+def test_no_spelling_of_the_tag_survives(spelling):
     """The reader finds a tag in each spelling, and none in what escape makes of it."""
     assert sees_a_tag(spelling)
     assert not sees_a_tag(escape(f"before {spelling} after"))
 
 
 @given(hostile)
-def test_no_mixture_of_spellings_survives(text: str) -> None:
+def test_no_mixture_of_spellings_survives(text):
     """Whatever the pieces are joined to, the reader finds no tag after escape."""
     assert not sees_a_tag(escape(text))
 
 
 @given(hostile)
-def test_no_strong_bracket_is_left_to_any_reader(text: str) -> None:
+def test_no_strong_bracket_is_left_to_any_reader(text):
     """No folding and no decoding brings a bracket back, tag or not."""
     folded = unicodedata.normalize("NFKD", without_the_unseen(escape(text)))
 
@@ -207,20 +207,20 @@ def test_no_strong_bracket_is_left_to_any_reader(text: str) -> None:
 
 
 @given(hostile | st.text())
-def test_escaping_twice_changes_nothing(text: str) -> None:
+def test_escaping_twice_changes_nothing(text):
     """What holds no bracket any more is left alone."""
     assert escape(escape(text)) == escape(text)
     assert escape_inline(escape_inline(text)) == escape_inline(text)
 
 
 @given(hostile | st.text(st.characters(codec=None)))
-def test_what_is_escaped_can_be_written_down(text: str) -> None:
+def test_what_is_escaped_can_be_written_down(text):
     """An escaped text is valid Unicode without NUL."""
     assert b"\x00" not in escape(text).encode("utf-8")
 
 
 @pytest.mark.slow(reason="every character of Unicode")
-def test_every_character_that_folds_to_a_bracket_is_escaped() -> None:
+def test_every_character_that_folds_to_a_bracket_is_escaped():
     """In all of Unicode no compatible form of a bracket or an ampersand reference is forgotten."""
     characters = [chr(code) for code in range(sys.maxunicode + 1)]
     angles = [c for c in characters if set("<>〈〉") & set(unicodedata.normalize("NFKD", c))]
@@ -246,7 +246,7 @@ def test_every_character_that_folds_to_a_bracket_is_escaped() -> None:
         ("«memory-context»", "{lt}memory-context{gt}"),
     ],
 )
-def test_what_is_escaped_stays_legible(text: str, escaped: str) -> None:
+def test_what_is_escaped_stays_legible(text, escaped):
     """An escape says what it stands for; nothing is deleted, so nothing is joined."""
     assert escape(text) == escaped
 
@@ -269,7 +269,7 @@ def test_what_is_escaped_stays_legible(text: str, escaped: str) -> None:
         "{lt} {gt} {amp}",
     ],
 )
-def test_ordinary_text_is_verbatim(text: str) -> None:
+def test_ordinary_text_is_verbatim(text):
     """Text without brackets and entities comes out as it went in, character for character."""
     assert escape(text) == text
 
@@ -279,7 +279,7 @@ ordinary = st.characters(exclude_categories=["Cc", "Cs", "Cf"], exclude_characte
 
 
 @given(st.text(ordinary))
-def test_text_without_suspects_is_verbatim(text: str) -> None:
+def test_text_without_suspects_is_verbatim(text):
     """Whatever looks like no part of a tag or an entity is left alone."""
     assert escape(text) == text
 
@@ -297,12 +297,12 @@ def test_text_without_suspects_is_verbatim(text: str) -> None:
     ids=["far", "many", "entities", "brackets", "names", "unfinished"],
 )
 @pytest.mark.slow(reason="measures long texts")
-def test_hostile_text_takes_linear_time(text: str) -> None:
+def test_hostile_text_takes_linear_time(text):
     """300,000 hostile characters are escaped at once; quadratic time would run into the timeout."""
     assert len(escape(text)) >= len(text)
 
 
-def test_a_label_stays_on_its_line() -> None:
+def test_a_label_stays_on_its_line():
     """Line breaks of every kind become a space in a label, and its brackets are escaped."""
     assert (
         escape_inline("Bob\r\n\n- [2020-01-01] <x>\u2028end") == "Bob - [2020-01-01] {lt}x{gt} end"
@@ -310,7 +310,7 @@ def test_a_label_stays_on_its_line() -> None:
 
 
 @given(hostile | st.text())
-def test_no_label_breaks_a_line(text: str) -> None:
+def test_no_label_breaks_a_line(text):
     """A label is one line, whatever the name holds."""
     assert len(escape_inline(text).splitlines()) <= 1
 
@@ -329,7 +329,7 @@ def test_no_label_breaks_a_line(text: str) -> None:
         ("x", 0, "</memory-context>", "- [{lt}/memory-context{gt}] x"),
     ],
 )
-def test_an_item_says_when_and_who(text: str, at: int, speaker: str, expected: str) -> None:
+def test_an_item_says_when_and_who(text, at, speaker, expected):
     """An item is labelled by what is known; its further lines can pass for no item or label."""
     assert line(text, at=at, speaker=speaker) == expected
 
@@ -342,7 +342,7 @@ def test_an_item_says_when_and_who(text: str, at: int, speaker: str, expected: s
         (0, "a]\n- [b", "- [Ana; before: a) - (b] in Oslo"),
     ],
 )
-def test_an_item_says_what_holds(until: int, before: str, expected: str) -> None:
+def test_an_item_says_what_holds(until, before, expected):
     """What ceased to hold is dated, what holds in its place says what was so before."""
     assert line("in Oslo", speaker="Ana", until=until, before=before) == expected
 
@@ -371,7 +371,7 @@ FRAME = cost([OPEN, HEADER]) + len(CLOSE)
 
 
 @given(hostile | st.text(), st.integers(0, 400))
-def test_a_whole_text_passes_for_no_item_and_no_label(text: str, room: int) -> None:
+def test_a_whole_text_passes_for_no_item_and_no_label(text, room):
     """What a provider says as one text stays indented, escaped and within its room (G10)."""
     lines = list(passage(text, room))
 
@@ -385,14 +385,14 @@ def test_a_whole_text_passes_for_no_item_and_no_label(text: str, room: int) -> N
     assert not sees_a_tag("\n".join(block.splitlines()[1:-1]))
 
 
-def test_a_long_text_loses_its_end() -> None:
+def test_a_long_text_loses_its_end():
     """What goes beyond the room is cut off, at a line's end or within it."""
     assert passage("one\n\ntwo  \r\nthree", 100) == ("  one", "  two", "  three")
     assert passage("one\ntwo\nthree", 14) == ("  one", "  two")
     assert passage("one\ntwo\nthree", 16) == ("  one", "  two", "  t")
 
 
-def test_a_block_as_the_agent_sees_it() -> None:
+def test_a_block_as_the_agent_sees_it():
     """Providers stand in the order given, each with its items, in one block."""
     block = build_block(
         [("builtin", ["- tea"]), ("empty", []), ("notes", ["- [Bob] a", "- b"])], 500
@@ -406,12 +406,12 @@ def test_a_block_as_the_agent_sees_it() -> None:
 
 
 @pytest.mark.parametrize("given_sections", [[], [("a", [])], [("a", ["x" * 800])]])
-def test_nothing_to_show_is_no_block(given_sections: list[tuple[str, list[str]]]) -> None:
+def test_nothing_to_show_is_no_block(given_sections):
     """A block without an item is the empty string, never an empty frame."""
     assert build_block(given_sections, 250) == ""
 
 
-def test_the_smallest_block_that_holds_an_item() -> None:
+def test_the_smallest_block_that_holds_an_item():
     """One character less than frame, label and item need, and there is no block (G10)."""
     needed = FRAME + cost([label("a"), "- tea"])
 
@@ -420,9 +420,7 @@ def test_the_smallest_block_that_holds_an_item() -> None:
 
 
 @given(sections, budgets)
-def test_a_block_has_one_opening_and_one_closing_tag(
-    given_sections: list[tuple[str, list[str]]], budget: int
-) -> None:
+def test_a_block_has_one_opening_and_one_closing_tag(given_sections, budget):
     """Whatever is recalled, by every reading the block opens once and closes once, at its ends."""
     block = build_block(given_sections, budget)
 
@@ -433,9 +431,7 @@ def test_a_block_has_one_opening_and_one_closing_tag(
 
 
 @given(sections, budgets)
-def test_the_budget_is_kept_and_items_are_whole_but_the_last(
-    given_sections: list[tuple[str, list[str]]], budget: int
-) -> None:
+def test_the_budget_is_kept_and_items_are_whole_but_the_last(given_sections, budget):
     """A block is within its budget and made of whole items in their order, and a cut one (G10)."""
     block = build_block(given_sections, budget)
 
@@ -474,7 +470,7 @@ plain_sections = st.lists(
 
 
 @given(plain_sections, st.integers(0, 1_500))
-def test_no_room_is_wasted(given_sections: list[tuple[str, list[str]]], budget: int) -> None:
+def test_no_room_is_wasted(given_sections, budget):
     """No item that was left out would have fitted into what was left over."""
     block = build_block(given_sections, budget)
     shown = block.splitlines()
@@ -486,9 +482,7 @@ def test_no_room_is_wasted(given_sections: list[tuple[str, list[str]]], budget: 
 
 
 @given(plain_sections, st.integers(0, 1_500))
-def test_a_modest_provider_is_never_crowded_out(
-    given_sections: list[tuple[str, list[str]]], budget: int
-) -> None:
+def test_a_modest_provider_is_never_crowded_out(given_sections, budget):
     """Who wants no more than an equal share of the budget gets all of it."""
     shown = build_block(given_sections, budget).splitlines()
     share = (budget - FRAME) // len(given_sections)
@@ -498,7 +492,7 @@ def test_a_modest_provider_is_never_crowded_out(
             assert set(lines) <= set(shown)
 
 
-def test_greedy_providers_get_equal_shares() -> None:
+def test_greedy_providers_get_equal_shares():
     """Two providers that could each fill the budget share it, to within one item."""
     shelf = [f"- {n:02d}{'x' * 46}" for n in range(60)]
     block = build_block([("one", shelf), ("two", [text.upper() for text in shelf])], 2_000)
@@ -506,7 +500,7 @@ def test_greedy_providers_get_equal_shares() -> None:
     assert abs(block.count("x" * 46) - block.count("X" * 46)) <= 1
 
 
-def test_an_item_larger_than_a_share_may_use_what_is_left() -> None:
+def test_an_item_larger_than_a_share_may_use_what_is_left():
     """An item beyond its provider's equal share is shown if the others leave room for it."""
     large, unfit = "- " + "x" * 250, "- " + "y" * 900
     block = build_block([("one", [large]), ("two", ["- tea", unfit])], 500)
@@ -514,7 +508,7 @@ def test_an_item_larger_than_a_share_may_use_what_is_left() -> None:
     assert block.splitlines()[2:-1] == ["From one:", large, "From two:", "- tea"]
 
 
-def test_what_one_leaves_the_others_use() -> None:
+def test_what_one_leaves_the_others_use():
     """The room that a provider has no use for holds more of another's items."""
     greedy = [f"- {n:02d}{'x' * 96}" for n in range(30)]
     both = build_block([("greedy", greedy), ("modest", ["- tea"])], 2_000)
@@ -523,17 +517,17 @@ def test_what_one_leaves_the_others_use() -> None:
     assert len(both) > 1_850
 
 
-def test_a_long_item_is_skipped_for_a_shorter_one() -> None:
+def test_a_long_item_is_skipped_for_a_shorter_one():
     """The best item is too long, the next fits: it is shown whole."""
     assert "\n- short\n" in build_block([("a", ["- " + "x" * 300, "- short"])], 200)
 
 
-def test_no_block_outgrows_the_scrubber() -> None:
+def test_no_block_outgrows_the_scrubber():
     """A block is never longer than what the scrubber withholds, whatever the budget (G10)."""
     assert len(build_block([("a", ["x" * 1_000] * 100)], 1_000_000)) <= MAX_BLOCK
 
 
-def test_the_pure_modules_import_light() -> None:
+def test_the_pure_modules_import_light():
     """An agent that only scrubs or fences loads no client of Redis."""
     code = (
         "import sys, memorybus.text.fence, memorybus.text.scrubber, "
@@ -543,7 +537,7 @@ def test_the_pure_modules_import_light() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_what_an_earlier_provider_says_is_not_said_again() -> None:
+def test_what_an_earlier_provider_says_is_not_said_again():
     """G10: a line stands under the first provider that has it; one with none left is not named."""
     sections = [("files", ("- a", "- b")), ("facts", ("- b", "- c", "- a")), ("more", ("- c",))]
     assert without_repeats(sections) == [("files", ("- a", "- b")), ("facts", ["- c"])]

@@ -29,25 +29,25 @@ ids = st.text(min_size=1, max_size=60)
         (session_key(Scope(), "s1"), 16, 6),
     ],
 )
-def test_partitions_never_move(key: str, partitions: int, expected: int) -> None:
+def test_partitions_never_move(key, partitions, expected):
     """A key's partition is the same in every release: CRC-32 modulo the count."""
     assert partition_of(key, partitions) == expected
 
 
 @given(st.text(), st.integers(1, 1024))
-def test_every_key_has_a_partition(key: str, partitions: int) -> None:
+def test_every_key_has_a_partition(key, partitions):
     """Any text, surrogates included, has a partition within the count."""
     assert 0 <= partition_of(key, partitions) < partitions
 
 
-def test_stores_belong_to_agent_and_person() -> None:
+def test_stores_belong_to_agent_and_person():
     """`memory` is keyed by the agent's profile, `user` by the person alone."""
     scope = Scope(agent="gardener", user="ann")
     assert store_key("memory", scope) == "store:gardener:memory"
     assert store_key("user", scope) == "store:ann:user"
 
 
-def test_a_session_key_never_moves() -> None:
+def test_a_session_key_never_moves():
     """G3: a lineage's key is the same in every release, and holds no text of its scope."""
     gardener = Scope(agent="gardener", user="ann", workspace="é😀", platform="cli")
     assert session_key(Scope(), "s1") == "session:aa6edef1a7211261:s1"
@@ -55,9 +55,7 @@ def test_a_session_key_never_moves() -> None:
 
 
 @given(st.tuples(ids, ids, st.text()), st.tuples(ids, ids, st.text()), ids)
-def test_sessions_of_different_owners_share_no_key(
-    one: tuple[str, str, str], other: tuple[str, str, str], root: str
-) -> None:
+def test_sessions_of_different_owners_share_no_key(one, other, root):
     """G3, G6: equal ids of two agents, persons or workspaces have two keys; a platform has none."""
     mine, theirs = (session_key(Scope(*owner), root) for owner in (one, other))
     assert (mine == theirs) == (one == other)
@@ -68,7 +66,7 @@ def test_sessions_of_different_owners_share_no_key(
 
 
 @given(ids, ids, ids, ids)
-def test_slots_of_different_owners_never_meet(a: str, b: str, c: str, d: str) -> None:
+def test_slots_of_different_owners_never_meet(a, b, c, d):
     """Equal session ids of two users have two slots, wherever the text is cut."""
     one, other = Scope(agent=a, user=b), Scope(agent=c, user=d)
     if (a, b) != (c, d):
@@ -77,7 +75,7 @@ def test_slots_of_different_owners_never_meet(a: str, b: str, c: str, d: str) ->
     assert set(recall_slot(one, "s")) <= set("0123456789abcdef")
 
 
-def test_keys_of_a_partition_share_their_hash_tag() -> None:
+def test_keys_of_a_partition_share_their_hash_tag():
     """Everything a script touches at once lies in one slot of Redis Cluster."""
     keys = Keys("mb")
     of_partition = [
@@ -97,7 +95,7 @@ def test_keys_of_a_partition_share_their_hash_tag() -> None:
 
 
 @pytest.mark.parametrize("provider", ["p", "{p}", "p@1"])
-def test_a_fence_stands_beside_what_it_guards(provider: str) -> None:
+def test_a_fence_stands_beside_what_it_guards(provider):
     """G8: a hash of instances and the fence of a command are seen by one script in a cluster."""
     keys = Keys("mb")
     for guarded in (keys.instances, keys.live, keys.pauses):
@@ -107,7 +105,7 @@ def test_a_fence_stands_beside_what_it_guards(provider: str) -> None:
         assert not is_permanent(fence, "mb")
 
 
-def test_only_listed_keys_live_for_ever() -> None:
+def test_only_listed_keys_live_for_ever():
     """The leak check knows every permanent key, and takes no other for one."""
     keys = Keys("mb")
     permanent = [keys.meta, keys.providers, keys.workers, keys.log(3), keys.lane(3, "x")]

@@ -1,6 +1,5 @@
 """The lineage: pure steps from session to session, and a graph that no order of events changes."""
 
-import random
 from collections.abc import Callable
 from itertools import permutations
 
@@ -90,7 +89,7 @@ def children(lineage: Lineage, session: str) -> tuple[Node, ...]:
         (delegate(B, "c"), SessionRef("c", "c", "b")),
     ],
 )
-def test_where_a_session_goes(after: SessionRef, expected: SessionRef) -> None:
+def test_where_a_session_goes(after, expected):
     """Each step gives the next place in the lineage: who keeps the root, and who counts anew."""
     assert after == expected
 
@@ -107,7 +106,7 @@ def test_where_a_session_goes(after: SessionRef, expected: SessionRef) -> None:
         ("rewind", rewind(B)),
     ],
 )
-def test_a_session_follows_by_its_reason(reason: Reason, expected: SessionRef) -> None:
+def test_a_session_follows_by_its_reason(reason, expected):
     """A switch told by its reason is the step of that name; a known session is resumed as it is."""
     assert follow(B, "c", reason, SessionRef("c", "x", "x", 7)) == expected
 
@@ -126,7 +125,7 @@ def test_a_session_follows_by_its_reason(reason: Reason, expected: SessionRef) -
         lambda: delegate(A, "a"),
     ],
 )
-def test_a_step_to_nowhere_is_refused(step: Callable[[], SessionRef]) -> None:
+def test_a_step_to_nowhere_is_refused(step):
     """An empty id, or a session's own where another is needed, is an error."""
     with pytest.raises(InvalidEvent):
         step()
@@ -146,9 +145,7 @@ def test_a_step_to_nowhere_is_refused(step: Callable[[], SessionRef]) -> None:
         (rewind(A), "rewind", SessionSwitched(new_id="a", reason="rewind", rewound=True)),
     ],
 )
-def test_what_a_switch_publishes(
-    after: SessionRef, reason: Reason, expected: SessionSwitched
-) -> None:
+def test_what_a_switch_publishes(after, reason, expected):
     """The event names the new session, the one that was left, and how."""
     assert switch_event(A, after, reason) == expected
 
@@ -164,7 +161,7 @@ steps = st.lists(st.tuples(st.sampled_from(sorted(MOVES)), ids), max_size=12)
 
 
 @given(steps)
-def test_a_conversation_that_goes_on_keeps_its_order_key(moves: list[tuple[str, str]]) -> None:
+def test_a_conversation_that_goes_on_keeps_its_order_key(moves):
     """Through branches, compressions and rewinds the root, hence the order key, stays (G3)."""
     ref = start("root")
     for number, (move, name) in enumerate(moves):
@@ -173,7 +170,7 @@ def test_a_conversation_that_goes_on_keeps_its_order_key(moves: list[tuple[str, 
         assert (ref.id, ref.epoch) != (before.id, before.epoch)
 
 
-def test_what_carries_recall_over() -> None:
+def test_what_carries_recall_over():
     """The conversation goes on after a branch, compression, resume or rewind; not after a reset."""
     assert {"branch", "compression", "resume", "rewind"} == CONTINUING_REASONS
 
@@ -190,7 +187,7 @@ STORY = (
 )
 
 
-def test_a_story_as_a_tree() -> None:
+def test_a_story_as_a_tree():
     """A branch and a delegation hang under their parent; facts land in their sessions."""
     lineage = fold(STORY)
     a, b, d = (of(lineage, name) for name in "abd")
@@ -203,7 +200,7 @@ def test_a_story_as_a_tree() -> None:
     assert (lineage.roots(), children(lineage, "a"), children(lineage, "z")) == ((a,), (b, d), ())
 
 
-def test_every_order_of_a_story_tells_the_same() -> None:
+def test_every_order_of_a_story_tells_the_same():
     """All 720 orders of arrival give the same graph (G3 orders one key only)."""
     expected = fold(STORY)
 
@@ -211,7 +208,7 @@ def test_every_order_of_a_story_tells_the_same() -> None:
         assert fold(order).nodes == expected.nodes
 
 
-def test_sessions_of_one_id_are_as_many_as_have_it() -> None:
+def test_sessions_of_one_id_are_as_many_as_have_it():
     """G3: of two people's sessions of one id each has its own tree; the platform makes no other."""
     ben = Scope(user="ben")
     theirs = [msgspec.structs.replace(one, scope=ben, id=f"{one.at:030x}be") for one in STORY[:2]]
@@ -224,7 +221,7 @@ def test_sessions_of_one_id_are_as_many_as_have_it() -> None:
     assert (len(children(lineage, "a")), lineage.children(other.identity)) == (2, ())
 
 
-def test_a_turn_after_the_end_reopens_a_session() -> None:
+def test_a_turn_after_the_end_reopens_a_session():
     """Hosts end a session at every compression: an end that something follows is none."""
     story = [envelope(1, A, SessionStarted()), envelope(2, A, SessionEnded())]
 
@@ -232,7 +229,7 @@ def test_a_turn_after_the_end_reopens_a_session() -> None:
     assert not of(fold([*story, envelope(3, A, TurnCompleted())]), "a").ended
 
 
-def test_a_resume_links_two_roots() -> None:
+def test_a_resume_links_two_roots():
     """The resumed session stays in its own tree and remembers which one was left for it."""
     old = SessionRef("old", "old", epoch=1)
     lineage = fold(
@@ -248,7 +245,7 @@ def test_a_resume_links_two_roots() -> None:
     assert of(lineage, "old").origin.reason == "start"
 
 
-def test_a_reset_begins_a_tree_of_its_own() -> None:
+def test_a_reset_begins_a_tree_of_its_own():
     """A reset does not continue: the new session is a root, linked to the one that was left."""
     fresh = reset(A, "n")
     lineage = fold(
@@ -259,7 +256,7 @@ def test_a_reset_begins_a_tree_of_its_own() -> None:
     assert (of(lineage, "n").origin.reason, of(lineage, "n").links) == ("reset", frozenset("a"))
 
 
-def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
+def test_compressions_and_rewinds_in_place_keep_their_origin():
     """In place only the epoch grows; a compression to a new id is a child."""
     once, twice = compress(B), rewind(compress(B))
     child = compress(twice, "c")
@@ -278,7 +275,7 @@ def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
     assert of(lineage, "c").origin.reason == "compression"
 
 
-def test_a_child_that_was_not_told_is_placed_by_its_parent() -> None:
+def test_a_child_that_was_not_told_is_placed_by_its_parent():
     """A sub-agent that starts by its own account from nothing hangs under who delegated to it."""
     child = start("d")
     lineage = fold(
@@ -288,7 +285,7 @@ def test_a_child_that_was_not_told_is_placed_by_its_parent() -> None:
     assert seen(lineage) == [(0, "a"), (1, "d")]
 
 
-def test_an_undo_without_a_reason_links_nothing() -> None:
+def test_an_undo_without_a_reason_links_nothing():
     """Hermes tells an undo without reason and parent: the session neither moves nor links."""
     undo = SessionSwitched(new_id="a", rewound=True)
     lineage = fold([envelope(1, A, SessionStarted()), envelope(2, rewind(A), undo)])
@@ -307,9 +304,7 @@ def test_an_undo_without_a_reason_links_nothing() -> None:
         (SessionStarted(parent="a", reason="resume"), SessionStarted(), "start"),
     ],
 )
-def test_the_best_witness_of_an_origin_is_believed(
-    earlier: AnyEvent, origin: AnyEvent, reason: str
-) -> None:
+def test_the_best_witness_of_an_origin_is_believed(earlier, origin, reason):
     """Clocks of two hosts differ: an event that only goes on never hides how it began."""
     lineage = fold([envelope(1, B, earlier), envelope(2, B, origin)])
 
@@ -331,9 +326,7 @@ def test_the_best_witness_of_an_origin_is_believed(
     ],
     ids=["missing parent", "own parent", "circle", "tail of a circle", "no id", "no root"],
 )
-def test_hostile_parents_make_a_tree_all_the_same(
-    refs: list[SessionRef], expected: list[tuple[int, str]]
-) -> None:
+def test_hostile_parents_make_a_tree_all_the_same(refs, expected):
     """Unknown parents, a session's own id and circles are cut, at the oldest session."""
     lineage = fold(envelope(number, ref, TurnCompleted()) for number, ref in enumerate(refs, 1))
 
@@ -342,7 +335,7 @@ def test_hostile_parents_make_a_tree_all_the_same(
 
 
 @pytest.mark.timeout(180)  # it computes
-def test_a_long_lineage_is_walked_without_recursion() -> None:
+def test_a_long_lineage_is_walked_without_recursion():
     """Ten thousand compressions in a row are a tree that deep."""
     refs = [start("0")]
     for number in range(1, 10_000):
@@ -375,7 +368,7 @@ histories = st.lists(st.tuples(refs, events, st.integers(-1, 4)), max_size=14).m
 
 
 @given(histories, st.randoms())
-def test_neither_order_nor_repetition_matters(history: list[Envelope], rng: random.Random) -> None:
+def test_neither_order_nor_repetition_matters(history, rng):
     """Events in any order, some of them twice, tell what they tell once and in order (G2)."""
     shuffled = history + rng.choices(history, k=3) if history else []
     rng.shuffle(shuffled)
@@ -385,7 +378,7 @@ def test_neither_order_nor_repetition_matters(history: list[Envelope], rng: rand
 
 
 @given(histories)
-def test_the_walk_visits_every_session_once(history: list[Envelope]) -> None:
+def test_the_walk_visits_every_session_once(history):
     """Whatever is claimed, the tree has no circle and no session is lost or shown twice."""
     lineage = fold(history)
     walked = seen(lineage)

@@ -39,14 +39,14 @@ def cut(text: str, places: list[int]) -> list[str]:
 
 
 @given(texts | st.text(), st.lists(st.integers(0, 1 << 16), max_size=20), limits)
-def test_every_split_shows_what_the_whole_shows(text: str, places: list[int], limit: int) -> None:
+def test_every_split_shows_what_the_whole_shows(text, places, limit):
     """For every split of the text, the pieces show what the whole shows, at every limit."""
     assert scrubbed(cut(text, places), limit) == scrubbed([text], limit)
     assert scrubbed(list(text), limit) == scrubbed([text], limit)
 
 
 @given(texts | st.text())
-def test_a_text_is_scrubbed_as_its_stream(text: str) -> None:
+def test_a_text_is_scrubbed_as_its_stream(text):
     """`scrub` takes no short cut that a stream would not take."""
     assert scrub(text) == scrubbed([text])
 
@@ -71,7 +71,7 @@ def all_cuts(places: range, most: int) -> chain[tuple[int, ...]]:
     ],
 )
 @pytest.mark.slow(reason="every way to cut long texts in four")
-def test_every_set_of_three_cuts(text: str, expected: str) -> None:
+def test_every_set_of_three_cuts(text, expected):
     """Every way to cut a text at up to three places shows the same."""
     for places in all_cuts(range(1, len(text)), 3):
         assert scrubbed(cut(text, list(places))) == expected
@@ -79,7 +79,7 @@ def test_every_set_of_three_cuts(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("start", [1, 6, 11, 16, 21, 25])
 @pytest.mark.slow(reason="every way to cut a text in neighbouring places")
-def test_all_subsets_of_neighbouring_cuts(start: int) -> None:
+def test_all_subsets_of_neighbouring_cuts(start):
     """All 2^12 sets of cuts within a window, moved over the whole block, show the same."""
     window = range(start, start + 12)
     for places in all_cuts(window, len(window)):
@@ -88,7 +88,7 @@ def test_all_subsets_of_neighbouring_cuts(start: int) -> None:
 
 @pytest.mark.timeout(180)  # it computes
 @pytest.mark.slow(reason="every way to cut a text in pieces")
-def test_all_sets_of_cuts() -> None:
+def test_all_sets_of_cuts():
     """All 2^17 ways to cut a tag with an unfinished one before it show the same."""
     text = f"<{CLOSE}"
     for places in all_cuts(range(1, len(text)), len(text)):
@@ -96,7 +96,7 @@ def test_all_sets_of_cuts() -> None:
 
 
 @given(texts, limits)
-def test_scrubbing_twice_changes_nothing(text: str, limit: int) -> None:
+def test_scrubbing_twice_changes_nothing(text, limit):
     """No two pieces join into a tag: what was shown holds no closing tag and no block."""
     once = scrub(text)
 
@@ -105,7 +105,7 @@ def test_scrubbing_twice_changes_nothing(text: str, limit: int) -> None:
 
 
 @given(st.text(), st.text())
-def test_the_answer_around_a_block_is_kept(before: str, after: str) -> None:
+def test_the_answer_around_a_block_is_kept(before, after):
     """What stands before and after a block is shown, character for character."""
     before, after = before.replace("<", "("), after.replace("<", "(")
 
@@ -113,7 +113,7 @@ def test_the_answer_around_a_block_is_kept(before: str, after: str) -> None:
 
 
 @given(texts)
-def test_text_without_a_tag_is_untouched(text: str) -> None:
+def test_text_without_a_tag_is_untouched(text):
     """Brackets, entities and the bare name are nobody's block."""
     harmless = text.replace("<m", "<n").replace("</", "<|").replace("< /", "< |")
 
@@ -147,7 +147,7 @@ def test_text_without_a_tag_is_untouched(text: str) -> None:
         ("ends with <memory-context", "ends with <memory-context"),
     ],
 )
-def test_what_is_a_block(text: str, expected: str) -> None:
+def test_what_is_a_block(text, expected):
     """Blocks go, in any case, with attributes and white space in the tag; the rest stays."""
     assert scrub(text) == expected
 
@@ -161,18 +161,18 @@ def test_what_is_a_block(text: str, expected: str) -> None:
         (f"<memory-context> {BLOCK} <memory-context> end", f"{OPEN}  {OPEN} end"),
     ],
 )
-def test_a_mention_loses_nothing(text: str, expected: str) -> None:
+def test_a_mention_loses_nothing(text, expected):
     """A tag that somebody only speaks of hides neither the rest of the answer nor a real block."""
     assert scrub(text) == expected
 
 
 @pytest.mark.parametrize("cut_at", range(len(OPEN) + 1, len(BLOCK)))
-def test_a_block_cut_off_leaks_nothing(cut_at: int) -> None:
+def test_a_block_cut_off_leaks_nothing(cut_at):
     """Of a block that the stream breaks off, at whatever character, nothing is shown."""
     assert scrub("answer " + BLOCK[:cut_at]) == "answer "
 
 
-def test_a_mention_is_held_no_longer_than_the_limit() -> None:
+def test_a_mention_is_held_no_longer_than_the_limit():
     """A mention delays the stream by the limit, then everything is shown (G10)."""
     scrubber = StreamScrubber(limit=100)
     text = "see <memory-context> and " + "x" * 200
@@ -182,12 +182,12 @@ def test_a_mention_is_held_no_longer_than_the_limit() -> None:
     assert scrubber.finish() == ""
 
 
-def test_a_block_that_never_closes_costs_no_more_than_the_limit() -> None:
+def test_a_block_that_never_closes_costs_no_more_than_the_limit():
     """After the limit the rest of the answer is shown again (G10)."""
     assert scrubbed([f"a {OPEN}\n" + "s" * 183 + "b" * 50], limit=200) == "a " + "b" * 50
 
 
-def test_what_stands_behind_a_block_cut_off_is_hidden_with_it() -> None:
+def test_what_stands_behind_a_block_cut_off_is_hidden_with_it():
     """A mention inside a block that never closes is no way out of it."""
     assert scrub(f"a {OPEN}\nsecret {OPEN} secret") == "a "
     assert scrubbed([f"a {OPEN}\n{OPEN} secret" + "s" * 100 + "b"], limit=140) == "a b"
@@ -203,19 +203,19 @@ def test_what_stands_behind_a_block_cut_off_is_hidden_with_it() -> None:
         (f"{OPEN}ab{CLOSE}{OPEN}cd{CLOSE}", ""),
     ],
 )
-def test_the_limit_is_exact(text: str, shown: str) -> None:
+def test_the_limit_is_exact(text, shown):
     """Exactly `limit` characters are withheld, tags counted; what a closed block held is free."""
     assert StreamScrubber(limit=20).feed(text) == shown
 
 
-def test_a_closed_block_within_a_block_counts_no_more() -> None:
+def test_a_closed_block_within_a_block_counts_no_more():
     """Inner blocks vanish from what is withheld, so that the outer one is still hidden whole."""
     inner = f"{OPEN}x{CLOSE}"
 
     assert scrubbed([f"a{OPEN}{inner * 10}{CLOSE}b"], limit=40) == "ab"
 
 
-def test_the_longest_block_is_hidden_whole() -> None:
+def test_the_longest_block_is_hidden_whole():
     """No block that `build_block` makes is longer than what is withheld."""
     block = build_block([("a", ["x" * 999] * 100)], MAX_BLOCK)
 
@@ -224,7 +224,7 @@ def test_the_longest_block_is_hidden_whole() -> None:
 
 
 @given(st.integers(MAX_TAG - 40, MAX_TAG + 10))
-def test_a_tag_has_a_longest_length(length: int) -> None:
+def test_a_tag_has_a_longest_length(length):
     """A bracket is held for `MAX_TAG` characters; a longer one is text."""
     tag = "<memory-context".ljust(length + 1) + ">"
     text = f"{tag}x{CLOSE}"
@@ -240,7 +240,7 @@ MENTIONS = st.lists(
 
 
 @given(MENTIONS, st.integers(0, 60))
-def test_memory_is_bounded(pieces: list[str], limit: int) -> None:
+def test_memory_is_bounded(pieces, limit):
     """Never is more withheld than the limit, and two tags at the end of a piece (G10)."""
     scrubber = StreamScrubber(limit)
     withheld = 0
@@ -251,14 +251,14 @@ def test_memory_is_bounded(pieces: list[str], limit: int) -> None:
     assert withheld <= len(scrubber.finish())
 
 
-def test_a_tag_that_never_ends_is_held_no_longer_than_a_tag() -> None:
+def test_a_tag_that_never_ends_is_held_no_longer_than_a_tag():
     """What begins like a tag and goes on for longer than any is text, shown at once (G10)."""
     begun = OPEN[:-1] + " a" * MAX_TAG
 
     assert StreamScrubber().feed(begun) == begun
 
 
-def test_text_flows_at_once() -> None:
+def test_text_flows_at_once():
     """Where no tag can begin nothing is withheld, and a finished scrubber begins anew."""
     scrubber = StreamScrubber()
 
@@ -287,6 +287,6 @@ def test_text_flows_at_once() -> None:
     ids=["brackets", "pairs", "space", "open", "nested", "withheld", "attributes"],
 )
 @pytest.mark.slow(reason="measures long texts")
-def test_hostile_text_takes_linear_time(text: str) -> None:
+def test_hostile_text_takes_linear_time(text):
     """Half a million hostile characters pass at once; quadratic time would run into the timeout."""
     assert CLOSE not in scrub(text)

@@ -96,7 +96,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("whole_envelope", "path"), PLACES)
-def test_what_is_accepted_is_what_is_read(whole_envelope: Envelope, path: tuple[str, ...]) -> None:
+def test_what_is_accepted_is_what_is_read(whole_envelope, path):
     """G1: a value that readers would not get as it was given is refused by its field."""
     writer = Writer(1 << 20)
     for value in ODD:
@@ -114,13 +114,13 @@ def test_what_is_accepted_is_what_is_read(whole_envelope: Envelope, path: tuple[
 
 
 @pytest.mark.parametrize("event_id", ["AB" * 16, "ab " * 16, "ab" * 15, "ab" * 17, "gh" * 16])
-def test_an_id_of_another_form_is_refused(event_id: str) -> None:
+def test_an_id_of_another_form_is_refused(event_id):
     """G1: an id that readers take for damage is refused when it is published."""
     with pytest.raises(InvalidEvent, match="32 hex digits in lower case"):
         Writer(1 << 20).write(_with(envelope(SAMPLES[0]), ("id",), event_id))
 
 
-def test_no_type_of_another_program_is_accepted() -> None:
+def test_no_type_of_another_program_is_accepted():
     """G6: an event that readers would park as unknown is refused when it is published."""
     for event in (_Stranger(), _Impostor(), Omitted()):
         with pytest.raises(InvalidEvent, match="`event` takes an event of"):

@@ -4,7 +4,6 @@ import statistics
 
 import pytest
 from helpers.hermes.hermes_agent import LONG_WORDS, VENV
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from memorybus.events import (
     ContextCompressing,
@@ -27,7 +26,7 @@ pytestmark = [
 ]
 
 
-def test_a_gateway_compresses_beside_the_persons_agent(make_hermes_world: MakeWorld) -> None:
+def test_a_gateway_compresses_beside_the_persons_agent(make_hermes_world):
     """A second agent of the session, named no person, compresses: all stays the person's own."""
     world = make_hermes_world()
     world.home.config["compression"] = {"checkpoint_required": True}
@@ -52,7 +51,7 @@ def test_a_gateway_compresses_beside_the_persons_agent(make_hermes_world: MakeWo
     assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])
 
 
-def test_a_cron_run_writes_only_the_agents_own_notes(make_hermes_world: MakeWorld) -> None:
+def test_a_cron_run_writes_only_the_agents_own_notes(make_hermes_world):
     """What a job says is nobody's turn; what it noted in MEMORY.md is found by the next session."""
     world = make_hermes_world()
     world.model.script("nightly rounds", keeps("the boiler hums"), "noted")
@@ -68,9 +67,7 @@ def test_a_cron_run_writes_only_the_agents_own_notes(make_hermes_world: MakeWorl
     assert {e.session.id for e in world.events()} == {hermes.session}
 
 
-def test_a_gateway_keeps_its_agents_until_their_owner_changes(
-    make_hermes_world: MakeWorld,
-) -> None:
+def test_a_gateway_keeps_its_agents_until_their_owner_changes(make_hermes_world):
     """What a gateway asks for each message names nobody, and changes only with the settings."""
     world = make_hermes_world()
     world.server.stop()
@@ -88,7 +85,7 @@ def test_a_gateway_keeps_its_agents_until_their_owner_changes(
     assert gateway.do("identity")["signature"] == moved
 
 
-def test_turns_go_on_without_the_memory_toolset(make_hermes_world: MakeWorld) -> None:
+def test_turns_go_on_without_the_memory_toolset(make_hermes_world):
     """Tools and block are withheld where the toolset is off; turns are published and recalled."""
     world = make_hermes_world(prefetch_deadline=5.0)
     world.worker()
@@ -107,9 +104,7 @@ def test_turns_go_on_without_the_memory_toolset(make_hermes_world: MakeWorld) ->
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_turn_that_ends_after_the_shutdown_is_not_lost(
-    make_hermes_world: MakeWorld, restarted: bool
-) -> None:
+def test_a_turn_that_ends_after_the_shutdown_is_not_lost(make_hermes_world, restarted):
     """Hermes rejects a turn once its shutdown has begun: the session's next agent publishes it."""
     world = make_hermes_world()
     gateway = world.hermes()

@@ -1,7 +1,6 @@
 """The last events of the real Hermes, however it ends: Redis has them when the process is gone."""
 
 import pytest
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.stories.spools import left_unsent
 from memorybus.events import SessionEnded, TurnCompleted
 
@@ -10,7 +9,7 @@ pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(300)
 RUNS = 5
 
 
-def test_an_end_without_exit_functions_sends_the_last_turn(make_hermes_world: MakeWorld) -> None:
+def test_an_end_without_exit_functions_sends_the_last_turn(make_hermes_world):
     """G1: ``os._exit`` right after the shutdown of memory, as a gateway ends: nothing is left."""
     world = make_hermes_world()
     hermes = world.hermes()
@@ -23,7 +22,7 @@ def test_an_end_without_exit_functions_sends_the_last_turn(make_hermes_world: Ma
         assert len(world.events(SessionEnded, f"s{number}")) == 1
 
 
-def test_leaving_the_prompt_sends_the_last_turn(make_hermes_world: MakeWorld) -> None:
+def test_leaving_the_prompt_sends_the_last_turn(make_hermes_world):
     """G1: a conversation at the prompt ends as the command line ends it: nothing is left."""
     world = make_hermes_world()
     hermes = world.hermes()
@@ -36,9 +35,7 @@ def test_leaving_the_prompt_sends_the_last_turn(make_hermes_world: MakeWorld) ->
 
 
 @pytest.mark.parametrize("words", [("-z",), ("chat", "-q")], ids=" ".join)
-def test_one_question_and_its_end_are_sent(
-    words: tuple[str, ...], make_hermes_world: MakeWorld
-) -> None:
+def test_one_question_and_its_end_are_sent(words, make_hermes_world):
     """G1: the command for one question, which ends at once, has sent the turn and its end."""
     world = make_hermes_world()
     done = world.home.run(*words, "how deep is the sea", "--toolsets", "memory")

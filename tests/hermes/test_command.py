@@ -32,7 +32,7 @@ def _world(hermes_world: World) -> World:
     return hermes_world
 
 
-def test_one_question_is_a_turn(world: World) -> None:
+def test_one_question_is_a_turn(world):
     """``hermes -z``: the answer on standard output, the turn and its end in the log."""
     done = world.home.run("-z", "how deep is the sea", "--toolsets", "memory")
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def test_one_question_is_a_turn(world: World) -> None:
     assert turn.scope.platform == "cli"
 
 
-def test_a_single_query_of_chat_is_a_turn(world: World) -> None:
+def test_a_single_query_of_chat_is_a_turn(world):
     """``hermes chat -q``: the turn is in the log, also though the process ends at once."""
     done = world.home.run("chat", "-q", "how high is the sky", "--toolsets", "memory")
     assert "how high is the sky" in done.stdout, done.stderr
@@ -51,7 +51,7 @@ def test_a_single_query_of_chat_is_a_turn(world: World) -> None:
     world.wait_events(SessionEnded, turn.session.id)
 
 
-def test_hermes_tells_how_its_memory_is(world: World) -> None:
+def test_hermes_tells_how_its_memory_is(world):
     """``hermes memory status`` names the plugin as active and installed."""
     done = world.home.run("memory", "status")
     assert done.returncode == 0, done.stderr
@@ -59,14 +59,14 @@ def test_hermes_tells_how_its_memory_is(world: World) -> None:
     assert "available" in done.stdout.lower()
 
 
-def test_hermes_has_the_plugins_own_commands(world: World) -> None:
+def test_hermes_has_the_plugins_own_commands(world):
     """``hermes memorybus status``: the subcommand of the active provider works."""
     done = world.home.run("memorybus", "status")
     assert "plugin" in done.stdout + done.stderr, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_install_and_activate_make_hermes_use_it(world: World) -> None:
+def test_install_and_activate_make_hermes_use_it(world):
     """``memorybus hermes install --activate`` alone: a Hermes without memory has it afterwards."""
     home = world.make_home("fresh", "")
     words = ("--home", home.path, "--python", PYTHON, "--activate", "--json")
@@ -78,7 +78,7 @@ def test_install_and_activate_make_hermes_use_it(world: World) -> None:
 
 
 @BY_ENTRY_POINT
-def test_the_entry_point_alone_is_enough(world: World) -> None:
+def test_the_entry_point_alone_is_enough(world):
     """Without the plugin's directory, status is green and Hermes has the plugin's own commands."""
     home = world.make_home("bare", "")
     assert home.run("memory", "setup", "memorybus").returncode == 0
@@ -91,7 +91,7 @@ def test_the_entry_point_alone_is_enough(world: World) -> None:
 
 
 @BY_ENTRY_POINT
-def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
+def test_a_disabled_plugin_is_no_green_status(world):
     """With the plugin in `plugins.disabled`, status shows Hermes's reason, and what helps."""
     home = world.make_home("disabled", "")
     home.config["memory"]["provider"] = "memorybus"
@@ -106,7 +106,7 @@ def test_a_disabled_plugin_is_no_green_status(world: World) -> None:
 
 
 @BY_ENTRY_POINT
-def test_after_the_installation_one_command_sets_memory_up(world: World) -> None:
+def test_after_the_installation_one_command_sets_memory_up(world):
     """`hermes memory setup memorybus` in a fresh home asks, writes, proves; nothing is CRITICAL."""
     home = world.make_home("asked", "")
     env = {k: v for k, v in home.environment().items() if not k.startswith("MEMORYBUS_")}
@@ -138,7 +138,7 @@ def test_after_the_installation_one_command_sets_memory_up(world: World) -> None
     assert "✗" not in seen
 
 
-def test_hermes_and_memorybus_show_the_same_status(world: World) -> None:
+def test_hermes_and_memorybus_show_the_same_status(world):
     """Each check of `memorybus hermes status` stands in `hermes memory status`, result included."""
     words = ("hermes", "status", "--home", world.home.path, "--python", PYTHON, "--json")
     shown = world.home.run("memory", "status").stdout
@@ -146,7 +146,7 @@ def test_hermes_and_memorybus_show_the_same_status(world: World) -> None:
         assert f"    {check['name']}: {'✓' if check['ok'] else '✗'} " in shown
 
 
-def test_uninstall_ends_the_recording(world: World) -> None:
+def test_uninstall_ends_the_recording(world):
     """Without files, or with them, Hermes records nothing more, and what remains is named."""
     home = world.make_home("gone", "")
     where = ("--home", home.path, "--python", PYTHON)
@@ -165,7 +165,7 @@ def test_uninstall_ends_the_recording(world: World) -> None:
 
 
 @BY_ENTRY_POINT
-def test_uninstall_ends_what_the_entry_point_began(world: World) -> None:
+def test_uninstall_ends_what_the_entry_point_began(world):
     """An installation by pip alone is switched off, too."""
     home = world.make_home("unplugged", "")
     home.run("memory", "setup", "memorybus")
@@ -176,7 +176,7 @@ def test_uninstall_ends_what_the_entry_point_began(world: World) -> None:
     assert "(none" in shown
 
 
-def test_install_finds_the_hermes_beside_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_finds_the_hermes_beside_it(world, monkeypatch):
     """Without ``hermes`` on the PATH, and without --python, the Hermes of our own Python is it."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     home = world.make_home("beside", "")
@@ -187,7 +187,7 @@ def test_install_finds_the_hermes_beside_it(world: World, monkeypatch: pytest.Mo
     assert told["active"] == "memorybus"
 
 
-def test_a_conversation_at_a_terminal(world: World) -> None:
+def test_a_conversation_at_a_terminal(world):
     """The interactive prompt on a terminal: turns, ``/new`` and ``/quit`` reach the log."""
     with terminal(world) as (master, process):
         said = Screen(master)

@@ -52,7 +52,7 @@ def _hermes(prompt: Hermes) -> Iterator[Hermes]:
     prompt.do("settle")
 
 
-def test_turns_are_in_the_log_under_their_session(world: World, hermes: Hermes) -> None:
+def test_turns_are_in_the_log_under_their_session(world, hermes):
     """G1: each turn is logged once, in order, numbered, under Hermes's own session id."""
     said = ["where is the harbour", "and the lighthouse", "thank you for that"]
     for text in said:
@@ -66,7 +66,7 @@ def test_turns_are_in_the_log_under_their_session(world: World, hermes: Hermes) 
     assert len(world.events(SessionStarted, hermes.session)) <= 1
 
 
-def test_a_turn_carries_its_own_messages_without_fences(world: World, hermes: Hermes) -> None:
+def test_a_turn_carries_its_own_messages_without_fences(world, hermes):
     """A turn's messages are its own, and nothing that memory injected is remembered again."""
     world.model.script(
         "keep the kettle",
@@ -85,7 +85,7 @@ def test_a_turn_carries_its_own_messages_without_fences(world: World, hermes: He
     assert "_db_persisted" not in raw
 
 
-def test_a_single_memory_write_is_an_event(world: World, hermes: Hermes) -> None:
+def test_a_single_memory_write_is_an_event(world, hermes):
     """The memory tool's write is logged once, with the session and call it came from."""
     world.model.script(
         "tea not coffee",
@@ -102,7 +102,7 @@ def test_a_single_memory_write_is_an_event(world: World, hermes: Hermes) -> None
     assert len(world.events(MemoryWritten, hermes.session)) == 1
 
 
-def test_a_batch_of_memory_writes_is_an_event_each(world: World, hermes: Hermes) -> None:
+def test_a_batch_of_memory_writes_is_an_event_each(world, hermes):
     """One tool call with several operations: one event each, in their order, none lost (G2)."""
     gate = "the gate code is 4711"
     operations = [
@@ -127,7 +127,7 @@ def test_a_batch_of_memory_writes_is_an_event_each(world: World, hermes: Hermes)
     assert len({w.id for w in writes}) == 4
 
 
-def test_a_delegation_is_logged_with_its_child(world: World, hermes: Hermes) -> None:
+def test_a_delegation_is_logged_with_its_child(world, hermes):
     """What a subagent did is one event of the parent; the child itself writes nothing."""
     world.model.script(
         "delegate the sum",
@@ -145,7 +145,7 @@ def test_a_delegation_is_logged_with_its_child(world: World, hermes: Hermes) -> 
     assert not world.events(session=delegated.event.child_session)
 
 
-def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> None:
+def test_new_with_a_busy_worker_mixes_nothing(world, hermes):
     """The end and the switch of a ``/new`` come late: nothing of either session is in the other."""
     hermes.chat("the parrot is called Ferdinand")
     old = hermes.session
@@ -178,7 +178,7 @@ def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> N
     assert order == ["on_turn_start", "on_session_switch"], "the race did not happen"
 
 
-def test_a_branch_keeps_its_root(world: World, hermes: Hermes) -> None:
+def test_a_branch_keeps_its_root(world, hermes):
     """``/branch``: another session, whose parent and root are those it was made from."""
     hermes.chat("the trunk of the tree")
     old = hermes.session
@@ -193,7 +193,7 @@ def test_a_branch_keeps_its_root(world: World, hermes: Hermes) -> None:
     assert (turn.session.root, turn.event.ordinal) == (old, 1)
 
 
-def test_a_resume_goes_on_where_the_session_was(world: World, hermes: Hermes) -> None:
+def test_a_resume_goes_on_where_the_session_was(world, hermes):
     """``/resume``: later turns are the old session's, numbered on."""
     hermes.chat("first of the old one")
     old = hermes.session
@@ -210,7 +210,7 @@ def test_a_resume_goes_on_where_the_session_was(world: World, hermes: Hermes) ->
     assert found[-1].event.ordinal == 1
 
 
-def test_an_undone_turn_may_be_said_again(world: World, hermes: Hermes) -> None:
+def test_an_undone_turn_may_be_said_again(world, hermes):
     """``/undo``: the same words after it are another event, in another epoch (G2)."""
     hermes.chat("a turn that stays")
     hermes.chat("a turn to be undone")
@@ -226,7 +226,7 @@ def test_an_undone_turn_may_be_said_again(world: World, hermes: Hermes) -> None:
     assert switch.event.retracted == (found[1].id,)
 
 
-def test_as_many_turns_are_retracted_as_were_undone(world: World, hermes: Hermes) -> None:
+def test_as_many_turns_are_retracted_as_were_undone(world, hermes):
     """``/undo 2``: the rewind names the turns that state.db has as taken back, and no other."""
     said = ["the one that stays", "the first to go", "the second to go"]
     for text in said:
@@ -244,7 +244,7 @@ def test_as_many_turns_are_retracted_as_were_undone(world: World, hermes: Hermes
     assert taken == [tuple(turn.id for turn in found[1:])]
 
 
-def test_an_undone_turn_is_injected_nowhere(world: World, hermes: Hermes) -> None:
+def test_an_undone_turn_is_injected_nowhere(world, hermes):
     """G8, G9: what was undone is recalled by no later session, though it was before the undo."""
     hermes.chat("my bank is the one at the quay")
     hermes.chat("my bank PIN is 8342")
@@ -268,7 +268,7 @@ def test_an_undone_turn_is_injected_nowhere(world: World, hermes: Hermes) -> Non
     assert "8342" not in " ".join(wire)
 
 
-def test_compression_in_place_is_no_end(world: World, hermes: Hermes) -> None:
+def test_compression_in_place_is_no_end(world, hermes):
     """In place, the id stays: an epoch more, all messages logged before, and no end of session."""
     said = [f"long story part {number} {LONG_WORDS}".strip() for number in range(12)]
     for text in said:
@@ -290,7 +290,7 @@ def test_compression_in_place_is_no_end(world: World, hermes: Hermes) -> None:
     assert len(world.wait_events(SessionEnded, id_before)) == 1
 
 
-def test_another_agent_for_the_same_session_starts_nothing(world: World, hermes: Hermes) -> None:
+def test_another_agent_for_the_same_session_starts_nothing(world, hermes):
     """After a change of route Hermes initialises the session again: it goes on, numbered on."""
     hermes.chat("said to the first agent")
     hermes.do("forget_agent")
@@ -300,9 +300,7 @@ def test_another_agent_for_the_same_session_starts_nothing(world: World, hermes:
     assert [(e.event.ordinal, e.session.epoch) for e in found] == [(0, 0), (1, 0)]
 
 
-def test_a_first_prompt_without_a_topic_gets_what_matters_most(
-    world: World, hermes: Hermes
-) -> None:
+def test_a_first_prompt_without_a_topic_gets_what_matters_most(world, hermes):
     """A session that opens with a greeting knows what was said in others, within a fence.
 
     Since 0.20.4 Hermes asks for no recall then: it comes with the system prompt.
@@ -324,7 +322,7 @@ def test_a_first_prompt_without_a_topic_gets_what_matters_most(
     assert any("Albatross" in text.partition("<memory-context>")[2] for text in told)
 
 
-def test_what_the_window_holds_is_not_recalled_into_it(world: World, hermes: Hermes) -> None:
+def test_what_the_window_holds_is_not_recalled_into_it(world, hermes):
     """Recall stays in every later request: a session's own turns do not come again beside them."""
     hermes.chat("the walrus wears a waistcoat")
     world.wait_turns(hermes.session, "the walrus wears a waistcoat")
@@ -335,7 +333,7 @@ def test_what_the_window_holds_is_not_recalled_into_it(world: World, hermes: Her
     assert not [fence for fence in fences if "walrus" in fence]
 
 
-def test_a_live_turn_says_what_it_took(world: World, hermes: Hermes) -> None:
+def test_a_live_turn_says_what_it_took(world, hermes):
     """Each turn has its own model and tokens, the sum of its calls: no later release could tell."""
     world.model.script(
         "keep the compass",
@@ -349,7 +347,7 @@ def test_a_live_turn_says_what_it_took(world: World, hermes: Hermes) -> None:
     assert took == [("scripted", 100, 10), ("scripted", 200, 20), ("scripted", 100, 10)]
 
 
-def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Hermes) -> None:
+def test_what_providers_add_stays_in_the_system_prompt(world, hermes):
     """A session begins with what is ready for its person, and keeps it through a compression."""
     hermes.chat("who keeps the lighthouse")
     remember_elsewhere(world, hermes, "Runa keeps the lighthouse")
@@ -369,9 +367,7 @@ def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Her
     assert "\n  Olaf helps her\n" in fenced(world.model.asked("another story").system)
 
 
-def test_a_system_prompt_is_the_new_session_s_before_its_switch(
-    world: World, hermes: Hermes
-) -> None:
+def test_a_system_prompt_is_the_new_session_s_before_its_switch(world, hermes):
     """The /new race: the switch waits behind a slow backend; the prompt is the new session's."""
     hermes.chat("who mends the nets")
     remember_elsewhere(world, hermes, "Sif mends the nets")
@@ -405,7 +401,7 @@ def fenced(prompt: str) -> str:
     return prompt.partition(OPEN)[2].partition(CLOSE)[0]
 
 
-def test_the_system_prompt_is_the_same_from_turn_to_turn(world: World, hermes: Hermes) -> None:
+def test_the_system_prompt_is_the_same_from_turn_to_turn(world, hermes):
     """The provider's block is static, so that the model's prefix cache holds."""
     hermes.chat("prompt the first")
     hermes.chat("prompt the second")
@@ -413,7 +409,7 @@ def test_the_system_prompt_is_the_same_from_turn_to_turn(world: World, hermes: H
     assert first == world.model.asked("prompt the second").system
 
 
-def test_no_hook_waited(world: World, hermes: Hermes) -> None:
+def test_no_hook_waited(world, hermes):
     """G9: of all the hooks of this module, none that Hermes calls inline waited for anything."""
     hermes.chat("the last words")
     slow = [h for h in world.home.hooks(*INLINE) if h.own_ms > SLOW]
@@ -424,7 +420,7 @@ def test_no_hook_waited(world: World, hermes: Hermes) -> None:
     assert not errors
 
 
-def test_leaving_ends_the_session(world: World, prompt: Hermes) -> None:
+def test_leaving_ends_the_session(world, prompt):
     """Leaving the prompt is the end of its session, with its turns before it (G3)."""
     prompt.slash("/new")
     prompt.chat("good night")

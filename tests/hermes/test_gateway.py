@@ -13,7 +13,7 @@ def _world(hermes_world: World) -> World:
     return hermes_world
 
 
-def test_two_people_share_nothing(world: World) -> None:
+def test_two_people_share_nothing(world):
     """Two sessions of different users in one process: scopes, writes and recall stay apart."""
     gateway = world.hermes()
     world.model.script(
@@ -47,7 +47,7 @@ def test_two_people_share_nothing(world: World) -> None:
         assert "my secret is" not in " ".join(wire)
 
 
-def test_an_expired_session_ends_and_comes_again(world: World) -> None:
+def test_an_expired_session_ends_and_comes_again(world):
     """The gateway's sweep ends a session; a later message goes on with it, numbered on."""
     gateway = world.hermes()
     gateway.do("message", session="s-carl", user="carl", text="the first of carl")
@@ -61,7 +61,7 @@ def test_an_expired_session_ends_and_comes_again(world: World) -> None:
     assert len({e.session.root for e in found}) == 1
 
 
-def test_cron_remembers_nothing(world: World) -> None:
+def test_cron_remembers_nothing(world):
     """A run that is not a person's conversation writes nothing and recalls nothing."""
     gateway = world.hermes()
     gateway.do("message", session="s-cron", user="", text="a nightly job", platform="cron")

@@ -37,7 +37,7 @@ def recalled(world: World, hermes: Hermes, prompt: str) -> list[str]:
     return [line for line in fence.splitlines() if line.startswith("- ")]
 
 
-def test_earlier_questions_do_not_come_back(hermes_world: World) -> None:
+def test_earlier_questions_do_not_come_back(hermes_world):
     """Questions that were asked often fill no block: the facts that answer them do."""
     world = hermes_world
     hermes = world.hermes()

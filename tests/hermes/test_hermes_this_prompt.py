@@ -59,7 +59,7 @@ def _hermes(hermes_world: World) -> Iterator[Hermes]:
     hermes.do("settle")
 
 
-def test_each_prompt_is_given_what_answers_it(hermes_world: World, hermes: Hermes) -> None:
+def test_each_prompt_is_given_what_answers_it(hermes_world, hermes):
     """Topics change with each prompt, and the fence of each holds the fact that answers it."""
     answered = []
     for thing in ASKED:
@@ -70,7 +70,7 @@ def test_each_prompt_is_given_what_answers_it(hermes_world: World, hermes: Herme
     assert all(answered), dict(zip(ASKED, answered, strict=True))
 
 
-def test_assent_is_given_nothing(hermes_world: World, hermes: Hermes) -> None:
+def test_assent_is_given_nothing(hermes_world, hermes):
     """A prompt that asks nothing carries no memories of the topic before."""
     hermes.chat("ok, thanks")
     request = hermes_world.model.asked("ok, thanks")

@@ -40,7 +40,7 @@ def _hermes(world: World) -> Hermes:
     return world.hermes()
 
 
-def test_every_tool_is_offered_once(world: World, hermes: Hermes) -> None:
+def test_every_tool_is_offered_once(world, hermes):
     """The model sees each provider's tools, and Hermes's own memory tool beside them."""
     hermes.chat("what can you do")
     tools = world.model.asked("what can you do").tools
@@ -49,7 +49,7 @@ def test_every_tool_is_offered_once(world: World, hermes: Hermes) -> None:
     assert {"memory", "memory_search", "memory_add"} | hosted <= set(tools)
 
 
-def test_a_writing_tool_is_an_event_and_is_answered(world: World, hermes: Hermes) -> None:
+def test_a_writing_tool_is_an_event_and_is_answered(world, hermes):
     """A call of a tool that writes is logged (so a replay repeats it), applied and answered."""
     world.model.script(
         "store the comet", calls(("memory_add", {"content": "the comet returns in 2061"})), "stored"
@@ -61,7 +61,7 @@ def test_a_writing_tool_is_an_event_and_is_answered(world: World, hermes: Hermes
     assert "error" not in answer, answer
 
 
-def test_a_reading_tool_is_answered_and_no_event(world: World, hermes: Hermes) -> None:
+def test_a_reading_tool_is_answered_and_no_event(world, hermes):
     """A call of a tool that only reads is answered by a worker and leaves nothing in the log."""
     hermes.chat("the zebra lives in Hamburg")
     before = len(world.events(ToolCalled))
@@ -78,7 +78,7 @@ def test_a_reading_tool_is_answered_and_no_event(world: World, hermes: Hermes) -
 
 
 @pytest.mark.skipif(not HAS_HOLOGRAPHIC, reason="this release has no plugins of its own to host")
-def test_a_hosted_plugin_applies_what_hermes_does(world: World, hermes: Hermes) -> None:
+def test_a_hosted_plugin_applies_what_hermes_does(world, hermes):
     """Hermes's own holographic, in a worker: a memory write reaches its own database."""
     world.model.script(
         "keep the anchor",
@@ -99,7 +99,7 @@ def test_a_hosted_plugin_applies_what_hermes_does(world: World, hermes: Hermes) 
     wait_until(lambda: "the anchor is rusty" in facts(), f"the fact is in {home}", 90)
 
 
-def test_recall_names_its_providers(world: World, hermes: Hermes) -> None:
+def test_recall_names_its_providers(world, hermes):
     """What several providers remember comes labelled by provider, within the fences of Hermes."""
     world.model.script(
         "my lantern is green",
@@ -122,7 +122,7 @@ def test_recall_names_its_providers(world: World, hermes: Hermes) -> None:
     assert wire.count("<memory-context>") == wire.count("</memory-context>")
 
 
-def test_a_tool_answers_clearly_when_nobody_does(world: World, hermes: Hermes) -> None:
+def test_a_tool_answers_clearly_when_nobody_does(world, hermes):
     """G9: with no worker and a Redis that hangs, a call ends within its wait, with an error."""
     world.model.script(
         "while it is frozen", calls(("memory_search", {"query": "anything"})), "so be it"

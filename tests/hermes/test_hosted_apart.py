@@ -175,12 +175,7 @@ def have_hosted(settings: Settings, backend: Backend, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("redis_server")
 @pytest.mark.parametrize("plugin", sorted(PLUGINS))
-def test_a_hosted_plugin_files_as_hermes_does(
-    plugin: str,
-    worlds: Worlds,
-    settings_for: Callable[..., Settings],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_hosted_plugin_files_as_hermes_does(plugin, worlds, settings_for, monkeypatch):
     """Every text lies under the names it has in Hermes; where that mixes, each owner's apart.
 
     How often one is filed is another question: this one is where.
@@ -261,9 +256,7 @@ def honcho(worlds: Worlds, provider_of: MakeProvider) -> tuple[HostedHermesProvi
     return provider_of("honcho", backend), backend.service
 
 
-def test_terminals_of_two_persons_fall_not_together(
-    honcho: tuple[HostedHermesProvider, HonchoServer],
-) -> None:
+def test_terminals_of_two_persons_fall_not_together(honcho):
     """Without a gateway's key a person's session is named as in Hermes, another's with a mark."""
     provider, server = honcho
     for user in ("default", "anna", "bob"):
@@ -277,9 +270,7 @@ def test_terminals_of_two_persons_fall_not_together(
     assert all(place[1].startswith("src") for place in of_texts.values())
 
 
-def test_one_persons_recall_has_nothing_of_anothers(
-    honcho: tuple[HostedHermesProvider, HonchoServer],
-) -> None:
+def test_one_persons_recall_has_nothing_of_anothers(honcho):
     """What Honcho gives for a prompt is made of that person's sessions alone."""
     provider, _ = honcho
     keyed = "agent:main:telegram:dm:"
@@ -291,9 +282,7 @@ def test_one_persons_recall_has_nothing_of_anothers(
     assert "migraine" not in text
 
 
-def test_ids_that_honcho_would_make_one_are_two(
-    honcho: tuple[HostedHermesProvider, HonchoServer],
-) -> None:
+def test_ids_that_honcho_would_make_one_are_two(honcho):
     """Ids that differ only in what Honcho's names cannot have are two peers, in two sessions."""
     provider, server = honcho
     users = ("anna.b@example.org", "anna-b@example.org", "hermes")
@@ -305,7 +294,7 @@ def test_ids_that_honcho_would_make_one_are_two(
     assert len({one.session for one in said}) == 3
 
 
-def test_the_owners_memory_files_are_the_owners(worlds: Worlds, provider_of: MakeProvider) -> None:
+def test_the_owners_memory_files_are_the_owners(worlds, provider_of):
     """What Honcho takes over from MEMORY.md and USER.md goes to nobody else's session."""
     _, backend = worlds("honcho")
     assert isinstance(backend.service, HonchoServer)
@@ -341,15 +330,8 @@ def test_the_owners_memory_files_are_the_owners(worlds: Worlds, provider_of: Mak
     ],
 )
 def test_a_configuration_that_mixes_is_refused_by_name(
-    worlds: Worlds,
-    provider_of: MakeProvider,
-    plugin: str,
-    name: str,
-    text: Any,
-    agent: str,
-    user: str,
-    said: str,
-) -> None:
+    worlds, provider_of, plugin, name, text, agent, user, said
+):
     """What a plugin's own configuration does not keep apart is not opened; its own owner is."""
     _, backend = worlds(plugin)
     path = backend.root / name
@@ -371,7 +353,7 @@ def test_a_configuration_that_mixes_is_refused_by_name(
     tell(shared, "Another's.", of(user, "s-other", agent=agent))
 
 
-def test_the_names_that_are_relied_on_are_hermes_s(short_dir: Path) -> None:
+def test_the_names_that_are_relied_on_are_hermes_s(short_dir):
     """Every private name by which owners are kept apart is there in Hermes 0.19's plugins."""
     relied_on = {
         "holographic": ["_store"],

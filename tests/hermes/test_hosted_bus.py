@@ -9,7 +9,6 @@ from helpers.hermes.hermes_agent import PYTHON
 from helpers.hosted.hosted import ended
 from helpers.hosted.hosted_steps import facts
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.mem0_server import Mem0Server, mem0_server
 from helpers.stories.scenario import worker
@@ -54,7 +53,7 @@ def hosting(make_settings: MakeSettings, short_dir: Path, server: Mem0Server) ->
         )
 
 
-def test_two_plugins_at_once(hosting: Settings, server: Mem0Server, spawn: Spawn) -> None:
+def test_two_plugins_at_once(hosting, server, spawn):
     """Each plugin gets what it has a use for, all tools are offered, both recall (G3)."""
     worker(spawn, hosting, jobs=1)
     with MemoryBus.connect(hosting) as bus:

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from helpers.hermes.hermes_agent import PYTHON
 from helpers.hosted.hosted import children, context, ended, hosted, insist, is_alive, say
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.honcho_server import HonchoServer, honcho_server
 from helpers.services.posted_server import PostedServer, posted_server
@@ -68,7 +66,7 @@ def honcho(host: Host, server: HonchoServer) -> HostedHermesProvider:
     return host("honcho", {"honcho.json": json.dumps(config)})
 
 
-def test_honcho_is_told_each_turn_once(honcho: HostedHermesProvider, server: HonchoServer) -> None:
+def test_honcho_is_told_each_turn_once(honcho, server):
     """Without a failure there is one copy, and one request for each turn."""
     for number in range(3):
         say(honcho, f"turn {number}")
@@ -78,9 +76,7 @@ def test_honcho_is_told_each_turn_once(honcho: HostedHermesProvider, server: Hon
 
 
 @pytest.mark.parametrize("refusals", [1, 9])
-def test_honcho_refusals_lose_no_turn(
-    honcho: HostedHermesProvider, server: HonchoServer, refusals: int
-) -> None:
+def test_honcho_refusals_lose_no_turn(honcho, server, refusals):
     """However often Honcho refuses, beside what its SDK tries the bus does, until it is there."""
     server.refuse = refusals
     errors = insist(honcho, "my cat is Mimi", tries=refusals + 1)
@@ -90,9 +86,7 @@ def test_honcho_refusals_lose_no_turn(
     assert list(dict.fromkeys(server.contents())) == ["my cat is Mimi", "ok", "the next"]
 
 
-def test_a_crash_leaves_one_more_copy_at_most(
-    honcho: HostedHermesProvider, server: HonchoServer, short_dir: Path
-) -> None:
+def test_a_crash_leaves_one_more_copy_at_most(honcho, server, short_dir):
     """G4 (blind): the process is killed once Honcho has the turn, before a worker knows of it."""
     event = new_id()
     say(honcho, "my cat is Mimi", event=event)
@@ -104,9 +98,7 @@ def test_a_crash_leaves_one_more_copy_at_most(
 
 
 @pytest.mark.usefixtures("redis_server")
-def test_an_outage_loses_no_turn(
-    make_settings: MakeSettings, server: HonchoServer, short_dir: Path, spawn: Spawn
-) -> None:
+def test_an_outage_loses_no_turn(make_settings, server, short_dir, spawn):
     """G3, G4: a worker tries again until Honcho is back, then loses two answers: all are there."""
     home = short_dir / "honcho-home"
     home.mkdir()
@@ -146,7 +138,7 @@ def hindsight(host: Host) -> Iterator[tuple[HostedHermesProvider, PostedServer]]
         yield host("hindsight", folder), server
 
 
-def test_hindsight_copies(hindsight: tuple[HostedHermesProvider, PostedServer]) -> None:
+def test_hindsight_copies(hindsight):
     """One after any number of refusals, and at least one after a lost answer."""
     provider, server = hindsight
     server.refuse = 3
@@ -166,7 +158,7 @@ def retaindb(host: Host) -> Iterator[tuple[HostedHermesProvider, PostedServer]]:
         yield host("retaindb", {".env": env}), server
 
 
-def test_retaindb_copies(retaindb: tuple[HostedHermesProvider, PostedServer]) -> None:
+def test_retaindb_copies(retaindb):
     """Its queue on disk and the bus try again: nothing is lost."""
     provider, server = retaindb
     server.refuse = 3
@@ -191,9 +183,7 @@ def supermemory(host: Host) -> Iterator[tuple[HostedHermesProvider, PostedServer
         yield host("supermemory", {".env": env}), server
 
 
-def test_supermemory_sends_a_session_when_it_ends(
-    supermemory: tuple[HostedHermesProvider, PostedServer],
-) -> None:
+def test_supermemory_sends_a_session_when_it_ends(supermemory):
     """It keeps turns in memory until then, as the note of its instance tells people."""
     provider, server = supermemory
     say(provider, "the first")
@@ -207,9 +197,7 @@ def test_supermemory_sends_a_session_when_it_ends(
     assert [server.copies(f"the {word}") for word in ("first", "second")] == [1, 1]
 
 
-def test_supermemory_mirrors_a_write_once(
-    supermemory: tuple[HostedHermesProvider, PostedServer],
-) -> None:
+def test_supermemory_mirrors_a_write_once(supermemory):
     """A refused mirror of a memory write is seen, though the plugin hardly tells of it."""
     provider, server = supermemory
     event = MemoryWritten(action="add", store="user", content="Anna likes tea")
@@ -229,7 +217,7 @@ def openviking(host: Host) -> Iterator[tuple[HostedHermesProvider, PostedServer]
         yield host("openviking", {".env": f"OPENVIKING_ENDPOINT={server.url}\n"}), server
 
 
-def test_openviking_copies(openviking: tuple[HostedHermesProvider, PostedServer]) -> None:
+def test_openviking_copies(openviking):
     """It tries a turn again by itself: nothing is lost."""
     provider, server = openviking
     server.refuse = 3
@@ -243,7 +231,7 @@ def test_openviking_copies(openviking: tuple[HostedHermesProvider, PostedServer]
     assert server.copies("Anna likes tea") == 1
 
 
-def test_mem0_copies(host: Host) -> None:
+def test_mem0_copies(host):
     """One after more refusals than its own breaker bears, two after a lost answer."""
     with posted_server("/memories$", {"/": {"results": []}}) as server:
         provider = host("mem0", {"mem0.json": json.dumps({"host": server.url})})

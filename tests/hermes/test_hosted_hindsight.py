@@ -46,14 +46,14 @@ def retained(home: Path) -> list[str]:
     return [json.loads(line)[2][0]["content"] for line in lines]
 
 
-def test_a_turn_is_retained_when_it_counts(hindsight: HostedHermesProvider, home: Path) -> None:
+def test_a_turn_is_retained_when_it_counts(hindsight, home):
     """The writer's queue is awaited."""
     say(hindsight, "my cat is Mimi")
     assert len(retained(home)) == 1
     assert "my cat is Mimi" in retained(home)[0]
 
 
-def test_a_failed_retain_fails_the_event(hindsight: HostedHermesProvider, home: Path) -> None:
+def test_a_failed_retain_fails_the_event(hindsight, home):
     """What the writer only logs comes back as the event's failure; then it is tried again."""
     (home / "down").touch()
     with pytest.raises(Unavailable, match="hindsight is down"):
@@ -63,7 +63,7 @@ def test_a_failed_retain_fails_the_event(hindsight: HostedHermesProvider, home: 
     assert "my cat is Mimi" in retained(home)[-1]
 
 
-def test_a_switch_is_followed(hindsight: HostedHermesProvider, home: Path) -> None:
+def test_a_switch_is_followed(hindsight, home):
     """After a compression the turns go on under the new session."""
     say(hindsight, "before")
     event = SessionSwitched(new_id="s2", parent="s1", reason="compression")

@@ -33,7 +33,7 @@ def configured(home: Path) -> Path:
     return home
 
 
-def test_the_store_is_the_same_as_inside_hermes(place: Path) -> None:
+def test_the_store_is_the_same_as_inside_hermes(place):
     """Facts, categories, trust and entities are what Hermes's own MemoryManager leaves."""
     theirs, ours = configured(place / "theirs"), configured(place / "ours")
     recalled = play_inside(PYTHON, theirs, "holographic", "coffee")
@@ -53,7 +53,7 @@ def test_the_store_is_the_same_as_inside_hermes(place: Path) -> None:
     assert "facts stored" in block
 
 
-def test_a_repeated_event_adds_nothing(place: Path) -> None:
+def test_a_repeated_event_adds_nothing(place):
     """Holographic's adds are idempotent: an event that comes twice leaves one fact (G4)."""
     ours = configured(place / "ours")
     provider = opened("holographic", place / "home", PYTHON, hermes_home=str(ours))
@@ -63,7 +63,7 @@ def test_a_repeated_event_adds_nothing(place: Path) -> None:
     assert [row[1] for row in facts(ours)] == ["once"]
 
 
-def test_the_real_hermes_loads_a_directory(place: Path) -> None:
+def test_the_real_hermes_loads_a_directory(place):
     """A plugin of one's own, from any directory, with threads and a session switch."""
     provider = opened("recorder", place / "home", PYTHON)
     say(provider, "!thread works")

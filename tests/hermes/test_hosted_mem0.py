@@ -39,14 +39,14 @@ def mem0(server: Mem0Server, short_dir: Path) -> Iterator[HostedHermesProvider]:
         provider.shutdown()
 
 
-def test_a_turn_is_stored_when_it_counts(mem0: HostedHermesProvider, server: Mem0Server) -> None:
+def test_a_turn_is_stored_when_it_counts(mem0, server):
     """Mem0 sends from a thread; the event is applied when the server has answered."""
     server.slow = 0.5
     say(mem0, "my cat is Mimi")
     assert [one["messages"][0]["content"] for one in server.stored] == ["my cat is Mimi"]
 
 
-def test_a_refusing_server_fails_the_event(mem0: HostedHermesProvider, server: Mem0Server) -> None:
+def test_a_refusing_server_fails_the_event(mem0, server):
     """HTTP 500, which the plugin only logs, is a failure to try again; the retry succeeds."""
     server.status = 500
     with pytest.raises(Transient, match="500"):
@@ -56,7 +56,7 @@ def test_a_refusing_server_fails_the_event(mem0: HostedHermesProvider, server: M
     assert len(server.stored) == 1
 
 
-def test_it_recalls_for_one_person_only(mem0: HostedHermesProvider, server: Mem0Server) -> None:
+def test_it_recalls_for_one_person_only(mem0, server):
     """The plugin keeps persons apart by ``user_id``; its search tool only reads."""
     mem0.initialize(SessionStarted(), context("a", user="anna"))
     say(mem0, "Anna's cat is Mimi", "a", user="anna")
@@ -68,7 +68,7 @@ def test_it_recalls_for_one_person_only(mem0: HostedHermesProvider, server: Mem0
     assert [one["memory"] for one in answer["results"]] == ["Bob's cat is Tom"]
 
 
-def test_a_writing_tool_is_answered(mem0: HostedHermesProvider, server: Mem0Server) -> None:
+def test_a_writing_tool_is_answered(mem0, server):
     """mem0_add stores, and its answer comes back; a failure is in the answer, for the model."""
     assert "result" in mem0.handle_tool_call("mem0_add", {"content": "a fact"}, context())
     server.status = 500

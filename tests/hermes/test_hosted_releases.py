@@ -49,7 +49,7 @@ def installed(person: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_plugin_of_the_catalog_is_hosted_by_its_name(place: Path) -> None:
+def test_a_plugin_of_the_catalog_is_hosted_by_its_name(place):
     """What ``hermes plugins install`` put into the person's Hermes is hosted by name alone."""
     provider = opened("holographic", place / "home", PYTHON)
     play(provider, [("write", "add", "memory", "the kettle is copper")])
@@ -60,7 +60,7 @@ def test_a_plugin_of_the_catalog_is_hosted_by_its_name(place: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_failure_that_a_plugin_only_notes_fails_the_event(place: Path) -> None:
+def test_a_failure_that_a_plugin_only_notes_fails_the_event(place):
     """A write that failed, as only a debug line of the plugin reports, counts as failed."""
     provider = opened("holographic", place / "home", PYTHON)
     play(provider, [("write", "add", "memory", "the kettle is copper")])
@@ -73,7 +73,7 @@ def test_a_failure_that_a_plugin_only_notes_fails_the_event(place: Path) -> None
     provider.shutdown()
 
 
-def test_every_known_plugin_answers_or_names_the_cure(place: Path, person: Path) -> None:
+def test_every_known_plugin_answers_or_names_the_cure(place, person):
     """Of each plugin the worker gets tools, or a sentence with what is missing and what to do."""
     told: dict[str, object] = {}
     for name in KNOWN:
@@ -88,7 +88,7 @@ def test_every_known_plugin_answers_or_names_the_cure(place: Path, person: Path)
         assert isinstance(answer, int) or cured, (name, answer)
 
 
-def test_a_missing_plugin_names_the_command_that_installs_it(place: Path, person: Path) -> None:
+def test_a_missing_plugin_names_the_command_that_installs_it(place, person):
     """The error of a plugin that is nowhere says where it was looked for, and the next command."""
     provider = hosted("nowhere", place / "home", PYTHON)
     with pytest.raises(Unavailable) as raised:
@@ -98,7 +98,7 @@ def test_a_missing_plugin_names_the_command_that_installs_it(place: Path, person
     assert str(person / "plugins") in str(raised.value)
 
 
-def test_a_plugin_that_is_installed_later_is_found(place: Path, person: Path) -> None:
+def test_a_plugin_that_is_installed_later_is_found(place, person):
     """A lane that waited for a plugin goes on once it is installed: no restart is needed."""
     provider = hosted("mine", place / "home", PYTHON)
     with pytest.raises(Unavailable, match="hermes plugins install mine"):
@@ -109,7 +109,7 @@ def test_a_plugin_that_is_installed_later_is_found(place: Path, person: Path) ->
     assert [one["text"] for one in calls(place / "home" / "hermes", "turn")] == ["hello"]
 
 
-def test_a_hosted_plugin_runs_in_its_child_alone(place: Path, person: Path) -> None:
+def test_a_hosted_plugin_runs_in_its_child_alone(place, person):
     """A Hermes that isolates plugins (``plugins.isolation``) does not move a hosted one away."""
     (person / "config.yaml").write_text("plugins:\n  isolation: host\n")
     shutil.copytree(PLUGINS / "recorder", person / "plugins" / "mine")

@@ -36,7 +36,7 @@ def _world(make_hermes_world: MakeWorld) -> World:
     return world
 
 
-def test_a_turn_after_a_late_new_belongs_to_its_session(world: World) -> None:
+def test_a_turn_after_a_late_new_belongs_to_its_session(world):
     """A turn that begins before ``/new`` is reported is the new session's, with its tokens."""
     hermes = world.hermes()
     hermes.chat("the first words of the day")
@@ -59,7 +59,7 @@ def test_a_turn_after_a_late_new_belongs_to_its_session(world: World) -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_the_directory_of_a_plugin_host_is_nobodys(world: World, installed: bool) -> None:
+def test_the_directory_of_a_plugin_host_is_nobodys(world, installed):
     """The directory in which the plugin host runs is not published as the conversation's.
 
     That is so whether Hermes finds the plugin in its home or by the entry point.
@@ -74,7 +74,7 @@ def test_the_directory_of_a_plugin_host_is_nobodys(world: World, installed: bool
     assert [e.event.details.get("cwd", "") for e in world.events(SessionStarted)] == [""]
 
 
-def test_a_conversation_is_whole_through_compressions(world: World) -> None:
+def test_a_conversation_is_whole_through_compressions(world):
     """Writes, two compressions, an undo and a resume: nothing is lost, doubled or misfiled."""
     world.model.script("keep the kettle", keeps("kettle is copper"), "kept")
     hermes = world.hermes()
@@ -93,7 +93,7 @@ def test_a_conversation_is_whole_through_compressions(world: World) -> None:
     assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])
 
 
-def test_status_names_what_isolation_takes_away(world: World) -> None:
+def test_status_names_what_isolation_takes_away(world):
     """`hermes memorybus` is no command there: `memorybus hermes status` says what is."""
     assert world.home.run("memorybus", "status").returncode != 0
     words = ("hermes", "status", "--json", "--home", world.home.path, "--python", PYTHON)
@@ -103,7 +103,7 @@ def test_status_names_what_isolation_takes_away(world: World) -> None:
     assert "use `memorybus hermes …`" in isolation["found"]
 
 
-def test_what_was_recalled_is_shown(world: World) -> None:
+def test_what_was_recalled_is_shown(world):
     """The person sees how much was recalled, and no tool of ours hides behind one of Hermes's."""
     world.worker()
     world.model.script("keep the kettle", keeps("The kettle is made of copper"), "kept")

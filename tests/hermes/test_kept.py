@@ -4,7 +4,6 @@ import statistics
 
 import pytest
 from helpers.hermes.hermes_agent import LONG_WORDS
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_kills import killed
 from helpers.hermes.hermes_model import keeps
 from helpers.processes.stalls import Witness
@@ -23,7 +22,7 @@ EXIT = 1.0
 """Seconds more that leaving may take than without any memory."""
 
 
-def test_a_kill_after_the_reply_loses_nothing(make_hermes_world: MakeWorld) -> None:
+def test_a_kill_after_the_reply_loses_nothing(make_hermes_world):
     """SIGKILL at once after the answer: what the log lacks, reconcile finds, once (G1, G2)."""
     world = make_hermes_world()
     hermes = world.hermes()
@@ -40,7 +39,7 @@ def test_a_kill_after_the_reply_loses_nothing(make_hermes_world: MakeWorld) -> N
     assert world.turns(session) == said
 
 
-def test_kills_at_random_points_lose_nothing(make_hermes_world: MakeWorld) -> None:
+def test_kills_at_random_points_lose_nothing(make_hermes_world):
     """SIGKILL anywhere in a conversation: every turn the person saw answered is logged once."""
     world = make_hermes_world()
     told = killed(world.hermes(), 6)
@@ -51,9 +50,7 @@ def test_kills_at_random_points_lose_nothing(make_hermes_world: MakeWorld) -> No
     assert len(world.turns()) == len(set(world.turns()))
 
 
-def test_without_a_redis_nothing_is_lost_and_nobody_waits(
-    make_hermes_world: MakeWorld,
-) -> None:
+def test_without_a_redis_nothing_is_lost_and_nobody_waits(make_hermes_world):
     """G1, G9: Redis away for a whole session: no hook waits, and all of it comes afterwards."""
     world = make_hermes_world()
     world.server.kill()
@@ -78,7 +75,7 @@ def test_without_a_redis_nothing_is_lost_and_nobody_waits(
     assert len(world.events(SessionEnded, session)) == 1
 
 
-def test_only_one_turn_waits_for_a_frozen_redis(make_hermes_world: MakeWorld) -> None:
+def test_only_one_turn_waits_for_a_frozen_redis(make_hermes_world):
     """G9: Redis hangs from turn to turn: the first recall waits for it, the later ones do not."""
     world = make_hermes_world()
     hermes = world.hermes()
@@ -96,7 +93,7 @@ def test_only_one_turn_waits_for_a_frozen_redis(make_hermes_world: MakeWorld) ->
     world.wait_turns(hermes.session, "before it hangs", *said)
 
 
-def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorld) -> None:
+def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world):
     """G9: the backend hangs (SIGSTOP): leaving takes at most a second more than without memory."""
     world = make_hermes_world()
     plain = world.make_home("plain", "")
@@ -115,7 +112,7 @@ def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorl
     assert usual["bus"] <= usual["plain"] + EXIT, seconds
 
 
-def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:
+def test_compression_into_another_session(make_hermes_world):
     """Not in place: the session goes on under a new id, with the old one as parent and root."""
     world = make_hermes_world()
     world.home.config["compression"] = {"in_place": False}

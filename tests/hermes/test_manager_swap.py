@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.hermes.hermes_agent import VENV
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
@@ -60,7 +59,7 @@ def told(world: World, sessions: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_real_agent_does_the_same_turns(make_hermes_world: MakeWorld) -> None:
+def test_the_real_agent_does_the_same_turns(make_hermes_world):
     """With the manager swapped, log and model see what they see with the plugin."""
     plugin, swapped = make_hermes_world(), make_hermes_world()
 
@@ -74,9 +73,7 @@ def test_the_real_agent_does_the_same_turns(make_hermes_world: MakeWorld) -> Non
     assert swapped.home.hooks("sync_turn") == []
 
 
-def test_recall_reaches_the_model_through_the_swapped_manager(
-    make_hermes_world: MakeWorld,
-) -> None:
+def test_recall_reaches_the_model_through_the_swapped_manager(make_hermes_world):
     """What was remembered in one session stands fenced in a message of the next."""
     world = make_hermes_world()
     world.worker()
@@ -107,7 +104,7 @@ def hermes_methods() -> dict[str, ast.arguments]:
 
 
 @pytest.mark.usefixtures("_hermes_python")
-def test_every_public_method_of_hermes_is_there() -> None:
+def test_every_public_method_of_hermes_is_there():
     """Whatever Hermes calls on its manager can be called on ours, with the same arguments.
 
     What later releases give beside is behind these, by keyword.

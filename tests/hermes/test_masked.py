@@ -1,7 +1,6 @@
 """What the real Hermes masks when it calls a hook stays masked on every other way into the log."""
 
 import pytest
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from memorybus.events import MemoryWritten, SessionSwitched, TurnCompleted
 
@@ -10,7 +9,7 @@ pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)
 KEY = "sk-proj-abcdefghijklmnop1234567890"
 
 
-def test_no_raw_copy_of_a_secret_is_logged(make_hermes_world: MakeWorld) -> None:
+def test_no_raw_copy_of_a_secret_is_logged(make_hermes_world):
     """A masked turn and a masked write: no mirror, undo or reconcile brings the raw text."""
     world = make_hermes_world()
     world.model.script("keep my key", keeps(f"the pump's key is {KEY}"), "kept")

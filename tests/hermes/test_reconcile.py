@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from helpers.hermes.hermes_agent import LONG_WORDS, Hermes, Home
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import keeps
 from helpers.hermes.hermes_world import World
 from memorybus.events import SessionEnded, SessionSwitched, TurnCompleted
@@ -54,7 +53,7 @@ def reconcile(world: World, home: Home) -> dict[str, Any]:
     return found
 
 
-def test_all_that_the_plugin_told_is_recognised(make_hermes_world: MakeWorld) -> None:
+def test_all_that_the_plugin_told_is_recognised(make_hermes_world):
     """After a whole day with the plugin reconcile finds nothing to publish (G2)."""
     world = make_hermes_world()
     live(world, world.hermes())
@@ -68,7 +67,7 @@ def test_all_that_the_plugin_told_is_recognised(make_hermes_world: MakeWorld) ->
     assert len(world.events()) == before
 
 
-def test_a_history_without_the_bus_is_imported(make_hermes_world: MakeWorld) -> None:
+def test_a_history_without_the_bus_is_imported(make_hermes_world):
     """What Hermes lived through without the plugin: each turn once, under its session and root."""
     world = make_hermes_world()
     plain = world.make_home("plain", "")
@@ -87,9 +86,7 @@ def test_a_history_without_the_bus_is_imported(make_hermes_world: MakeWorld) -> 
     assert reconcile(world, plain)["published"] == 0
 
 
-def test_a_compression_into_another_session_is_no_second_history(
-    make_hermes_world: MakeWorld,
-) -> None:
+def test_a_compression_into_another_session_is_no_second_history(make_hermes_world):
     """Not in place: what Hermes copies into the new session is not imported again."""
     world = make_hermes_world()
     plain = world.make_home("plain", "")

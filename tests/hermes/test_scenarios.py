@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 from helpers.hermes.hermes_account import Account, stored, written
 from helpers.hermes.hermes_agent import LONG_WORDS, Hermes
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_model import calls, keeps
 from helpers.hermes.hermes_world import World
 from helpers.processes.waiting import wait_until
@@ -48,7 +47,7 @@ def _hermes(prompt: Hermes, account: Account) -> Iterator[Hermes]:
     account.settle()
 
 
-def test_undone_and_retried(account: Account, hermes: Hermes) -> None:
+def test_undone_and_retried(account, hermes):
     """``/undo``, then ``/retry`` of what is the last turn now, then the undone words again."""
     account.say(hermes, "the first of undo", "the second of undo", "the third of undo")
     account.undo(hermes)
@@ -59,14 +58,14 @@ def test_undone_and_retried(account: Account, hermes: Hermes) -> None:
     account.say(hermes, "the last of undo")
 
 
-def test_the_same_words_often(account: Account, hermes: Hermes) -> None:
+def test_the_same_words_often(account, hermes):
     """Equal words are as many turns as were typed, less those that were taken back."""
     account.say(hermes, "ok", "go on", "ok", "ok", "go on", "ok")
     account.undo(hermes, 2)
     account.say(hermes, "ok", "ok")
 
 
-def test_a_branch_is_undone_and_left(account: Account, hermes: Hermes) -> None:
+def test_a_branch_is_undone_and_left(account, hermes):
     """What is undone in a branch stays in its trunk, to which the person comes back."""
     account.say(hermes, "the trunk, one", "the trunk, two")
     trunk = hermes.session
@@ -80,7 +79,7 @@ def test_a_branch_is_undone_and_left(account: Account, hermes: Hermes) -> None:
     account.say(hermes, "the trunk, four")
 
 
-def test_a_long_loop_of_tools(world: World, account: Account, hermes: Hermes) -> None:
+def test_a_long_loop_of_tools(world, account, hermes):
     """Twenty calls of a tool are one turn, and as many writes."""
     steps = [keeps(f"step {number} of the stairs", name=f"s{number}") for number in range(20)]
     world.model.script("climb the stairs", *steps, "climbed")
@@ -93,7 +92,7 @@ def test_a_long_loop_of_tools(world: World, account: Account, hermes: Hermes) ->
     )
 
 
-def test_changes_of_entries(world: World, account: Account, hermes: Hermes) -> None:
+def test_changes_of_entries(world, account, hermes):
     """Added, patched and removed in one call, and edited by hand: the log has the file."""
     account.say(hermes, "before the entries")
     operations = [
@@ -121,7 +120,7 @@ def test_changes_of_entries(world: World, account: Account, hermes: Hermes) -> N
     wait_until(has_file, f"the log has {by_hand}", 60)
 
 
-def test_a_turn_that_is_stopped(world: World, account: Account, hermes: Hermes) -> None:
+def test_a_turn_that_is_stopped(world, account, hermes):
     """Ctrl-C before the answer: that turn is none; those around it are there."""
     account.say(hermes, "before the stop")
     gate = world.model.hold("a turn to stop")
@@ -132,7 +131,7 @@ def test_a_turn_that_is_stopped(world: World, account: Account, hermes: Hermes) 
     account.say(hermes, "after the undo of the stop")
 
 
-def test_an_answer_that_is_empty(world: World, account: Account, hermes: Hermes) -> None:
+def test_an_answer_that_is_empty(world, account, hermes):
     """The model answers nothing: whatever Hermes makes of it, the turns around it are there."""
     account.say(hermes, "before the silence")
     world.model.script("say nothing at all", *[""] * 9)
@@ -141,7 +140,7 @@ def test_an_answer_that_is_empty(world: World, account: Account, hermes: Hermes)
     account.say(hermes, "after the silence")
 
 
-def test_another_agent_in_between(account: Account, hermes: Hermes) -> None:
+def test_another_agent_in_between(account, hermes):
     """A change of the model: another instance of the session, in which older turns are undone."""
     account.say(hermes, "to the first agent", "to the first agent, too")
     hermes.do("forget_agent")
@@ -150,7 +149,7 @@ def test_another_agent_in_between(account: Account, hermes: Hermes) -> None:
     account.say(hermes, "to whoever is there")
 
 
-def test_people_on_two_platforms(account: Account, hermes: Hermes) -> None:
+def test_people_on_two_platforms(account, hermes):
     """One person on two platforms and another one: each session has its own turns."""
     for number in range(2):
         account.write(hermes, "mia", "telegram-mia", f"mia here, {number}")
@@ -163,7 +162,7 @@ def test_people_on_two_platforms(account: Account, hermes: Hermes) -> None:
     account.write(hermes, "mia", "telegram-mia", "mia here, 2")
 
 
-def test_pictures(account: Account, hermes: Hermes) -> None:
+def test_pictures(account, hermes):
     """Messages with a picture: with words they are turns, and the next one is, too."""
     picture = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
     image = {"type": "image_url", "image_url": {"url": picture}}
@@ -173,7 +172,7 @@ def test_pictures(account: Account, hermes: Hermes) -> None:
     account.write(hermes, "pia", "s-pia", "is it not fine")
 
 
-def test_requests_to_the_api(account: Account, hermes: Hermes) -> None:
+def test_requests_to_the_api(account, hermes):
     """The API server makes an agent for each request; sessions alternate."""
     for number in range(3):
         for session in ("api-a", "api-b"):
@@ -181,13 +180,13 @@ def test_requests_to_the_api(account: Account, hermes: Hermes) -> None:
             account.note("default", session, f"request {number}")
 
 
-def test_nothing_is_missing_at_the_end(account: Account, prompt: Hermes) -> None:
+def test_nothing_is_missing_at_the_end(account, prompt):
     """After all of it: nothing wrong, and nothing to reconcile, also when it is asked twice."""
     prompt.leave()
     account.close()
 
 
-def test_compressions_a_resume_and_undos(make_hermes_world: MakeWorld) -> None:
+def test_compressions_a_resume_and_undos(make_hermes_world):
     """Twice compressed in place, resumed by another process, and undone there."""
     world = make_hermes_world()
     account, hermes = Account(world), world.hermes()
@@ -206,7 +205,7 @@ def test_compressions_a_resume_and_undos(make_hermes_world: MakeWorld) -> None:
     account.close()
 
 
-def test_a_rotation_is_undone(make_hermes_world: MakeWorld) -> None:
+def test_a_rotation_is_undone(make_hermes_world):
     """Compressed into another session, from which turns of the old one are taken back."""
     world = make_hermes_world()
     world.home.config["compression"] = {"in_place": False}
@@ -222,7 +221,7 @@ def test_a_rotation_is_undone(make_hermes_world: MakeWorld) -> None:
     account.close()
 
 
-def test_killed_while_redis_hangs(make_hermes_world: MakeWorld) -> None:
+def test_killed_while_redis_hangs(make_hermes_world):
     """SIGKILL between turn and flush: the next process sends, and its undo finds the turn."""
     world = make_hermes_world()
     account, hermes = Account(world), world.hermes()
@@ -244,7 +243,7 @@ def test_killed_while_redis_hangs(make_hermes_world: MakeWorld) -> None:
     account.close()
 
 
-def test_killed_without_a_redis(make_hermes_world: MakeWorld) -> None:
+def test_killed_without_a_redis(make_hermes_world):
     """Redis is not there; the process is killed at once after an answer, and the turn is found."""
     world = make_hermes_world()
     world.server.kill()

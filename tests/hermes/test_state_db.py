@@ -81,7 +81,7 @@ def _path(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_hermes_wrote_is_read(path: Path) -> None:
+def test_what_hermes_wrote_is_read(path):
     """Compaction, undo, parts, a branch and a sub-agent: each turn once, in its own session."""
     told: list[tuple[str, str, str]] = []
     with StateDb(path) as db, HistoryIndex() as known:
@@ -101,14 +101,14 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
     assert told == [*own, ("s", "[1 image] Look", "a ship"), ("b", "q5", "a5")]
 
 
-def test_what_hermes_counts_is_read(path: Path) -> None:
+def test_what_hermes_counts_is_read(path):
     """A session's tokens are those of its main loop's calls, and its model the last of them."""
     assert read_usage(path, "sub") == SessionUsage("m-2", tokens_in=270, tokens_out=6)
     assert read_usage(path, "s") == SessionUsage("m")
     assert read_usage(path, "nobody") == SessionUsage()
 
 
-def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> None:
+def test_the_tests_own_schema_is_hermes_schema(path, tmp_path):
     """Every column of the tests' state.db is one of Hermes's, which may be newer."""
     with hermes_state.HermesState(tmp_path / "ours") as ours:
         for table in ("sessions", "messages", "session_model_usage", "schema_version"):
@@ -122,7 +122,7 @@ def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> No
             assert version >= WRITTEN_FOR == hermes_state.VERSION
 
 
-def test_every_message_is_read_once(path: Path) -> None:
+def test_every_message_is_read_once(path):
     """Nothing is read twice or left out: of SQLite's rows only the five carried over are copies."""
     with StateDb(path) as db:
         rows = sum(1 for session in db.sessions() for _ in db.rows(session.id))

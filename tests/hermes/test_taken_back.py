@@ -3,11 +3,9 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from helpers.hermes.hermes_agent import PYTHON, ROOT
-from helpers.hermes.hermes_fixtures import MakeWorld
 from helpers.hermes.hermes_world import World
 from memorybus.events import SessionSwitched, TurnCompleted
 
@@ -26,7 +24,7 @@ def retracted(world: World) -> list[str]:
     return [said[one] for switch in switches for one in switch.retracted]
 
 
-def test_random_conversations_lose_no_turn(tmp_path: Path) -> None:
+def test_random_conversations_lose_no_turn(tmp_path):
     """Turns, undos, retries, compressions, rotations and restarts: retracted is what was undone."""
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HERMES_HOME": str(tmp_path)}
     done = subprocess.run(
@@ -42,7 +40,7 @@ def test_random_conversations_lose_no_turn(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_what_compressions_carry_over_is_not_taken_back(make_hermes_world: MakeWorld) -> None:
+def test_what_compressions_carry_over_is_not_taken_back(make_hermes_world):
     """Two compressions in place, an undo and a resume: only the undone turn is retracted (G1)."""
     world = make_hermes_world()
     world.compress_twice_and_resume(world.hermes())
@@ -51,7 +49,7 @@ def test_what_compressions_carry_over_is_not_taken_back(make_hermes_world: MakeW
     assert (report["missing"], report["undone"], report["sessions"]) == (0, 0, [])
 
 
-def test_a_refused_answer_is_taken_back(make_hermes_world: MakeWorld) -> None:
+def test_a_refused_answer_is_taken_back(make_hermes_world):
     """``/retry`` calls no hook: at the next turn the refused one is retracted."""
     world = make_hermes_world()
     hermes = world.hermes()

@@ -1,7 +1,5 @@
 """Each deliberate bug turns the suite red: the tests that guard a guarantee can fail."""
 
-from pathlib import Path
-
 import pytest
 from helpers.stories.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
@@ -296,7 +294,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.name)
-def test_a_sabotage_turns_the_suite_red(sabotage: Sabotage, tmp_path: Path) -> None:
+def test_a_sabotage_turns_the_suite_red(sabotage, tmp_path):
     """G1 to G7: with one deliberate bug at least one of its tests fails, and none cannot run."""
     copy = Copy(tmp_path / "copy")
     for patch in sabotage.patches:
@@ -307,20 +305,20 @@ def test_a_sabotage_turns_the_suite_red(sabotage: Sabotage, tmp_path: Path) -> N
     assert " error" not in done.stdout.splitlines()[-1], done.stdout
 
 
-def test_the_same_tests_are_green_without_sabotage(tmp_path: Path) -> None:
+def test_the_same_tests_are_green_without_sabotage(tmp_path):
     """What turns red does so for the sabotage: in a copy that nobody changed all of it passes."""
     copy = Copy(tmp_path / "copy")
     done = copy.test(*GUARDS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_copy_is_what_runs(tmp_path: Path) -> None:
+def test_the_copy_is_what_runs(tmp_path):
     """The tests of a copy import the copy, not the sources that are installed."""
     copy = Copy(tmp_path / "copy")
     assert [path.relative_to(copy.directory).parts[0] for path in copy.imported()] == list(ROOTS)
 
 
-def test_a_table_that_is_out_of_date_is_told(tmp_path: Path) -> None:
+def test_a_table_that_is_out_of_date_is_told(tmp_path):
     """A text that is not in the sources, or there twice, is no sabotage: it is an error."""
     copy = Copy(tmp_path / "copy")
     for old in ("no such words", "redis.call"):

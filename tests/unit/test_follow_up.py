@@ -21,19 +21,19 @@ STANDING = (
 
 
 @pytest.mark.parametrize("prompt", POINTING)
-def test_a_prompt_without_a_subject_points_back(prompt: str) -> None:
+def test_a_prompt_without_a_subject_points_back(prompt):
     """What it is about was named before, in any of the languages that the words know."""
     assert points_back(prompt)
 
 
 @pytest.mark.parametrize("prompt", STANDING)
-def test_a_prompt_that_names_its_subject_is_asked_alone(prompt: str) -> None:
+def test_a_prompt_that_names_its_subject_is_asked_alone(prompt):
     """It has two words that say something, or one and nothing that stands for another."""
     assert not points_back(prompt)
 
 
 @given(st.text(), st.text())
-def test_nothing_that_was_said_is_lost(prompt: str, topic: str) -> None:
+def test_nothing_that_was_said_is_lost(prompt, topic):
     """Whatever a prompt is, it is asked whole; without a topic it is asked alone."""
     points_back(prompt)
     assert with_topic(prompt, topic).endswith(prompt)

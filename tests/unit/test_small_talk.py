@@ -38,12 +38,12 @@ def prompts(lines: str) -> list[str]:
 
 
 @pytest.mark.parametrize("prompt", ["", " \n", *prompts(TRIVIAL), *prompts(GREETINGS)])
-def test_a_trivial_prompt_asks_nothing(prompt: str) -> None:
+def test_a_trivial_prompt_asks_nothing(prompt):
     """Assent, thanks and greetings, in any of several languages, ask nothing of memory."""
     assert kind_of(prompt) in UNASKED
 
 
 @pytest.mark.parametrize("prompt", [*prompts(ASKING), "ok " * 20])
-def test_a_prompt_with_a_word_of_its_own_asks(prompt: str) -> None:
+def test_a_prompt_with_a_word_of_its_own_asks(prompt):
     """One word that is not in the tables makes a prompt worth asking, and so do fillers alone."""
     assert kind_of(prompt) not in UNASKED

@@ -75,7 +75,7 @@ def _second() -> _Stream:
 
 
 def _body(event: Event, number: int, session: str = "s-1", user: str = "ann") -> bytes:
-    base: Envelope = envelope(event)  # type: ignore[arg-type]
+    base: Envelope = envelope(event)
     made = msgspec.structs.replace(
         base,
         id=f"0198f2c4a1b27c3d8e4f5a6b7c8d{number:04x}",

@@ -72,7 +72,7 @@ class Past:
         self._n += 1
         name, body = self._body(kind)
         fields = {"n": str(self._n), name: body}
-        self.redis.xadd(self.keys.log(PARTITION), fields, id=entry)  # type: ignore[arg-type]
+        self.redis.xadd(self.keys.log(PARTITION), fields, id=entry)
         self.redis.hset(self.keys.state(PARTITION), "n", self._n)
 
     def _body(self, kind: str) -> tuple[str, bytes]:
@@ -140,7 +140,7 @@ def envelope(n: int, person: str, event: Event) -> Envelope:
         scope=Scope(agent="a", user=person),
         session=SessionRef(f"s-{person}", f"s-{person}"),
         at=FIRST_MS + n,
-        event=event,  # type: ignore[arg-type]
+        event=event,
     )
 
 
@@ -148,7 +148,7 @@ def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]
     """Read a partition page by page."""
     found: list[LoggedEvent] = []
     after, after_n = START, 0
-    while page := history.read(PARTITION, after, count, after_n=after_n, **words).events:  # type: ignore[arg-type]
+    while page := history.read(PARTITION, after, count, after_n=after_n, **words).events:
         found += page
         after, after_n = page[-1].position.entry, page[-1].position.n
     return found

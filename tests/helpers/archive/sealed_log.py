@@ -66,7 +66,7 @@ class SealedLog:
             key=session_key(Scope(agent="a", user=user), "s"),
             scope=Scope(agent="a", user=user),
             session=SessionRef(id="s", root="s"),
-            at=int(self.redis.time()[0]) * 1000,  # type: ignore[index]
+            at=int(self.redis.time()[0]) * 1000,
             event=TurnCompleted(user=f"turn {n:05d} " + "word " * words, assistant="ok"),
         )
         body = self._encoder.pack(self._encoder.envelope(envelope))
@@ -94,11 +94,11 @@ class SealedLog:
 
     def sealed(self) -> int:
         """Return the number up to which Redis knows the partition to be sealed."""
-        return int(self.redis.hget(self.state, "sealed") or 0)  # type: ignore[arg-type]
+        return int(self.redis.hget(self.state, "sealed") or 0)
 
     def head(self) -> int:
         """Return the last number given."""
-        return int(self.redis.hget(self.state, "n") or 0)  # type: ignore[arg-type]
+        return int(self.redis.hget(self.state, "n") or 0)
 
     def assert_whole(self) -> None:
         """Every number is in the archive or the log, the archive's once and without a gap."""

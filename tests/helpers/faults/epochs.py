@@ -34,4 +34,4 @@ def watched(acquire: Callable[..., Any]) -> Callable[..., Any]:
 def watch() -> None:
     """Note from now on what this process takes; called as often as one likes."""
     if not hasattr(Leases.acquire, "__wrapped__"):
-        Leases.acquire = watched(Leases.acquire)  # type: ignore[method-assign]
+        Leases.acquire = watched(Leases.acquire)

@@ -33,6 +33,6 @@ def _resolved(host: Any, *rest: Any, **more: Any) -> Any:
     return _getaddrinfo(host, *rest, **more)
 
 
-socket.socket.connect = _guarded(_connect)  # type: ignore[method-assign]
-socket.socket.connect_ex = _guarded(_connect_ex)  # type: ignore[method-assign]
+socket.socket.connect = _guarded(_connect)
+socket.socket.connect_ex = _guarded(_connect_ex)
 socket.getaddrinfo = _resolved

@@ -191,7 +191,7 @@ class Checks:
         client, keys = self._world.redis, self._world.keys
         found: list[Any] = []
         for partition in range(PARTITIONS):
-            found += client.xrange(keys.dead(partition, self._instance))  # type: ignore[arg-type]
+            found += client.xrange(keys.dead(partition, self._instance))
         return [msgspec.json.decode(fields[b"r"], type=DeadLetter) for _, fields in found]
 
     def written(self, partition: int) -> tuple[Any, ...]:

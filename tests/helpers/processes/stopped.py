@@ -39,7 +39,7 @@ class Stopping(sink.Blind):
                 _stop_if_asked(directory, READ)
             return found
 
-        Lane.read = read_and_stop  # type: ignore[method-assign]
+        Lane.read = read_and_stop
 
     def _crash(self, name: str, event_id: str) -> None:
         """Stop in the call, if that is asked for, and keep the turn then."""

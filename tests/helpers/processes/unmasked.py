@@ -48,7 +48,7 @@ def run_all() -> None:
     with thread_worker(settings):
         for name, file in (("builtin", "*/*/MEMORY.md"), ("holographic", "*.db")):
             home = settings.provider_home(name)
-            wait_until(lambda h=home, f=file: list(h.glob(f)), f"{name} has a memory")  # type: ignore[misc]
+            wait_until(lambda h=home, f=file: list(h.glob(f)), f"{name} has a memory")
     run_once(settings)
 
 

@@ -3,33 +3,20 @@
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from memorybus.errors import ConfigError, Permanent, ProviderError, Transient, Unavailable
-from memorybus.events import Event, MemoryWritten, TurnCompleted
-from memorybus_providers.base import MemoryProvider
+from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_providers.contract.samples import HERE, feed, hook_context, recall_context, steps
 from memorybus_providers.dispatch import bind
-
-from helpers.providers.service_opening import Opener
-from helpers.services.troubles import Trouble, TroubledServer
 
 TURN = TurnCompleted(user="I keep a wolpertinger.", assistant="Noted.", ordinal=0)
 NOTE = MemoryWritten(action="add", store="user", content="Keeps a wolpertinger.")
 
 
-class HoldingServer(TroubledServer):
-    """A fake that tells what it holds."""
-
-    def texts(self) -> list[str]:
-        """Return all texts that it holds."""
-        raise NotImplementedError
-
-
 class ServiceFailures:
-    """Subclass it, and define the fixtures `server` and `open_one`.
+    """Subclass it; define the fixtures `open_one` and `server`, a `TroubledServer` with `texts`.
 
     Attributes:
         key: how a key is sent, ``{}`` for the key.
@@ -60,13 +47,8 @@ class ServiceFailures:
         ],
     )
     def test_a_write_that_failed_and_comes_again_is_there_once(
-        self,
-        server: HoldingServer,
-        open_one: Opener[MemoryProvider],
-        event: Event,
-        trouble: Trouble,
-        kind: type[ProviderError],
-    ) -> None:
+        self, server, open_one, event, trouble, kind
+    ):
         """Whatever befell a write, its error tells what to do; done again, it is there once (G4).
 
         What is in doubt is asked for first where that is how the provider delivers.
@@ -89,9 +71,7 @@ class ServiceFailures:
         assert len(server.texts()) == 1
         assert len(provider.prefetch("wolpertinger", recall_context(HERE))) == 1
 
-    def test_a_rate_limit_is_kept_without_asking_again(
-        self, server: HoldingServer, open_one: Opener[MemoryProvider]
-    ) -> None:
+    def test_a_rate_limit_is_kept_without_asking_again(self, server, open_one):
         """After a 429 no request is spent until the time that the service named is over."""
         provider = open_one()
         server.troubles, server.retry_after = [429], "3000"
@@ -103,25 +83,18 @@ class ServiceFailures:
             provider.sync_turn(TURN, hook_context(step))
         assert len(server.keys) == asked
 
-    def test_a_server_that_is_away_is_unavailable(self, open_one: Opener[MemoryProvider]) -> None:
+    def test_a_server_that_is_away_is_unavailable(self, open_one):
         """A refused connection is no event's fault."""
         with pytest.raises(Unavailable):
             open_one(base_url="http://127.0.0.1:1").prefetch("stamps", recall_context(HERE))
 
-    def test_a_wrong_address_is_not_taken_for_an_empty_store(
-        self, server: HoldingServer, open_one: Opener[MemoryProvider]
-    ) -> None:
+    def test_a_wrong_address_is_not_taken_for_an_empty_store(self, server, open_one):
         """A 404 of a route says that the address is wrong, and not that nothing is kept."""
         provider = open_one(base_url=f"{server.url}/{self.elsewhere}")
         with pytest.raises(Unavailable, match="404"):
             provider.prefetch("stamps", recall_context(HERE))
 
-    def test_the_key_is_sent_and_in_no_error(
-        self,
-        server: HoldingServer,
-        open_one: Opener[MemoryProvider],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
+    def test_the_key_is_sent_and_in_no_error(self, server, open_one, monkeypatch):
         """A key of the environment goes to the server, and is masked where it is repeated."""
         monkeypatch.setenv("SERVICE_TEST_KEY", "very-secret")
         provider = open_one(api_key_env="SERVICE_TEST_KEY")
@@ -132,9 +105,7 @@ class ServiceFailures:
         assert "***" in str(failed.value)
         assert "very-secret" not in f"{failed.value} {provider.config!r}"
 
-    def test_a_key_in_a_file_that_others_may_read_is_refused(
-        self, open_one: Opener[MemoryProvider], tmp_path: Path
-    ) -> None:
+    def test_a_key_in_a_file_that_others_may_read_is_refused(self, open_one, tmp_path):
         """A file with a key is its owner's alone."""
         file = tmp_path / "key"
         file.write_text("very-secret")
@@ -142,9 +113,7 @@ class ServiceFailures:
         with pytest.raises(ConfigError, match="chmod 600"):
             open_one(api_key_file=str(file))
 
-    def test_a_refusal_does_not_repeat_what_was_said(
-        self, server: HoldingServer, open_one: Opener[MemoryProvider]
-    ) -> None:
+    def test_a_refusal_does_not_repeat_what_was_said(self, server, open_one):
         """The server's 422 repeats the text that it refuses; the error does not."""
         provider = open_one()
         server.troubles = [422]
@@ -152,7 +121,7 @@ class ServiceFailures:
             feed(provider, steps(TURN))
         assert "wolpertinger" not in str(failed.value)
 
-    def test_no_client_is_imported_before_an_instance_is_opened(self) -> None:
+    def test_no_client_is_imported_before_an_instance_is_opened(self):
         """Looking at the provider's options loads no client."""
         code = (
             f"import sys, {self.module} as m;"

@@ -40,12 +40,12 @@ class Tooling:
         """Run one."""
         text = str(arguments["text"])
         if tool == "note_add":
-            self._remember(text, ctx)  # type: ignore[attr-defined]
+            self._remember(text, ctx)
             return {"ok": True, "noted": text}
         misbehave(text)
         if text == "!much":
             return {"found": ["x" * 100_000]}
-        rows = self.db.execute("select text from effects order by id")  # type: ignore[attr-defined]
+        rows = self.db.execute("select text from effects order by id")
         return {"ok": True, "found": [row[0] for row in rows if text in row[0]], "in": os.getpid()}
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
@@ -53,7 +53,7 @@ class Tooling:
         texts = [str(message["content"]) for message in event.messages]
         for text in texts:
             misbehave(text)
-        self._remember(" ".join(texts), ctx)  # type: ignore[attr-defined]
+        self._remember(" ".join(texts), ctx)
         return f"kept {len(texts)} <messages>"
 
 

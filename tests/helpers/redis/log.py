@@ -43,7 +43,7 @@ class Log:
 
     def entry(self, n: int) -> bytes:
         """Return the id of the n-th entry; the log is whole."""
-        found: list[tuple[bytes, object]] = self.client.xrange(self.key)  # type: ignore[assignment]
+        found: list[tuple[bytes, object]] = self.client.xrange(self.key)
         return found[n - 1][0]
 
     def examine(self) -> LogHealth:

@@ -112,7 +112,7 @@ def thread_worker(
 
     def run() -> None:
         try:
-            running.run(lambda _: ready.set())  # type: ignore[arg-type]
+            running.run(lambda _: ready.set())
         except BaseException as error:
             failed.append(error)
             ready.set()

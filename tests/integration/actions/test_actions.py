@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,9 +41,7 @@ def recorded(settings: Settings) -> list[OperatorActed]:
 
 
 @pytest.mark.parametrize("kind", ACTIONS, ids=lambda kind: kind.title)
-def test_every_act_is_recorded_first(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, kind: type[Action[Any, Any]]
-) -> None:
+def test_every_act_is_recorded_first(settings, monkeypatch, kind):
     """When an act is carried out, the log has who does it, what, and why; then that it failed."""
     before: list[OperatorActed] = []
 
@@ -63,9 +60,7 @@ def test_every_act_is_recorded_first(
 
 
 @pytest.mark.parametrize("kind", ACTIONS, ids=lambda kind: kind.title)
-def test_nothing_is_done_that_cannot_be_recorded(
-    make_settings: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Action[Any, Any]]
-) -> None:
+def test_nothing_is_done_that_cannot_be_recorded(make_settings, monkeypatch, kind):
     """If the log cannot be reached, an act fails before it changes anything."""
     monkeypatch.setattr(kind, "carry_out", lambda *_: pytest.fail("it was carried out"))
     away = make_settings(url="redis://127.0.0.1:1/0")
@@ -76,9 +71,7 @@ def test_nothing_is_done_that_cannot_be_recorded(
 @pytest.mark.parametrize(
     "kind", [kind for kind in ACTIONS if kind.needs_reason], ids=lambda kind: kind.title
 )
-def test_an_act_that_loses_something_needs_a_reason(
-    settings: Settings, kind: type[Action[Any, Any]]
-) -> None:
+def test_an_act_that_loses_something_needs_a_reason(settings, kind):
     """Without a reason nothing is recorded, and nothing is done."""
     known = {name: ARGUMENTS[name] for name in kind.__dataclass_fields__ if name in ARGUMENTS}
     with pytest.raises(ConfigError, match="give a reason"):
@@ -87,8 +80,8 @@ def test_an_act_that_loses_something_needs_a_reason(
 
 @pytest.mark.parametrize(("answer", "acts"), [("", []), ("n", []), ("y", ["forget"])])
 def test_a_person_at_a_terminal_sees_the_plan_and_is_asked(
-    redis_url: str, make_settings: Any, short_dir: Path, answer: str, acts: list[str]
-) -> None:
+    redis_url, make_settings, short_dir, answer, acts
+):
     """Only yes carries an act out; whatever else is typed changes and records nothing."""
     settings = make_settings(url=redis_url, providers=())
     with MemoryBus.connect(settings) as bus:

@@ -32,7 +32,7 @@ def _adapted(make_settings: MakeSettings, redis_url: str, spawn: Spawn) -> Setti
     return settings
 
 
-def test_both_remember_and_recall(adapted: Settings) -> None:
+def test_both_remember_and_recall(adapted):
     """A write and a turn go through the lanes, and come back warm in the next session's prompt."""
     with MemoryBus.connect(adapted) as bus:
         first = bus.session("first", agent="coach", user="alice", warm=False)
@@ -53,7 +53,7 @@ def test_both_remember_and_recall(adapted: Settings) -> None:
     assert "From diary:" in found
 
 
-def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted: Settings) -> None:
+def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted):
     """What a chat noted is there in its next session, changed as it was, and in nobody else's."""
     with MemoryBus.connect(adapted) as bus:
         first = bus.session("monday", agent="coach", user="alice", platform="cli", warm=False)
@@ -72,9 +72,7 @@ def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted: Set
         assert rows("bob") == []
 
 
-def test_a_recall_is_given_the_turns_of_its_session(
-    make_settings: MakeSettings, redis_url: str, spawn: Spawn
-) -> None:
+def test_a_recall_is_given_the_turns_of_its_session(make_settings, redis_url, spawn):
     """`enrich_turn` gets in a recall process what the lane's process has heard, and the prompt."""
     table = {"listening": {"kind": "registry:contract.registry_example:Listening"}}
     settings = make_settings(url=redis_url, providers=("listening",), provider=table, **PATIENT)
@@ -88,7 +86,7 @@ def test_a_recall_is_given_the_turns_of_its_session(
     assert "Before 'How fast is it?' came 'A fine name.'" in found
 
 
-def test_recall_is_the_askers_own(adapted: Settings) -> None:
+def test_recall_is_the_askers_own(adapted):
     """Another person recalls nothing of it; an operator who asks for everyone's does."""
     with MemoryBus.connect(adapted) as bus:
         session = bus.session("s", agent="coach", user="alice", warm=False)

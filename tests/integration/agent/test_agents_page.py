@@ -59,7 +59,7 @@ def _names(
             found["bus"].close()
 
 
-def test_the_page_runs(names: dict[str, Any]) -> None:
+def test_the_page_runs(names):
     """Its code runs from top to bottom against a worker, and gives what the page says."""
     assert names["receipt"].level == "spooled"
     assert (names["branch"].ref.root, names["branch"].ref.parent) == ("s-1", "s-1")
@@ -71,18 +71,18 @@ def test_the_page_runs(names: dict[str, Any]) -> None:
     assert names["result"].get("ok") is not False
 
 
-def test_the_page_names_every_method() -> None:
+def test_the_page_names_every_method():
     """A method that an agent can call is in a table of the page, and no other is."""
     assert named("MemoryBus", "bus") == public(MemoryBus)
     assert named("session") == public(Session)
 
 
-def test_the_page_names_every_public_name() -> None:
+def test_the_page_names_every_public_name():
     """What `memorybus` exports is on the page."""
     assert [name for name in memorybus.__all__ if not re.search(rf"\b{name}\b", PAGE)] == []
 
 
-def test_the_pages_file_is_read(tmp_path: Path) -> None:
+def test_the_pages_file_is_read(tmp_path):
     """The page's JSONL has two conversations of one turn each, with names and times."""
     file = tmp_path / "talks.jsonl"
     file.write_text(code_blocks("jsonl")[0])

@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, texts
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
     home,
     log_length,
@@ -51,7 +48,7 @@ def envelopes(settings: Settings, place: int) -> list[Envelope]:
         client.close()
 
 
-def test_a_life_of_a_session(bus: MemoryBus, settings: Settings) -> None:
+def test_a_life_of_a_session(bus, settings):
     """G3: every event of a lineage stands in one partition, in the order of the calls."""
     session = bus.session("life", warm=False, title="a garden")
     session.turn_completed("hello", "hi", ordinal=0)
@@ -80,7 +77,7 @@ def test_a_life_of_a_session(bus: MemoryBus, settings: Settings) -> None:
     assert found[-1].session.parent == "life"
 
 
-def test_writes_are_keyed_by_their_store(bus: MemoryBus, settings: Settings) -> None:
+def test_writes_are_keyed_by_their_store(bus, settings):
     """G3: writes to `user` keep their order across agents, writes to `memory` across users."""
     one = bus.session("one", agent="a", user="ann", warm=False)
     two = bus.session("two", agent="b", user="ann", warm=False)
@@ -93,7 +90,7 @@ def test_writes_are_keyed_by_their_store(bus: MemoryBus, settings: Settings) -> 
     assert [e.content for e in found if isinstance(e, MemoryWritten)] == ["first", "second"]
 
 
-def test_a_session_keeps_its_place_over_restarts(settings: Settings) -> None:
+def test_a_session_keeps_its_place_over_restarts(settings):
     """G3: a session named again by a later process goes on in its lineage and epoch."""
     with MemoryBus.connect(settings) as bus:
         first = bus.session("a", warm=False)
@@ -103,9 +100,7 @@ def test_a_session_keeps_its_place_over_restarts(settings: Settings) -> None:
         assert (ref.root, ref.epoch) == ("a", 1)
 
 
-def test_starting_a_known_session_adds_no_event(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_starting_a_known_session_adds_no_event(redis_client, settings):
     """G2: naming a session again starts it no second time."""
     for _ in range(3):
         with MemoryBus.connect(settings) as bus:
@@ -114,9 +109,7 @@ def test_starting_a_known_session_adds_no_event(
     assert log_length(redis_client, settings) == 1
 
 
-def test_injected_recall_is_never_remembered(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_injected_recall_is_never_remembered(redis_client, make_settings):
     """G8: what a memory block brought into a prompt does not come back as something said."""
     settings = make_settings(**recorded("Transactional"))
     block = "<memory-context>\nroses\n</memory-context>"
@@ -129,7 +122,7 @@ def test_injected_recall_is_never_remembered(
     assert text.startswith("before")
 
 
-def test_scopes_reach_the_provider(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_scopes_reach_the_provider(redis_client, make_settings):
     """G3: session, root and scope arrive with the event, whatever the ids."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -141,7 +134,7 @@ def test_scopes_reach_the_provider(redis_client: redis.Redis, make_settings: Mak
     assert (effect.session, effect.text) == ("🦊🦊", "hello")
 
 
-def test_a_compression_is_split_to_fit(make_settings: MakeSettings, redis_url: str) -> None:
+def test_a_compression_is_split_to_fit(make_settings, redis_url):
     """G10: more messages than one event may carry are split; one too large is refused."""
     settings = make_settings(event_max_bytes=4_000)
     messages = [{"role": "user", "content": f"{number} " + "x" * 900} for number in range(12)]
@@ -158,9 +151,7 @@ def test_a_compression_is_split_to_fit(make_settings: MakeSettings, redis_url: s
     assert redis_url
 
 
-def test_the_first_turn_has_memories(
-    redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_the_first_turn_has_memories(redis_server, make_settings):
     """G9: a session that starts with a title asks for memories at once."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -173,7 +164,7 @@ def test_the_first_turn_has_memories(
         assert not client.exists(want.replace(session.slot, quiet.slot))
 
 
-def test_a_url_is_enough(redis_url: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_is_enough(redis_url, tmp_path, monkeypatch):
     """G10: `connect` takes the URL of a Redis; a wrong one is a clear error."""
     monkeypatch.setenv("MEMORYBUS_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("MEMORYBUS_NAMESPACE", "byurl")
@@ -185,7 +176,7 @@ def test_a_url_is_enough(redis_url: str, tmp_path: object, monkeypatch: pytest.M
         MemoryBus.connect(redis_url)
 
 
-def test_the_async_form_does_the_same(settings: Settings) -> None:
+def test_the_async_form_does_the_same(settings):
     """G9: the async facade publishes, branches, flushes and reads without blocking the loop."""
 
     async def live() -> tuple[str, str, bool, str]:
@@ -204,7 +195,7 @@ def test_the_async_form_does_the_same(settings: Settings) -> None:
     assert len(envelopes(settings, partition(settings, "s"))) == 23
 
 
-def test_async_errors_arrive(make_settings: MakeSettings) -> None:
+def test_async_errors_arrive(make_settings):
     """G10: what the bus raises, an awaited call raises."""
 
     async def live() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.making import MakeSettings
+from helpers.processes.stalls import MARGIN
 from helpers.providers.recording import texts
 from helpers.stories.scenario import home, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
@@ -44,7 +44,7 @@ def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
 
 
 @pytest.mark.parametrize("kind", ["Noting", "NotingSide", "NotingOnce"])
-def test_providers_contribute_what_they_return(kind: str, make: Make) -> None:
+def test_providers_contribute_what_they_return(kind, make):
     """Labelled by provider, escaped, as soon as all have answered; with every kind of applier."""
     settings = make(**several(a=kind, b="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -55,9 +55,7 @@ def test_providers_contribute_what_they_return(kind: str, make: Make) -> None:
     assert texts(home(settings, "a")) == ["walnut ok"]
 
 
-def test_a_provider_that_hangs_costs_only_its_own_text(
-    make: Make, tmp_path: Any, witness: Witness
-) -> None:
+def test_a_provider_that_hangs_costs_only_its_own_text(make, tmp_path, witness):
     """G9: the other's contribution comes back within the deadline."""
     hangs = tmp_path / "hangs"
     hangs.touch()
@@ -70,7 +68,7 @@ def test_a_provider_that_hangs_costs_only_its_own_text(
     assert took < DEADLINE + MARGIN
 
 
-def test_messages_split_over_events_all_contribute(make: Make) -> None:
+def test_messages_split_over_events_all_contribute(make):
     """More messages than one event carries: each event's answer is part of the text."""
     settings = make(**several(a="NotingOnce"), event_max_bytes=2_000)
     many = [{"role": "user", "content": f"{n} " + "x" * 700} for n in range(3)]
@@ -79,7 +77,7 @@ def test_messages_split_over_events_all_contribute(make: Make) -> None:
     assert text == "From a:\n" + "\n".join(["kept 1 {lt}messages{gt}"] * 3)
 
 
-def test_nobody_is_waited_for_who_is_not_there(make: Make, redis_client: redis.Redis) -> None:
+def test_nobody_is_waited_for_who_is_not_there(make, redis_client):
     """Without a live worker the text is empty at once; the event waits in the log (G1)."""
     settings = make(**several(a="Noting"))
     with MemoryBus.connect(settings) as bus:
@@ -93,7 +91,7 @@ def test_nobody_is_waited_for_who_is_not_there(make: Make, redis_client: redis.R
     assert texts(home(settings, "a")) == ["walnut ok"]
 
 
-def test_compressing_asks_for_no_reply(make: Make, redis_client: redis.Redis) -> None:
+def test_compressing_asks_for_no_reply(make, redis_client):
     """Who does not wait costs nobody a key."""
     settings = make(**several(a="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -105,7 +103,7 @@ def test_compressing_asks_for_no_reply(make: Make, redis_client: redis.Redis) ->
     assert reply_keys(redis_client, settings) == []
 
 
-def test_a_refused_compression_ends_the_wait(make: Make) -> None:
+def test_a_refused_compression_ends_the_wait(make):
     """A provider that refuses the event is not waited for any longer, and adds nothing (G6)."""
     settings = make(**several(a="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -117,8 +115,8 @@ def test_a_refused_compression_ends_the_wait(make: Make) -> None:
 
 @pytest.mark.parametrize("state", ["down", "frozen"])
 def test_without_redis_the_event_is_durable_and_the_wait_is_bounded(
-    state: str, make_redis: MakeServer, make_settings: MakeSettings, witness: Witness
-) -> None:
+    state, make_redis, make_settings, witness
+):
     """G1, G9: fsynced first, then no longer than the deadline; applied when Redis is back."""
     server = make_redis(appendonly="yes", appendfsync="always")
     settings = make_settings(url=server.url, **several(a="Noting"))

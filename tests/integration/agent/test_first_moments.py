@@ -4,12 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from helpers.hermes.hermes_plugin import NOWHERE
-from helpers.making import MakeSettings
 from helpers.stories.scenario import environ
 
 COMMANDS = (
@@ -27,9 +24,7 @@ ENDED = (-signal.SIGINT, 130, 0, 1)
 
 
 @pytest.mark.parametrize(("words", "module"), COMMANDS, ids=str)
-def test_ctrl_c_while_modules_are_loaded_is_quiet(
-    words: Sequence[str], module: str, make_settings: MakeSettings, short_dir: Path
-) -> None:
+def test_ctrl_c_while_modules_are_loaded_is_quiet(words, module, make_settings, short_dir):
     """Ctrl-C in a command's first moments ends it without a traceback."""
     command = [sys.executable, "-X", "importtime", "-P", "-m", *words]
     child = subprocess.Popen(

@@ -5,13 +5,11 @@ import sys
 import threading
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.forked import in_child
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import partition
 from memorybus.agent.client import MemoryBus
-from memorybus.config.settings import Settings
 from memorybus.errors import SpoolError
 from memorybus.events import TurnCompleted
 from memorybus.log.stream import EventLog
@@ -49,7 +47,7 @@ bus.close()
 
 
 @pytest.mark.parametrize("module", ["redis", "rq", "memorybus.outbox.sender"])
-def test_a_fork_while_the_flusher_imports(settings: Settings, module: str) -> None:
+def test_a_fork_while_the_flusher_imports(settings, module):
     """G1, G9: a child that is forked while the bus connects sends its events like any other."""
     shown = subprocess.run(
         [sys.executable, "-c", _IMPORTING, settings.redis_url, settings.data_dir, module],
@@ -65,7 +63,7 @@ THREADS = 4
 TURNS = 20
 
 
-def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
+def test_threads_of_a_child_share_its_spool(settings):
     """G2, G3: threads that all publish first after a fork do so through one spool, in order."""
     names = [f"t{number}" for number in range(THREADS)]
     with MemoryBus.connect(settings) as bus:
@@ -98,7 +96,7 @@ def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
     client.close()
 
 
-def test_a_child_counts_its_own_events(settings: Settings, make_settings: MakeSettings) -> None:
+def test_a_child_counts_its_own_events(settings, make_settings):
     """G1: what a child asks about its events concerns its own spool, not its parent's file."""
     with MemoryBus.connect(make_settings(url="redis://127.0.0.1:1")) as bus:
         session = bus.session("s", warm=False)

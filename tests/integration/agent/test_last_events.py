@@ -3,12 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.ending import LAST, WAYS
-from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import environ, log_length
 from helpers.stories.spools import left_unsent
 from memorybus.agent.client import MemoryBus
@@ -39,9 +36,7 @@ def clocked(act: Callable[[], bool]) -> tuple[bool, float]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_clean_end_leaves_nothing_unsent(
-    way: str, make_settings: MakeSettings, private_redis: RedisServer, spawn: Spawn
-) -> None:
+def test_a_clean_end_leaves_nothing_unsent(way, make_settings, private_redis, spawn):
     """G1: however an agent ends by itself, its last events are in Redis when it is gone."""
     base = make_settings(url=private_redis.url)
     places = [  # of its own each, or one would send what another left
@@ -61,9 +56,7 @@ def test_a_clean_end_leaves_nothing_unsent(
     assert [log_length(client, place) for place in places] == [1 + LAST] * AT_ONCE
 
 
-def test_an_idle_connection_that_was_closed_is_made_again(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_an_idle_connection_that_was_closed_is_made_again(private_redis, make_settings):
     """G1: the connection was closed from afar while nobody spoke: the end makes another."""
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.client().client_kill_filter(_type="normal", skipme=True)
@@ -72,9 +65,7 @@ def test_an_idle_connection_that_was_closed_is_made_again(
     assert log_length(private_redis.client(), bus.settings) == 2
 
 
-def test_a_redis_that_is_back_gets_the_last_events(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_redis_that_is_back_gets_the_last_events(private_redis, make_settings):
     """G1: Redis was away for so long that it is tried rarely: the end tries it once more."""
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()
@@ -86,9 +77,7 @@ def test_a_redis_that_is_back_gets_the_last_events(
     assert log_length(private_redis.client(), bus.settings) == 2
 
 
-def test_a_redis_that_hangs_is_waited_for_once(
-    private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
-) -> None:
+def test_a_redis_that_hangs_is_waited_for_once(private_redis, make_settings, witness):
     """G9: many who hurry, one after another, wait together as long as one, until Redis goes on."""
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.freeze()
@@ -109,9 +98,7 @@ def test_a_redis_that_hangs_is_waited_for_once(
     bus.close()
 
 
-def test_a_dead_redis_is_not_waited_for(
-    private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
-) -> None:
+def test_a_dead_redis_is_not_waited_for(private_redis, make_settings, witness):
     """G9: nobody listens: the end is told so at once, and the events stay in the spool."""
     bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()

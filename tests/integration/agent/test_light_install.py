@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions, requires
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.stories.scenario import environ
 from packaging.requirements import Requirement
 
@@ -72,9 +71,7 @@ def light_python(program: str, env: dict[str, str]) -> "subprocess.CompletedProc
 
 
 @pytest.mark.timeout(90)
-def test_an_agent_publishes_and_recalls_without_any_extra(
-    redis_url: str, make_settings: MakeSettings
-) -> None:
+def test_an_agent_publishes_and_recalls_without_any_extra(redis_url, make_settings):
     """A light installation is all that an agent's process needs."""
     assert {"cyclopts", "rich", "structlog", "starlette", "Stemmer", "tomlkit"} <= left_out()
     shown = light_python(_AGENT, environ(make_settings(url=redis_url)))
@@ -82,7 +79,7 @@ def test_an_agent_publishes_and_recalls_without_any_extra(
     assert shown.stdout == "flushed\n"
 
 
-def test_a_command_names_the_extra_that_it_needs(make_settings: MakeSettings) -> None:
+def test_a_command_names_the_extra_that_it_needs(make_settings):
     """Where only an agent's part is installed, `memorybus` names what to install."""
     program = "sys.argv[1:] = ['status']\nrunpy.run_module('memorybus', run_name='__main__')"
     shown = light_python(program, environ(make_settings(url="redis://127.0.0.1:1")))

@@ -103,7 +103,7 @@ def warm(session: Session) -> dict[str, set[Mark]]:
     return wait_until(answered, "all have answered", WAIT_SECONDS)
 
 
-def test_a_session_is_given_its_own(world: World) -> None:
+def test_a_session_is_given_its_own(world):
     """G9: a prompt holds exactly the memories of its agent, person and workspace."""
     sessions = {mark(scope): world.session(scope) for scope in OWNERS}
     for session in sessions.values():
@@ -113,7 +113,7 @@ def test_a_session_is_given_its_own(world: World) -> None:
         assert marks([session.prefetch()]) == own("builtin", asker)
 
 
-def test_a_tool_finds_its_own(world: World) -> None:
+def test_a_tool_finds_its_own(world):
     """What the model looks up is as narrow as what it is given."""
     wait_until(
         lambda: world.bus.tools().named("memory_search"), "the tools are noted", WAIT_SECONDS
@@ -126,7 +126,7 @@ def test_a_tool_finds_its_own(world: World) -> None:
         assert marks([one["text"] + " " for one in found["results"]]) == {mark(scope)}
 
 
-def test_a_recall_by_api_is_as_narrow(world: World) -> None:
+def test_a_recall_by_api_is_as_narrow(world):
     """`MemoryBus.recall` asks for one owner; whom it does not name, the settings do."""
     for scope in OWNERS:
         agent, user, workspace = mark(scope)
@@ -180,7 +180,7 @@ def options(scope: Scope) -> list[str]:
     return ["--agent", agent, "--user", user, "--workspace", workspace]
 
 
-def test_an_operator_is_told_what_is_asked_for(world: World, recall: Run) -> None:
+def test_an_operator_is_told_what_is_asked_for(world, recall):
     """The command asks for exactly one owner, and wider only by name."""
     assert recall() == set(), "whom the settings name has no memories"
     for scope in OWNERS:
@@ -194,7 +194,7 @@ def test_an_operator_is_told_what_is_asked_for(world: World, recall: Run) -> Non
     assert "not both" in recall("--user", "ann", "--all-users")
 
 
-def test_a_session_that_many_have_must_be_told_apart(world: World, recall: Run) -> None:
+def test_a_session_that_many_have_must_be_told_apart(world, recall):
     """As a session, the command asks for its owner; of several it wants to know whose."""
     assert "say whose" in recall("--session", "s", "--agent", "ada")
     for scope in OWNERS:

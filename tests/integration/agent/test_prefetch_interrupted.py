@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.interrupts import at_every_instruction
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
@@ -16,7 +15,7 @@ from memorybus.recall.cache import WarmCache
 from memorybus.redis.connect import connect_redis
 
 
-def test_an_interrupted_wait_stops_no_sending(make_settings: MakeSettings, redis_url: str) -> None:
+def test_an_interrupted_wait_stops_no_sending(make_settings, redis_url):
     """G1, G9: wherever an interrupt ends the wait for a connection, the flusher goes on."""
     settings = make_settings(url=redis_url, prefetch_deadline=0.1)
     with MemoryBus.connect(settings) as bus:
@@ -50,9 +49,7 @@ def cache(settings: Settings) -> Iterator[WarmCache]:
         yield bus.warm
 
 
-def test_an_interrupted_read_leaves_no_reply_behind(
-    cache: WarmCache, slots: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_read_leaves_no_reply_behind(cache, slots, monkeypatch):
     """G9: the reply that an interrupt left unread is not taken for the next slot's."""
     mine, other = slots
 
@@ -67,9 +64,7 @@ def test_an_interrupted_read_leaves_no_reply_behind(
     assert cache._read_hashes([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
 
 
-def test_a_read_within_a_read_takes_no_reply_of_it(
-    cache: WarmCache, slots: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_within_a_read_takes_no_reply_of_it(cache, slots, monkeypatch):
     """G9: a signal handler that reads in the middle of a read gets nothing, the reader its own."""
     mine, other = slots
     read = cache._reader._redis.connection.read_response

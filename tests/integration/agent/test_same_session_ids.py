@@ -2,14 +2,11 @@
 
 import msgspec
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import PATIENT, home, recorded, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.config.settings import Settings
 from memorybus.events import Scope, TurnCompleted
 from memorybus.log.stream import EventLog
 from memorybus.recall.model import WarmResult
@@ -31,9 +28,7 @@ def session_of(bus: MemoryBus, scope: Scope) -> Session:
 
 
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed", "Lookup", "Blind"])
-def test_one_persons_poison_holds_up_no_namesake(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_one_persons_poison_holds_up_no_namesake(redis_client, make_settings, kind):
     """G6: a refused event parks its own person's session; others of the same id go on."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
@@ -50,9 +45,7 @@ def test_one_persons_poison_holds_up_no_namesake(
         ]
 
 
-def test_the_same_turn_of_two_people_is_two_events(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_the_same_turn_of_two_people_is_two_events(redis_client, settings):
     """G2: an id is derived from whose the turn is, too; said again by one person it is known."""
     with MemoryBus.connect(settings) as bus:
         for _ in range(2):
@@ -67,7 +60,7 @@ def test_the_same_turn_of_two_people_is_two_events(
     assert {one.key for one in found} == {session_key(scope, "s") for scope in OWNERS}
 
 
-def test_a_branch_of_one_is_known_to_nobody_else(settings: Settings) -> None:
+def test_a_branch_of_one_is_known_to_nobody_else(settings):
     """G3: a host knows where each person's session stands, whatever others call theirs."""
     with MemoryBus.connect(settings) as bus:
         first, *others = [session_of(bus, scope) for scope in OWNERS]
@@ -79,7 +72,7 @@ def test_a_branch_of_one_is_known_to_nobody_else(settings: Settings) -> None:
         assert (again.ref.root, again.key) == ("s", first.key)
 
 
-def test_a_warm_answer_is_its_own_persons(redis_client: redis.Redis, settings: Settings) -> None:
+def test_a_warm_answer_is_its_own_persons(redis_client, settings):
     """G9: what is warm for one person's session is never another's of the same id."""
     with MemoryBus.connect(settings) as bus:
         keys = Keys(settings.namespace)

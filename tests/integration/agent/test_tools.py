@@ -8,9 +8,8 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.making import MakeSettings
+from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.providers.tooling import schema
@@ -93,7 +92,7 @@ def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
 # -- what is offered ------------------------------------------------------------------------------
 
 
-def test_nothing_is_offered_until_a_worker_was_seen(settings: Settings, bus: MemoryBus) -> None:
+def test_nothing_is_offered_until_a_worker_was_seen(settings, bus):
     """Without a note of this host there are no tools, and asking takes no time (G9)."""
     assert bus.tools().schemas() == []
     assert bus.session("s", warm=False).call_tool("note_add", {"text": "x"}) == {
@@ -105,9 +104,7 @@ def test_nothing_is_offered_until_a_worker_was_seen(settings: Settings, bus: Mem
     assert [one["name"] for one in bus.tools().schemas()] == ["note_add", "note_find"]
 
 
-def test_an_agent_elsewhere_notes_the_tools_in_the_background(
-    settings: Settings, make: Make
-) -> None:
+def test_an_agent_elsewhere_notes_the_tools_in_the_background(settings, make):
     """An agent whose host has no worker learns the tools from the roster, on its flusher."""
     with thread_worker(settings):
         elsewhere = make("Noting", data_dir=settings.data_dir / "elsewhere")
@@ -115,9 +112,7 @@ def test_an_agent_elsewhere_notes_the_tools_in_the_background(
             known(bus)
 
 
-def test_schemas_that_are_too_large_are_not_registered(
-    make: Make, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_schemas_that_are_too_large_are_not_registered(make, redis_client, caplog):
     """G10: the provider works without its tools, and the log says why."""
     settings = make("Wordy")
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -133,9 +128,7 @@ def test_schemas_that_are_too_large_are_not_registered(
 
 
 @pytest.mark.parametrize("kind", ["Noting", "NotingSide", "NotingOnce"])
-def test_a_writing_tool_is_applied_and_answered(
-    kind: str, make: Make, redis_client: redis.Redis
-) -> None:
+def test_a_writing_tool_is_applied_and_answered(kind, make, redis_client):
     """The call is an event; who calls gets the tool's own result, with every kind of applier."""
     settings = make(kind)
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -146,7 +139,7 @@ def test_a_writing_tool_is_applied_and_answered(
     assert all(redis_client.ttl(key) > 0 for key in reply_keys(redis_client, settings))
 
 
-def test_replies_of_one_batch_are_all_given(make: Make) -> None:
+def test_replies_of_one_batch_are_all_given(make):
     """A transaction of several calls loses no reply: each asker gets its own."""
     settings = make("NotingOnce")
     answers: list[dict[str, Any]] = []
@@ -161,7 +154,7 @@ def test_replies_of_one_batch_are_all_given(make: Make) -> None:
     assert sorted(answer["noted"] for answer in answers) == sorted(names)
 
 
-def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make: Make) -> None:
+def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make):
     """Of a batch that is rolled back nobody is told a word; each then goes alone (G4)."""
     options = {"kind": "helpers.providers.tooling:NotingOnce", "refuse_at_commit": "bad"}
     settings = make("NotingOnce", provider={NAME: options})
@@ -183,7 +176,7 @@ def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make: Make) 
     assert "the store refuses 'bad'" in answers["bad"]["error"]
 
 
-def test_a_worker_killed_before_its_reply_has_applied_once(spawn: Spawn, make: Make) -> None:
+def test_a_worker_killed_before_its_reply_has_applied_once(spawn, make):
     """G4: kill -9 between effect and reply; the next owner finds it done, and answers."""
     settings = make("Noting")
     dying = make("Noting", crash_at="lane.before_reply")
@@ -201,7 +194,7 @@ def test_a_worker_killed_before_its_reply_has_applied_once(spawn: Spawn, make: M
     assert calls(home(settings)) == ["walnut", "walnut"], "the second owner called again"
 
 
-def test_arguments_are_cleaned_as_every_event_is(settings: Settings, bus: MemoryBus) -> None:
+def test_arguments_are_cleaned_as_every_event_is(settings, bus):
     """Injected recall that a model repeats is not remembered again; what is no JSON is told."""
     fenced = "a<memory-context>\nrecalled\n</memory-context>b\x00"
     with thread_worker(settings):
@@ -220,7 +213,7 @@ def test_arguments_are_cleaned_as_every_event_is(settings: Settings, bus: Memory
     assert texts(home(settings)) == ["ab\ufffd"]
 
 
-def test_a_refused_call_is_answered_with_its_error(settings: Settings, bus: MemoryBus) -> None:
+def test_a_refused_call_is_answered_with_its_error(settings, bus):
     """G6: who waits is told at once that it is parked, and so is who waits behind it."""
     with thread_worker(settings):
         session = known(bus)
@@ -232,9 +225,7 @@ def test_a_refused_call_is_answered_with_its_error(settings: Settings, bus: Memo
     assert refused["recorded"]
 
 
-def test_without_an_answer_the_call_is_recorded(
-    settings: Settings, bus: MemoryBus, redis_client: redis.Redis
-) -> None:
+def test_without_an_answer_the_call_is_recorded(settings, bus, redis_client):
     """A tool that takes too long, or that nobody serves now, is applied later, and says so."""
     wait = settings.data_dir / "wait"
     with thread_worker(settings):
@@ -252,9 +243,7 @@ def test_without_an_answer_the_call_is_recorded(
     assert texts(home(settings)) == [f"!hang={wait}", "after"]
 
 
-def test_a_replay_repeats_writing_tools_and_answers_nobody(
-    settings: Settings, bus: MemoryBus, redis_client: redis.Redis
-) -> None:
+def test_a_replay_repeats_writing_tools_and_answers_nobody(settings, bus, redis_client):
     """G8: a fresh instance gets the calls of the one it stands for; no reply is written again."""
     with thread_worker(settings):
         session = known(bus)
@@ -270,9 +259,7 @@ def test_a_replay_repeats_writing_tools_and_answers_nobody(
     assert reply_keys(redis_client, settings) == []
 
 
-def test_who_asked_long_ago_is_not_answered(
-    settings: Settings, bus: MemoryBus, redis_client: redis.Redis
-) -> None:
+def test_who_asked_long_ago_is_not_answered(settings, bus, redis_client):
     """An event that has waited in the log for longer than replies live writes none."""
     session = _noted(bus, settings)
     session.call_tool("note_add", {"text": "old"}, timeout=0.05)
@@ -287,9 +274,7 @@ def test_who_asked_long_ago_is_not_answered(
 # -- tools that only read -------------------------------------------------------------------------
 
 
-def test_a_reading_tool_sees_what_its_session_said(
-    spawn: Spawn, settings: Settings, bus: MemoryBus, redis_client: redis.Redis
-) -> None:
+def test_a_reading_tool_sees_what_its_session_said(spawn, settings, bus, redis_client):
     """It runs beside the lanes in another process, after the session's own events (G3)."""
     child = worker(spawn, settings, jobs=1)
     session = known(bus)
@@ -302,9 +287,7 @@ def test_a_reading_tool_sees_what_its_session_said(
     assert "ToolCalled" not in _log_types(redis_client, settings)
 
 
-def test_a_reading_tool_that_fails_or_says_too_much_is_told(
-    spawn: Spawn, settings: Settings, bus: MemoryBus
-) -> None:
+def test_a_reading_tool_that_fails_or_says_too_much_is_told(spawn, settings, bus):
     """Its error reaches the model, its result is whole or refused, and the next call works."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
@@ -317,9 +300,7 @@ def test_a_reading_tool_that_fails_or_says_too_much_is_told(
     assert session.call_tool("note_find", {"text": "x"}, timeout=WAIT_SECONDS)["ok"]
 
 
-def test_a_reading_tool_has_a_deadline(
-    spawn: Spawn, settings: Settings, bus: MemoryBus, witness: Witness
-) -> None:
+def test_a_reading_tool_has_a_deadline(spawn, settings, bus, witness):
     """G9: a tool that hangs costs its caller the deadline; then it is stopped and told."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
@@ -334,9 +315,7 @@ def test_a_reading_tool_has_a_deadline(
     )
 
 
-def test_a_killed_reading_process_is_a_clear_error(
-    spawn: Spawn, settings: Settings, bus: MemoryBus
-) -> None:
+def test_a_killed_reading_process_is_a_clear_error(spawn, settings, bus):
     """G9: kill -9 in the middle of a reading tool leaves the caller with an error in time."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
@@ -357,9 +336,7 @@ def test_a_killed_reading_process_is_a_clear_error(
     assert answers == [{"ok": False, "error": f"{NAME} gave no answer within 5 s"}]
 
 
-def test_nobody_who_serves_a_reading_tool_is_told_at_once(
-    settings: Settings, bus: MemoryBus
-) -> None:
+def test_nobody_who_serves_a_reading_tool_is_told_at_once(settings, bus):
     """G9: without recall processes nothing is waited for; the error says what to start."""
     with thread_worker(settings):
         session = known(bus)
@@ -369,9 +346,7 @@ def test_nobody_who_serves_a_reading_tool_is_told_at_once(
     assert "memorybus up" in result["error"]
 
 
-def test_a_job_can_run_no_writing_tool(
-    spawn: Spawn, settings: Settings, bus: MemoryBus, redis_client: redis.Redis
-) -> None:
+def test_a_job_can_run_no_writing_tool(spawn, settings, bus, redis_client):
     """Who can write to Redis can have read what any agent may read, and nothing written."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
@@ -397,9 +372,7 @@ def test_a_job_can_run_no_writing_tool(
 
 
 @pytest.mark.parametrize("state", ["down", "frozen"])
-def test_without_redis_a_call_takes_no_longer_than_told(
-    state: str, make_redis: MakeServer, make_settings: MakeSettings, witness: Witness
-) -> None:
+def test_without_redis_a_call_takes_no_longer_than_told(state, make_redis, make_settings, witness):
     """G9: dead or hanging, Redis costs the deadline at most; a writing call stands in the spool."""
     server = make_redis()
     settings = make_settings(url=server.url, **tooled("Noting"))

@@ -1,11 +1,8 @@
 """The archive as a whole: seal, read, compact, forget; of two writers one wins."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from helpers.archive.archives import LOG, archive_in, as_logged, entries, entry, pages, raw, sealed
-from helpers.processes.disks import MIB, Disk
+from helpers.processes.disks import MIB
 from memorybus.archive.archive import Archive
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.tombstones import Tombstone
@@ -18,19 +15,19 @@ from memorybus.query.ranges import NumberRange, Plan
 from memorybus.testing import FakeClock
 
 
-def test_what_is_sealed_is_read_in_order(tmp_path: Path) -> None:
+def test_what_is_sealed_is_read_in_order(tmp_path):
     """G7: pages of the archive join into the log as it was, partition by partition."""
     known = {p: sealed(tmp_path, 3, partition=p) for p in (0, 11)}
     archive = archive_in(tmp_path)
     for partition, events in known.items():
         assert list(pages(archive, partition)) == events
         assert archive.end(partition) is not None
-        assert archive.end(partition).n == 60  # type: ignore[union-attr]
+        assert archive.end(partition).n == 60
     assert archive.end(3) is None
     assert archive.read(3) == []
 
 
-def test_single_places_are_found(tmp_path: Path) -> None:
+def test_single_places_are_found(tmp_path):
     """A lane asks whether its checkpoint is there, and what came before a place."""
     known, archive = sealed(tmp_path, 3), archive_in(tmp_path)
     for at, event in enumerate(known):
@@ -41,7 +38,7 @@ def test_single_places_are_found(tmp_path: Path) -> None:
     assert archive.last_before(0, "9999999999999-0") == known[-1]
 
 
-def test_sealing_again_adds_nothing(tmp_path: Path) -> None:
+def test_sealing_again_adds_nothing(tmp_path):
     """G7: entries that are sealed are passed over; others follow without a gap."""
     archive, rows = archive_in(tmp_path), entries(30)
     first = archive.publish(0, rows[:20])
@@ -51,14 +48,14 @@ def test_sealing_again_adds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], [entry(2), entry(1)], [entry(1), entry(1)]])
-def test_what_is_not_in_order_is_refused(tmp_path: Path, wrong: list[object]) -> None:
+def test_what_is_not_in_order_is_refused(tmp_path, wrong):
     """A mistake of the caller does not reach the archive."""
     with pytest.raises(ValueError, match=r"there is nothing to seal|comes after"):
-        archive_in(tmp_path).publish(0, wrong)  # type: ignore[arg-type]
+        archive_in(tmp_path).publish(0, wrong)
     assert archive_in(tmp_path).end(0) is None
 
 
-def test_only_one_of_two_writers_publishes(tmp_path: Path) -> None:
+def test_only_one_of_two_writers_publishes(tmp_path):
     """G5, G7: a stale writer that sealed the same entries loses at the manifest."""
     rows = entries(40)
     archive_in(tmp_path).publish(0, rows[:10])
@@ -88,7 +85,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_a_query_selects_by_columns_what_it_would_by_events(tmp_path: Path, query: Query) -> None:
+def test_a_query_selects_by_columns_what_it_would_by_events(tmp_path, query):
     """The archive filters as the query itself would; what is left out keeps its place."""
     rows = [entry(n, MemoryWritten(action="add") if n % 4 == 0 else None) for n in range(1, 100)]
     rows.append(raw(100, b"n", b"100", b"e", b"no envelope"))
@@ -103,7 +100,7 @@ def test_a_query_selects_by_columns_what_it_would_by_events(tmp_path: Path, quer
     assert [one for one in found if one.envelope is not OMITTED_ENVELOPES["filtered"]] == wanted
 
 
-def test_spans_and_times_select_too(tmp_path: Path) -> None:
+def test_spans_and_times_select_too(tmp_path):
     """A plan takes numbers from its spans; a scan takes events of a time."""
     known, archive = sealed(tmp_path, 4), archive_in(tmp_path)
     plan = Plan(spans={0: (NumberRange(3, 5), NumberRange(61))})
@@ -115,7 +112,7 @@ def test_spans_and_times_select_too(tmp_path: Path) -> None:
     assert list(archive.scan(0, after=known[44].position.entry)) == known[45:]
 
 
-def test_one_session_opens_only_its_segments(tmp_path: Path) -> None:
+def test_one_session_opens_only_its_segments(tmp_path):
     """A session is found without opening the segments that do not hold it."""
     archive, rows = archive_in(tmp_path), []
     for part in range(10):
@@ -129,7 +126,7 @@ def test_one_session_opens_only_its_segments(tmp_path: Path) -> None:
     assert found == as_logged(rows)[60:80]
 
 
-def test_forgotten_events_are_hidden_at_once(tmp_path: Path) -> None:
+def test_forgotten_events_are_hidden_at_once(tmp_path):
     """A tombstone hides from every reader what it names, everywhere; the rest stays."""
     known = sealed(tmp_path, 3)
     archive, clock = archive_in(tmp_path), FakeClock()
@@ -149,7 +146,7 @@ def test_forgotten_events_are_hidden_at_once(tmp_path: Path) -> None:
         assert reader.last_before(0, known[1].position.entry) == hidden[0]
 
 
-def test_small_segments_are_joined(tmp_path: Path) -> None:
+def test_small_segments_are_joined(tmp_path):
     """Compaction: neighbours become one; a reader with the old manifest goes on; files go later."""
     known, reader, writer = sealed(tmp_path, 5), archive_in(tmp_path), archive_in(tmp_path)
     assert reader.read(0, count=25) == known[:25]
@@ -165,7 +162,7 @@ def test_small_segments_are_joined(tmp_path: Path) -> None:
         writer.replace(0, old[1:4])
 
 
-def test_what_is_not_kept_any_more_leaves_its_number(tmp_path: Path) -> None:
+def test_what_is_not_kept_any_more_leaves_its_number(tmp_path):
     """Retention takes the bytes and whose they were out of a segment, not the place."""
     known, archive = sealed(tmp_path, 2), archive_in(tmp_path)
     archive.replace(
@@ -182,7 +179,7 @@ def test_what_is_not_kept_any_more_leaves_its_number(tmp_path: Path) -> None:
     assert list(pages(archive_in(tmp_path))) == found
 
 
-def test_a_gap_is_told(tmp_path: Path) -> None:
+def test_a_gap_is_told(tmp_path):
     """What Redis lost before it was sealed is no damage, and not silent either."""
     archive = archive_in(tmp_path)
     archive.publish(0, entries(5))
@@ -191,7 +188,7 @@ def test_a_gap_is_told(tmp_path: Path) -> None:
     assert [(one.found, one.why) for one in found] == [("gap", "numbers 6 to 8 were never sealed")]
 
 
-def test_a_full_disk_seals_nothing(tmp_path: Path, make_disk: Callable[[Path, int], Disk]) -> None:
+def test_a_full_disk_seals_nothing(tmp_path, make_disk):
     """G10: no room: a clear error, no half segment; with room again, sealing goes on."""
     disk = make_disk(tmp_path / "disk", 2 * MIB)
     filler = disk.path / "filler"
@@ -215,19 +212,19 @@ def test_a_full_disk_seals_nothing(tmp_path: Path, make_disk: Callable[[Path, in
         ("s3://user:secret@bucket/x/", "s3://bucket/x/mb/" + LOG),
     ],
 )
-def test_the_place_is_a_directory_or_a_url(tmp_path: Path, place: str, where: str) -> None:
+def test_the_place_is_a_directory_or_a_url(tmp_path, place, where):
     """The setting names a directory or an object store; credentials are never shown."""
     settings = Settings(data_dir=tmp_path, archive=place.format(data=tmp_path))
     assert Archive.from_settings(settings, LOG).where == where.format(data=tmp_path)
 
 
-def test_another_place_is_refused() -> None:
+def test_another_place_is_refused():
     """A URL that we do not know is an error of the settings."""
     with pytest.raises(ConfigError, match=r"ftp:// is not supported.*s3://"):
         Archive.from_settings(Settings(archive="ftp://x/y"), LOG)
 
 
-def test_volatile_rows_are_no_events_of_a_scan(tmp_path: Path) -> None:
+def test_volatile_rows_are_no_events_of_a_scan(tmp_path):
     """A scan yields what there is to see."""
     archive = archive_in(tmp_path)
     archive.publish(0, [entry(1), entry(2, TurnStarted(message="x"))])

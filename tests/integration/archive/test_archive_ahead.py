@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from helpers.archive.archives import archive_in, pages, sealed
@@ -51,7 +50,7 @@ def done(aside: ReadAheadThread, read: Callable[[], Group]) -> PendingGroup:
     return one
 
 
-def test_all_but_the_first_group_is_read_ahead(tmp_path: Path, readers: list[str]) -> None:
+def test_all_but_the_first_group_is_read_ahead(tmp_path, readers):
     """G7: the next segment is checked, opened and begun while the rows before it are applied."""
     known = sealed(tmp_path, 3, SIZE)
     readers.clear()
@@ -59,7 +58,7 @@ def test_all_but_the_first_group_is_read_ahead(tmp_path: Path, readers: list[str
     assert [name == AHEAD for name in readers] == [False, *[True] * 8]
 
 
-def test_a_damaged_next_segment_is_named_behind_the_rows_before_it(tmp_path: Path) -> None:
+def test_a_damaged_next_segment_is_named_behind_the_rows_before_it(tmp_path):
     """G7: what goes wrong ahead costs no row before it, and is told whenever it is come to."""
     known = sealed(tmp_path, 3, SIZE)
     file = sorted((tmp_path / "p00").rglob("*.parquet"))[1]
@@ -75,14 +74,14 @@ def test_a_damaged_next_segment_is_named_behind_the_rows_before_it(tmp_path: Pat
     assert [*found, *next_page(archive, found)] == known[: SIZE + PAGE]
 
 
-def test_what_was_opened_ahead_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_opened_ahead_is_closed(tmp_path, monkeypatch):
     """A reader that stops leaves no file open."""
     sealed(tmp_path, 3, SIZE)
     files: list[SegmentReader] = []
     begin = SegmentReader.__init__
 
     def noted(self: SegmentReader, *words: object) -> None:
-        begin(self, *words)  # type: ignore[arg-type]
+        begin(self, *words)
         files.append(self)
 
     monkeypatch.setattr(SegmentReader, "__init__", noted)
@@ -111,7 +110,7 @@ def threads_of_four(aside: ReadAheadThread) -> set[threading.Thread]:
     return threads
 
 
-def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_is_one_and_ends(monkeypatch):
     """One thread reads all, ends when there is nothing more, and comes back when there is."""
     monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 0.01)
     aside = ReadAheadThread()
@@ -122,7 +121,7 @@ def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_child_reads_ahead(monkeypatch):
     """The thread is not there in a child: it begins one of its own."""
     monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 60.0)
     aside = ReadAheadThread()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
-from helpers.making import MakeSettings
 from memorybus.archive.damage import DamageHandler
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
@@ -36,9 +35,7 @@ def verified(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_a_newest_manifest_that_is_gone_is_named(
-    log: SealedLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_newest_manifest_that_is_gone_is_named(log, tmp_path, capsys):
     """G7: what is left looks whole by itself: Redis knows better, whoever reads or copies it."""
     assert verified(capsys)[0] == 0
     newest(log).unlink()
@@ -54,9 +51,7 @@ def test_a_newest_manifest_that_is_gone_is_named(
         history.read(P, history.read(P, count=50).events[-1].position.entry, after_n=50)
 
 
-def test_it_is_named_though_the_log_can_mend_it(
-    log: SealedLog, make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_named_though_the_log_can_mend_it(log, make_settings, capsys):
     """G7: while the log still has the rest, the remedy is to seal it again."""
     log.append(50)
     run_once(make_settings(**QUICK | {"hot_window": 3600.0}))
@@ -71,9 +66,7 @@ def test_it_is_named_though_the_log_can_mend_it(
     log.assert_whole()
 
 
-def test_an_archive_that_is_gone_altogether_is_named(
-    log: SealedLog, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_that_is_gone_altogether_is_named(log, capsys):
     """G7: an empty directory is no archive without events where Redis knows of some."""
     log.settings.data_dir.joinpath("archive").rename(log.settings.data_dir / "elsewhere")
     code, said = verified(capsys)
@@ -81,7 +74,7 @@ def test_an_archive_that_is_gone_altogether_is_named(
     assert "events 1 to 99 were sealed" in said["damaged"][0]["why"]
 
 
-def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
+def test_a_scan_names_what_the_archive_lacks(log):
     """Who reads everything is told of the hole, and has the rest if they listen to damage."""
     newest(log).unlink()
     history = History.from_settings(log.redis, log.settings)
@@ -93,9 +86,7 @@ def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
     history.close()
 
 
-def test_a_damaged_manifest_is_refused_until_it_is_moved_away(
-    log: SealedLog, make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_manifest_is_refused_until_it_is_moved_away(log, make_settings, capsys):
     """G7: nothing is sealed behind damage; the manifest before it and the log have all."""
     settings = make_settings(**QUICK | {"hot_window": 3600.0})
     log.append(20)

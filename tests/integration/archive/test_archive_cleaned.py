@@ -39,7 +39,7 @@ def forgotten(row: EventRow, _: int) -> Omission | None:
     return "forgotten" if row.user == "u-2" else None
 
 
-def test_files_that_nobody_names_go_after_an_hour(tmp_path: Path, clock: FakeClock) -> None:
+def test_files_that_nobody_names_go_after_an_hour(tmp_path, clock):
     """G10: compacted segments and cut short seals do not stay for ever, but for long enough."""
     known = sealed(tmp_path, 4)
     (tmp_path / "p00" / "segments" / "orphan.parquet").write_bytes(b"x")
@@ -54,9 +54,7 @@ def test_files_that_nobody_names_go_after_an_hour(tmp_path: Path, clock: FakeClo
     assert len(list((tmp_path / "p00").glob("manifest-*"))) == 3
 
 
-def test_an_old_file_stays_for_readers_an_hour_after_it_was_replaced(
-    tmp_path: Path, clock: FakeClock
-) -> None:
+def test_an_old_file_stays_for_readers_an_hour_after_it_was_replaced(tmp_path, clock):
     """G7: that counts, not when the file was made: a reader may have the manifest before."""
     known = sealed(tmp_path, 4)
     clock.advance(24 * HOUR)
@@ -72,7 +70,7 @@ def test_an_old_file_stays_for_readers_an_hour_after_it_was_replaced(
     assert archive.clean(0) == 4
 
 
-def test_what_is_forgotten_leaves_a_quiet_partition(tmp_path: Path, clock: FakeClock) -> None:
+def test_what_is_forgotten_leaves_a_quiet_partition(tmp_path, clock):
     """G10: the file before goes after an hour, also where nothing more is ever sealed."""
     sealed(tmp_path, 1)
     archive = by(clock, tmp_path)
@@ -91,7 +89,7 @@ def test_what_is_forgotten_leaves_a_quiet_partition(tmp_path: Path, clock: FakeC
     assert not [one for one in archive_in(tmp_path).verify([0]) if one.found == "damaged"]
 
 
-def test_nothing_goes_while_a_segment_is_missing(tmp_path: Path, clock: FakeClock) -> None:
+def test_nothing_goes_while_a_segment_is_missing(tmp_path, clock):
     """G7: where the newest manifest was lost, the file that has its rows is not taken for idle."""
     known = sealed(tmp_path, 4)
     archive = by(clock, tmp_path)
@@ -108,7 +106,7 @@ def test_nothing_goes_while_a_segment_is_missing(tmp_path: Path, clock: FakeCloc
     assert list(pages(archive_in(tmp_path))) == known
 
 
-def test_what_may_mend_a_damaged_segment_stays(tmp_path: Path, clock: FakeClock) -> None:
+def test_what_may_mend_a_damaged_segment_stays(tmp_path, clock):
     """G7, G10: replaced files go, but those with rows of a segment that cannot be read."""
     sealed(tmp_path, 4)
     archive = by(clock, tmp_path)
@@ -130,7 +128,7 @@ def killed_while_writing(objects: Objects, name: str) -> None:
     path.write_bytes(b"half")
 
 
-def test_what_killed_writers_left_goes(tmp_path: Path, clock: FakeClock) -> None:
+def test_what_killed_writers_left_goes(tmp_path, clock):
     """G10: files that never got their name, wherever in the archive they lie, go after an hour."""
     archive = by(clock, tmp_path)
     archive.publish(0, entries(20))
@@ -147,9 +145,7 @@ def test_what_killed_writers_left_goes(tmp_path: Path, clock: FakeClock) -> None
     assert len(archive.tombstones()) == 1
 
 
-def test_a_writer_that_sleeps_for_an_hour_names_nothing(
-    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_sleeps_for_an_hour_names_nothing(tmp_path, clock, monkeypatch):
     """G5: who is taken for dead and is not is told so, has named nothing, and may try again."""
     archive = by(clock, tmp_path)
     archive.publish(0, entries(20))

@@ -29,7 +29,7 @@ def _log(known_log: SealedLog) -> SealedLog:
 
 def later(log: SealedLog, count: int) -> list[RawEntry]:
     """Seal events that a server whose clock is ahead took, and this Redis does not have."""
-    (_, fields), *_ = log.redis.xrange(log.key)  # type: ignore[misc]
+    (_, fields), *_ = log.redis.xrange(log.key)
     base = int(time.time() * 1_000) + AHEAD_MS
     first = log.archived()[-1] + 1
     rows = [
@@ -40,7 +40,7 @@ def later(log: SealedLog, count: int) -> list[RawEntry]:
     return rows
 
 
-def test_what_came_after_a_clock_went_back_is_not_trimmed(log: SealedLog) -> None:
+def test_what_came_after_a_clock_went_back_is_not_trimmed(log):
     """G7: a Redis that came back older, on a slow clock, loses nothing that it took since."""
     later(log, 50)
     log.append(20, user="ours")  # 51 to 70 again, at places before those that are sealed
@@ -56,27 +56,27 @@ def test_what_came_after_a_clock_went_back_is_not_trimmed(log: SealedLog) -> Non
     assert log.logged() == list(range(101, 124))
     end = log.archive().end(P)
     assert end is not None
-    assert log.redis.xlen(log.key) == len(log.redis.xrange(log.key, f"({end.entry}"))  # type: ignore[arg-type]
+    assert log.redis.xlen(log.key) == len(log.redis.xrange(log.key, f"({end.entry}"))
 
 
-def test_what_comes_in_once_the_end_is_noted_lies_behind_it(log: SealedLog) -> None:
+def test_what_comes_in_once_the_end_is_noted_lies_behind_it(log):
     """G7: a slow clock gives no place before what is sealed, once Redis knows how far that is."""
     last = later(log, 50)[-1]
     assert run_once(log.settings).errors == {}
     assert log.sealed() == 100
     log.append(5)
     assert log.logged()[-5:] == list(range(101, 106))
-    (entry, _) = log.redis.xrange(log.key)[-5]  # type: ignore[index]
+    (entry, _) = log.redis.xrange(log.key)[-5]
     assert entry.decode() == f"{last.entry.split('-')[0]}-1"
     assert run_once(log.settings).errors == {}
     assert log.logged()[-5:] == list(range(101, 106))
 
 
-def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> None:
+def test_what_comes_in_while_it_is_compared_is_not_trimmed(log):
     """G7: the script trims nothing up to an end before which the log has what nobody compared."""
     rows = later(log, 50)
     end = Place(rows[-1].entry, 100)
-    noted = Place(log.redis.hget(log.state, "sealed_entry").decode(), 50)  # type: ignore[union-attr]
+    noted = Place(log.redis.hget(log.state, "sealed_entry").decode(), 50)
     comparing = ArchiveComparer(log.redis, log.keys, log.archive())
     known = comparing.compare(P, noted, end).upto
     log.append(1)
@@ -86,9 +86,7 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> No
     assert (log.sealed(), log.logged()) == (50, [50, 51])
 
 
-def test_only_the_rows_from_the_logs_first_entry_on_are_compared(
-    log: SealedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_rows_from_the_logs_first_entry_on_are_compared(log, monkeypatch):
     """G7, G10: comparing costs what the log has, however much was sealed before that."""
     end = Place(later(log, 50)[-1].entry, 100)
     run_once(log.settings)
@@ -106,7 +104,7 @@ def test_only_the_rows_from_the_logs_first_entry_on_are_compared(
     assert asked == [found.lacking.entry]
 
 
-def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(log: SealedLog) -> None:
+def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(log):
     """G7: events at places before what is noted are told by their numbers, and move behind it."""
     later(log, 10)
     run_once(log.settings)
@@ -119,7 +117,7 @@ def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(log: SealedLog
     archiver.start()
     try:
         wait_until(
-            lambda: log.redis.xlen(log.key) == 5 == len(log.redis.xrange(log.key, f"({end.entry}")),  # type: ignore[arg-type]
+            lambda: log.redis.xlen(log.key) == 5 == len(log.redis.xrange(log.key, f"({end.entry}")),
             "a worker moves them by itself",
         )
     finally:

@@ -1,12 +1,10 @@
 """What is kept no longer goes, however long the look takes in which that is decided (G10)."""
 
 import json
-from pathlib import Path
 
 import pytest
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
-from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import NO_RETENTION_MARK, RetentionMark, render
 from memorybus.archive.objects.local import LocalObjects
@@ -30,7 +28,7 @@ def kept(log: SealedLog) -> int:
     return sum(one.kept for one in log.archive().segments(P))
 
 
-def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -> None:
+def test_what_is_forgotten_while_segments_are_written_goes_too(log):
     """G10: a tombstone that comes after the policy was read is obeyed at the next look."""
     log.append(60)
     log.append(10, user="eve")
@@ -56,7 +54,7 @@ def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -
 
 
 @pytest.mark.parametrize("at", [0, 1, 4_000_000_000_000])
-def test_a_tombstone_counts_whatever_clock_dated_it(log: SealedLog, at: int) -> None:
+def test_a_tombstone_counts_whatever_clock_dated_it(log, at):
     """G10: without a time, or from a clock that is wrong, it takes the bytes out, once."""
     log.append(20, user="eve")
     log.grow(20)
@@ -71,9 +69,7 @@ def test_a_tombstone_counts_whatever_clock_dated_it(log: SealedLog, at: int) -> 
     assert kept(log) == 0
 
 
-def test_what_grows_too_old_while_segments_are_written_goes_too(
-    tmp_path: Path, make_settings: MakeSettings
-) -> None:
+def test_what_grows_too_old_while_segments_are_written_goes_too(tmp_path, make_settings):
     """G10: ages count as of the look that decided, not as of when the segment was written."""
     rows = entries(20)
     last, _ = parse_entry_id(rows[-1].entry)
@@ -89,7 +85,7 @@ def test_what_grows_too_old_while_segments_are_written_goes_too(
     assert sum(one.kept for one in archive.segments(0)) == 0
 
 
-def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> None:
+def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path):
     """G10: an export does not begin the retention of its rows anew."""
     archive = Archive(LocalObjects(tmp_path / "a"), "t", LOG, clock=FakeClock(77_000))
     first = archive.publish(0, entries(5), None, RetentionMark(66_000, "mark"))
@@ -100,7 +96,7 @@ def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> No
     assert [ages_of(one).tombstones for one in found] == ["", ""]
 
 
-def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path: Path) -> None:
+def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path):
     """G10: what does not say as of when it was decided is looked through as before."""
     archive = Archive(LocalObjects(tmp_path), "t", LOG, clock=FakeClock(77_000))
     segment = archive.publish(0, entries(5))

@@ -31,9 +31,7 @@ def joined(directory: Path) -> Path:
     return directory / "p00" / new.file
 
 
-def test_without_the_extra_a_reader_is_told_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_a_reader_is_told_what_to_install(tmp_path, monkeypatch):
     """G7: where pyarrow is missing the archive is away, not damaged, and the error says so."""
     sealed(tmp_path, 1, SIZE)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -43,7 +41,7 @@ def test_without_the_extra_a_reader_is_told_what_to_install(
 
 @pytest.mark.parametrize("plan", [Plan(), SESSION, SPAN], ids=["all", "session", "span"])
 @pytest.mark.parametrize("listens", [False, True])
-def test_a_scan_goes_on_behind_a_compaction(tmp_path: Path, plan: Plan, listens: bool) -> None:
+def test_a_scan_goes_on_behind_a_compaction(tmp_path, plan, listens):
     """G7: a scan whose segments are compacted away meanwhile yields every row once, untold."""
     sealed(tmp_path, SEGMENTS, SIZE)
     wanted = list(archive_in(tmp_path).scan(0, plan))
@@ -55,7 +53,7 @@ def test_a_scan_goes_on_behind_a_compaction(tmp_path: Path, plan: Plan, listens:
     assert told == []
 
 
-def test_a_scan_is_told_of_damage_behind_a_compaction(tmp_path: Path) -> None:
+def test_a_scan_is_told_of_damage_behind_a_compaction(tmp_path):
     """G7: what is damaged where it was written anew is told once, and the scan ends."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     told: list[str] = []
@@ -67,7 +65,7 @@ def test_a_scan_is_told_of_damage_behind_a_compaction(tmp_path: Path) -> None:
     assert [file.name in one for one in told] == [True]
 
 
-def test_ids_go_on_behind_a_compaction(tmp_path: Path) -> None:
+def test_ids_go_on_behind_a_compaction(tmp_path):
     """G2, G7: whoever asks for all ids gets each once, though segments are compacted meanwhile."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     reading = archive_in(tmp_path).ids(0)
@@ -79,9 +77,7 @@ def test_ids_go_on_behind_a_compaction(tmp_path: Path) -> None:
         list(archive_in(tmp_path).ids(0))
 
 
-def test_ids_are_read_when_nobody_else_reads_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_are_read_when_nobody_else_reads_the_file(tmp_path, monkeypatch):
     """A segment's file has one reader at a time, also when a thread has begun to read ahead."""
     archive = archive_in(tmp_path)
     archive.publish(0, entries(3_000))
@@ -123,7 +119,7 @@ class Overtaken(LocalObjects):
         return super().get(name)
 
 
-def test_a_manifest_that_is_overtaken_is_no_damage(tmp_path: Path) -> None:
+def test_a_manifest_that_is_overtaken_is_no_damage(tmp_path):
     """G7: a manifest deleted between a reader's list and its fetch: the newer one is read."""
     sealed(tmp_path, 2, SIZE)
     reader = Archive(Overtaken(tmp_path), "t", LOG)

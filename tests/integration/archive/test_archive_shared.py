@@ -1,14 +1,12 @@
 """An archive that goes on with what this log does not have: a clone's, or its own later past."""
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import redis
 from helpers.archive.sealed_log import QUICK, SealedLog, may_stay, refused
-from helpers.making import MakeServer, MakeSettings
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import read_health
 from memorybus.archive.format.parquet import RawEntry
@@ -33,8 +31,8 @@ def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
     """Copy the log's Redis to another server, with the same settings but its URL."""
     server = make_redis()
     other, ours = server.client(), log.redis
-    for key in ours.keys(f"{log.settings.namespace}*"):  # type: ignore[union-attr]
-        other.restore(key, 0, ours.dump(key))  # type: ignore[arg-type]
+    for key in ours.keys(f"{log.settings.namespace}*"):
+        other.restore(key, 0, ours.dump(key))
     other.close()
     clone = SealedLog(msgspec.structs.replace(log.settings, url=server.url))
     clone._sequence = log._sequence
@@ -43,7 +41,7 @@ def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
 
 def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None:
     """Append turns whose places lie behind all that another server has: in a later millisecond."""
-    (last,) = than.redis.xrevrange(than.key, count=1)  # type: ignore[misc]
+    (last,) = than.redis.xrevrange(than.key, count=1)
     wait_until(
         lambda: read_server_ms(log.redis) > parse_entry_id(last[0].decode())[0],
         "its millisecond is over",
@@ -55,12 +53,12 @@ def events_of_people(log: SealedLog) -> dict[str, list[int]]:
     """Return the turns of the archive by user."""
     found: dict[str, list[int]] = {}
     for one in log.archive().scan(P):
-        turn = int(one.envelope.event.user.split()[1])  # type: ignore[union-attr]
+        turn = int(one.envelope.event.user.split()[1])
         found.setdefault(one.envelope.scope.user, []).append(turn)
     return found
 
 
-def test_what_a_clone_sealed_is_no_leave_to_trim(log: SealedLog, make_redis: MakeServer) -> None:
+def test_what_a_clone_sealed_is_no_leave_to_trim(log, make_redis):
     """G7: where a copy of this Redis sealed other events, nothing is trimmed, noted or sealed."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
@@ -79,7 +77,7 @@ def test_what_a_clone_sealed_is_no_leave_to_trim(log: SealedLog, make_redis: Mak
     clone.redis.close()
 
 
-def test_what_a_clone_sealed_can_be_taken_out(log: SealedLog, make_redis: MakeServer) -> None:
+def test_what_a_clone_sealed_can_be_taken_out(log, make_redis):
     """G7: without the manifest that the copy wrote, this log's own events are sealed."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
@@ -94,9 +92,7 @@ def test_what_a_clone_sealed_can_be_taken_out(log: SealedLog, make_redis: MakeSe
     clone.redis.close()
 
 
-def test_a_clone_that_seals_in_between_is_noticed(
-    log: SealedLog, make_redis: MakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clone_that_seals_in_between_is_noticed(log, make_redis, monkeypatch):
     """G7: what was read for a segment is not taken for sealed because another's ends behind it."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
@@ -116,7 +112,7 @@ def test_a_clone_that_seals_in_between_is_noticed(
     clone.redis.close()
 
 
-def test_a_worker_tells_of_it(log: SealedLog, make_redis: MakeServer) -> None:
+def test_a_worker_tells_of_it(log, make_redis):
     """G7: an archive with another log's events is an alarm, for as long as it lasts."""
     clone = clone_of(log, make_redis)
     log.append(5, user="ours")
@@ -140,9 +136,7 @@ def test_a_worker_tells_of_it(log: SealedLog, make_redis: MakeServer) -> None:
     clone.redis.close()
 
 
-def test_a_lane_reads_nothing_that_only_a_clone_sealed(
-    log: SealedLog, make_redis: MakeServer
-) -> None:
+def test_a_lane_reads_nothing_that_only_a_clone_sealed(log, make_redis):
     """G3: what lies in the archive behind what this log knows to be sealed is not its history."""
     clone = clone_of(log, make_redis)
     clone.append(30, user="clone")  # before ours: their places lie between our 50 and 51
@@ -160,7 +154,7 @@ def test_a_lane_reads_nothing_that_only_a_clone_sealed(
 
 
 @pytest.mark.parametrize("missing", [51, 60, 69])
-def test_every_entry_is_compared(log: SealedLog, make_settings: MakeSettings, missing: int) -> None:
+def test_every_entry_is_compared(log, make_settings, missing):
     """G7: one event that the archive lacks among those it has is enough."""
     log.append(20)
     entries: Any = log.redis.xrange(log.key)
@@ -174,7 +168,7 @@ def test_every_entry_is_compared(log: SealedLog, make_settings: MakeSettings, mi
     assert log.logged() == list(range(50, 71))
 
 
-def test_another_event_under_the_same_number_and_place_is_another(log: SealedLog) -> None:
+def test_another_event_under_the_same_number_and_place_is_another(log):
     """G7: two logs may take an event in the same millisecond: it is told by its id."""
     log.append(2)
     entries: Any = log.redis.xrange(log.key)
@@ -187,9 +181,7 @@ def test_another_event_under_the_same_number_and_place_is_another(log: SealedLog
     assert "does not have event 51" in refused(log)
 
 
-def test_a_redis_that_forgot_what_is_sealed_is_compared_from_its_beginning(
-    log: SealedLog, make_settings: MakeSettings
-) -> None:
+def test_a_redis_that_forgot_what_is_sealed_is_compared_from_its_beginning(log, make_settings):
     """G7: what is noted counts only where the archive has it; entries of others are passed over."""
     settings = make_settings(**QUICK | {"hot_window": 3600.0})
     log.append(5)
@@ -205,8 +197,8 @@ def test_a_redis_that_forgot_what_is_sealed_is_compared_from_its_beginning(
 
 
 def test_what_was_sealed_elsewhere_is_not_trimmed(
-    redis_client: redis.Redis, make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+    redis_client, make_redis, make_settings, tmp_path
+):
     """G7: what this log knows to be sealed counts for the archive that has it, and for no other."""
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     log = SealedLog(make_settings(**QUICK | {"hot_window": 3600.0, "archive": ours}))

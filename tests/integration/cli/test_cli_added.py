@@ -6,10 +6,8 @@ import re
 import textwrap
 from pathlib import Path
 
-import pytest
 from cyclopts import App
 from memorybus.agent.client import MemoryBus
-from memorybus.config.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^  ```python\n(.*?)^  ```$", re.MULTILINE | re.DOTALL)
@@ -30,9 +28,7 @@ def shown_command(directory: Path) -> App:
     return app
 
 
-def test_a_command_is_one_typed_function(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_is_one_typed_function(ready, tmp_path, capsys):
     """What CONTRIBUTING.md shows is a table for people, and JSON for programs."""
     with MemoryBus.connect(ready) as bus:
         bus.session("s").turn_completed("Where is the ladder?", "Behind the shed.")

@@ -4,9 +4,6 @@ import json
 
 import msgspec
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.faulty_http import Fault
 from helpers.services.webhook_server import PATH, webhook_server
@@ -23,11 +20,8 @@ def use(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_line_and_the_code_follow_what_happens(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    redis_client, make_settings, monkeypatch, capsys
+):
     """G10: without a worker it is critical; with one it says what is refused; one line each."""
     settings = make_settings(**recorded("Transactional"))
     use(settings, monkeypatch)
@@ -49,11 +43,8 @@ def test_the_line_and_the_code_follow_what_happens(
 
 
 def test_a_status_may_end_with_the_code_of_a_check(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    redis_client, make_settings, monkeypatch, capsys
+):
     """G10: `status --check` shows the status, and its exit code is that of `check`."""
     use(make_settings(**recorded("Transactional")), monkeypatch)
     assert main(["status"]) == 0
@@ -68,11 +59,8 @@ def test_a_status_may_end_with_the_code_of_a_check(
 
 
 def test_a_status_prints_each_finding_of_its_exit_code(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    redis_client, make_settings, monkeypatch, capsys
+):
     """G10: `status --check` prints a provider without an owner, as `check` does."""
     settings = make_settings(**recorded("Transactional"))
     more = msgspec.structs.replace(settings, providers=(*settings.providers, "builtin"))
@@ -82,9 +70,7 @@ def test_a_status_prints_each_finding_of_its_exit_code(
         assert "CRITICAL: configured, but no worker serves: builtin" in capsys.readouterr().out
 
 
-def test_redis_away_is_critical_and_wrong_settings_unknown(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_redis_away_is_critical_and_wrong_settings_unknown(make_settings, monkeypatch, capsys):
     """G9: the states of monitoring plugins tell an incident from a mistake."""
     settings = make_settings(url="redis://127.0.0.1:1/0")
     use(settings, monkeypatch)
@@ -96,9 +82,7 @@ def test_redis_away_is_critical_and_wrong_settings_unknown(
 
 
 @pytest.mark.parametrize("words", [("--frobnicate",), ("--url",), ("extra",)])
-def test_a_wrong_option_is_unknown(
-    words: tuple[str, ...], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_option_is_unknown(words, capfd):
     """A plugin that was called wrongly is no incident: code 3, one line, the reason in it."""
     assert main(["check", *words]) == 3
     line = capfd.readouterr().out
@@ -109,11 +93,8 @@ def test_a_wrong_option_is_unknown(
 
 
 def test_people_are_notified_of_a_verdict_that_is_not_ok(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    redis_client, make_settings, monkeypatch, capsys
+):
     """`check --notify` posts findings and remedies to an address that only a variable holds."""
     use(make_settings(**recorded("Transactional")), monkeypatch)
     with webhook_server() as hook:
@@ -129,9 +110,7 @@ def test_people_are_notified_of_a_verdict_that_is_not_ok(
     assert PATH not in shown.err + shown.out
 
 
-def test_looks_without_end_notify_of_changes_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_looks_without_end_notify_of_changes_alone(redis_client, make_settings, spawn):
     """`check --every` notifies once that something is wrong, and once that it is over."""
     settings = make_settings(**recorded("Transactional"))
     with webhook_server() as hook:

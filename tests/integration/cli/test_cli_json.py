@@ -1,14 +1,10 @@
 """What every command prints with ``--json`` is what `memorybus schema` describes."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.described import closed, command_of, troubles, values
 from helpers.stories.everything import COPY, Everything, everything
 from helpers.stories.frozen import differences, freeze, write_frozen
@@ -78,12 +74,8 @@ def edit(bus: Everything) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_every_command_prints_what_the_schema_says(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-    spawn: Spawn,
-    pytestconfig: pytest.Config,
-) -> None:
+    redis_client, make_settings, tmp_path, spawn, pytestconfig
+):
     """Real output of each command validates, names no other field, and equals what is frozen.
 
     `--write-golden` freezes it again.
@@ -115,8 +107,8 @@ def test_every_command_prints_what_the_schema_says(
     ids=lambda words: words[0],
 )
 def test_what_runs_until_it_is_stopped_says_so_by_the_schema(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, words: tuple[str, ...]
-) -> None:
+    redis_client, make_settings, spawn, words
+):
     """The line of JSON by which a program learns that all is ready is the documented one."""
     settings = make_settings(providers=("builtin",))
     child = spawn("-m", "memorybus", *words, "--json", env=environ(settings))
@@ -125,13 +117,13 @@ def test_what_runs_until_it_is_stopped_says_so_by_the_schema(
     assert not list(troubles(words, line))
 
 
-def test_the_demo_tells_what_it_did(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_the_demo_tells_what_it_did(make_settings, tmp_path):
     """The demo's result is the documented one."""
     said = Everything(make_settings(), tmp_path, "").run("demo", "--json")
     assert not list(troubles(("demo",), said.out))
 
 
-def test_a_failure_is_what_the_schema_says(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_a_failure_is_what_the_schema_says(make_settings, tmp_path):
     """A command that fails prints the one object that is documented for all."""
     bus = Everything(make_settings(url="redis://127.0.0.1:1/0"), tmp_path, "")
     said = bus.run("status", "--json")

@@ -1,12 +1,8 @@
 """What every command prints: within 80 columns with whole ids, and whole and unpadded in a pipe."""
 
 import re
-from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.everything import COPY, LONG_NAME, everything
 from memorybus_console.views.output import Output
 from rich.cells import cell_len
@@ -43,12 +39,8 @@ def ids(text: str) -> set[str]:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_tables_fit_a_terminal_and_are_whole_in_a_pipe(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-    spawn: Spawn,
-    too_wide: list[str],
-) -> None:
+    redis_client, make_settings, tmp_path, spawn, too_wide
+):
     """At 80 columns no table is wider and no id is folded; piped, no line is folded or padded.
 
     COLUMNS says how wide a pipe is, if it is set.

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus.config.settings import Settings
 from memorybus_console.cli.app import main
@@ -40,9 +39,7 @@ def run(
     return json.loads(said.out), said.err
 
 
-def test_tools_are_listed_and_called(
-    spawn: Spawn, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tools_are_listed_and_called(spawn, settings, capsys):
     """What one call writes the next one finds, within the person's scope and no other's."""
     worker(spawn, settings, jobs=1)
     listed, _ = run(settings, capsys, "ls")
@@ -59,9 +56,7 @@ def test_tools_are_listed_and_called(
     assert other["results"] == []
 
 
-def test_a_call_that_fails_is_told_with_its_exit_code(
-    spawn: Spawn, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_call_that_fails_is_told_with_its_exit_code(spawn, settings, capsys):
     """An unknown tool and wrong arguments are results that say so: exit code 1."""
     assert run(settings, capsys, "ls")[0] == []
     worker(spawn, settings, jobs=1)
@@ -71,9 +66,7 @@ def test_a_call_that_fails_is_told_with_its_exit_code(
     assert "memory_search" in wrong["error"]
 
 
-def test_tools_are_shown_to_people(
-    spawn: Spawn, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tools_are_shown_to_people(spawn, settings, capsys):
     """A table says what reads and what writes; without a worker it says what to start."""
     where = ["--url", settings.url, "--namespace", settings.namespace]
     assert main(["tools", "ls", *where]) == 0

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -64,7 +63,7 @@ def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Sea
     made.redis.close()
 
 
-def test_the_archive_has_what_the_log_has_no_more(log: SealedLog) -> None:
+def test_the_archive_has_what_the_log_has_no_more(log):
     """G6, G7: each letter's event is found: sealed and trimmed, at the seam, and in the log."""
     log.append(40)
     old = letters(log)
@@ -81,7 +80,7 @@ def test_the_archive_has_what_the_log_has_no_more(log: SealedLog) -> None:
     assert [found(log, letter, shown=True).event is not None for letter in every] == [True] * 50
 
 
-def test_another_event_at_its_place_is_not_taken(log: SealedLog) -> None:
+def test_another_event_at_its_place_is_not_taken(log):
     """G6: a letter never gets another event than its own, from wherever."""
     log.append(5)
     letter = msgspec.structs.replace(letters(log)[2], event_id="f" * 32)
@@ -94,7 +93,7 @@ def test_another_event_at_its_place_is_not_taken(log: SealedLog) -> None:
 
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("shown", [True, False])
-def test_what_is_forgotten_stays_gone(log: SealedLog, sealed: bool, shown: bool) -> None:
+def test_what_is_forgotten_stays_gone(log, sealed, shown):
     """G6: a forgotten event is neither shown nor applied again, sealed or not, and that is said."""
     log.append(5)
     log.append(5, user="eve")
@@ -107,7 +106,7 @@ def test_what_is_forgotten_stays_gone(log: SealedLog, sealed: bool, shown: bool)
     assert "forgotten" in lookups[-1].why
 
 
-def test_an_archive_out_of_reach_is_said(log: SealedLog) -> None:
+def test_an_archive_out_of_reach_is_said(log):
     """G6, G7: who cannot reach the archive is told so, and not that the event is gone."""
     log.append(5)
     old = letters(log)
@@ -125,13 +124,8 @@ def test_an_archive_out_of_reach_is_said(log: SealedLog) -> None:
 
 @pytest.mark.timeout(60)
 def test_a_letter_is_retried_and_edited_long_after(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    flag: Path,
-    tmp_path: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, capsys, flag, tmp_path
+):
     """G6, G7: what the archive took over is shown, edited and applied in order, as if hot."""
     settings = make_settings(**QUICK | {"partitions": 1} | recorded("Keyed"))
     for name, value in to_environ(settings, {}).items():
@@ -163,15 +157,13 @@ def test_a_letter_is_retried_and_edited_long_after(
     assert texts(home(settings)) == ["new", bad, "edited", "later"]
 
 
-def test_a_forgotten_letter_is_told(
-    log: SealedLog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_forgotten_letter_is_told(log, monkeypatch, capsys):
     """G6: `dlq show` shows nothing of a forgotten event, and says why."""
     for name, value in to_environ(log.settings, {}).items():
         monkeypatch.setenv(name, value)
     log.append(3, user="eve")
     scripts.run(log.redis, scripts.acquire(log.keys, P, NAME, "w", 60_000))
-    epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))  # type: ignore[arg-type]
+    epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))
     events = History.from_settings(log.redis, log.settings).read(P).events
     ParkedKeys(log.redis, OwnedLane(log.keys, P, NAME, epoch)).put_aside(
         events[:1], Failure("no", 1)

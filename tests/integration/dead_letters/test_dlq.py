@@ -7,14 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-import redis
 from helpers.faults.scale import QUICK
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import RedisCluster, running
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
@@ -113,9 +109,7 @@ def recorded_decisions(settings: Settings) -> list[DeadLetterResolved]:
 
 
 @every_kind
-def test_a_retry_drains_in_order_once(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
-) -> None:
+def test_a_retry_drains_in_order_once(redis_client, make_settings, flag, run, kind):
     """G3, G4, G6: once the provider is well, one command applies what waits, in order, once."""
     settings = make_settings(partitions=2, **PATIENT, **recorded(kind))
     dlq = run(settings)
@@ -141,9 +135,7 @@ def test_a_retry_drains_in_order_once(
 
 
 @every_kind
-def test_what_is_refused_again_is_said(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
-) -> None:
+def test_what_is_refused_again_is_said(redis_client, make_settings, flag, run, kind):
     """G6: a retry of what is still poison ends with exit code 1, and counts the try."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
@@ -164,9 +156,7 @@ def test_what_is_refused_again_is_said(
 
 
 @every_kind
-def test_a_discard_frees_what_waits(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
-) -> None:
+def test_a_discard_frees_what_waits(redis_client, make_settings, flag, run, kind):
     """G6: a discarded event is skipped for good, and history says who did it and why."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
@@ -190,13 +180,8 @@ def test_a_discard_frees_what_waits(
 
 @every_kind
 def test_an_edited_event_is_applied_in_place(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    flag: Path,
-    tmp_path: Path,
-    run: Any,
-    kind: str,
-) -> None:
+    redis_client, make_settings, flag, tmp_path, run, kind
+):
     """G6: an edit made from what `show` prints is applied in the event's place, and recorded."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
@@ -218,9 +203,7 @@ def test_an_edited_event_is_applied_in_place(
     assert (decision.action, decision.replacement["user"]) == ("edit", "harmless")
 
 
-def test_lanes_of_all_shards(
-    redis_server: RedisServer, make_settings: MakeSettings, flag: Path, run: Any
-) -> None:
+def test_lanes_of_all_shards(redis_server, make_settings, flag, run):
     """G6: on a cluster, dead letters of lanes on every shard are listed, discarded and retried."""
     cluster = RedisCluster()
     settings = make_settings(
@@ -247,15 +230,7 @@ def test_lanes_of_all_shards(
     ("text", "said"),
     [("[1]", "not a JSON object"), ('{"usr": "x"}', "no field 'usr'"), ('{"user": 1}', "not a")],
 )
-def test_a_bad_edit_asks_nobody(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    flag: Path,
-    tmp_path: Path,
-    run: Any,
-    text: str,
-    said: str,
-) -> None:
+def test_a_bad_edit_asks_nobody(redis_client, make_settings, flag, tmp_path, run, text, said):
     """G6: an edit that is no event of its type is refused before anything is asked."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     with thread_worker(settings):
@@ -269,9 +244,7 @@ def test_a_bad_edit_asks_nobody(
     assert said in done.err
 
 
-def test_errors_are_grouped(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
-) -> None:
+def test_errors_are_grouped(redis_client, make_settings, flag, run):
     """G6: what fails alike is one group, which can be retried alone."""
     settings = make_settings(partitions=4, **PATIENT, **recorded("Keyed"))
     dlq = run(settings)
@@ -294,9 +267,7 @@ def test_errors_are_grouped(
     assert letters(settings) == []
 
 
-def test_without_an_owner_requests_are_kept(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
-) -> None:
+def test_without_an_owner_requests_are_kept(redis_client, make_settings, flag, run):
     """G6: without a worker the command says so in bounded time, and the next one does it."""
     settings = make_settings(partitions=1, lease=3.0, call_timeout=2.0, **recorded("Keyed"))
     dlq = run(settings)
@@ -313,9 +284,7 @@ def test_without_an_owner_requests_are_kept(
         wait_until(lambda: letters(settings) == [], "nothing is left")
 
 
-def test_people_see_what_waits(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
-) -> None:
+def test_people_see_what_waits(redis_client, make_settings, flag, run):
     """G6: the list, one letter and a dry run are fit for people, hostile texts too."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     dlq = run(settings)
@@ -359,13 +328,7 @@ def test_people_see_what_waits(
         (("retry", "--all"), OK),
     ],
 )
-def test_nothing_is_meant(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    run: Any,
-    words: tuple[str, ...],
-    code: int,
-) -> None:
+def test_nothing_is_meant(redis_client, make_settings, run, words, code):
     """G6: an unclear or empty selection does nothing, and says why."""
     answer = run(make_settings(partitions=1, **recorded("Keyed")))(*words)
     assert answer.code == code
@@ -385,15 +348,8 @@ DYING = ("Transactional", "KeyedSide", "Blind") if QUICK else KINDS
     ],
 )
 def test_a_worker_dies_while_it_drains(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    flag: Path,
-    run: Any,
-    spawn: Spawn,
-    kind: str,
-    point: str,
-    twice: int,
-) -> None:
+    redis_client, make_settings, flag, run, spawn, kind, point, twice
+):
     """G3, G4: a worker killed in a drain leaves it to the next one: in order, once by class.
 
     Where it died with a letter, that one waits to be asked for again.

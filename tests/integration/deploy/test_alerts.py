@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import redis
 import yaml
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import program, prometheus
 from helpers.stories.scenario import NAME, environ, recorded, say, wait_applied
@@ -36,23 +33,23 @@ def promtool(*words: str) -> str:
     return done.stdout
 
 
-def test_the_rules_are_sound() -> None:
+def test_the_rules_are_sound():
     """G10: what is shipped is accepted by the Prometheus that shall read it."""
     assert f"{len(RULES)} rules found" in promtool("check", "rules", "alerts.yaml")
 
 
-def test_the_rules_fire_when_they_should_and_end_when_mended() -> None:
+def test_the_rules_fire_when_they_should_and_end_when_mended():
     """G10: time series made by hand fire each kind of rule, and no other."""
     assert "SUCCESS" in promtool("test", "rules", "alerts_test.yaml")
 
 
-def test_each_rule_names_metrics_that_exist() -> None:
+def test_each_rule_names_metrics_that_exist():
     """G10: a rule on a metric that nobody tells would be silent for ever."""
     named = {name for rule in RULES for name in re.findall(r"memorybus_\w+", rule["expr"])}
     assert named <= metrics_told()
 
 
-def test_every_kind_of_finding_has_a_rule() -> None:
+def test_every_kind_of_finding_has_a_rule():
     """G10: what `check` calls wrong also reaches who is woken by Prometheus.
 
     That Redis is away is told by `memorybus_up`, since nothing else can be.
@@ -64,7 +61,7 @@ def test_every_kind_of_finding_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
-def test_each_alert_has_a_section_of_the_page(rule: dict[str, Any]) -> None:
+def test_each_alert_has_a_section_of_the_page(rule):
     """G10: who is woken finds what it means, what to look at, and what to do."""
     page = (ROOT / "docs/operations.md").read_text()
     assert rule["annotations"]["runbook"] == f"docs/operations.md#{rule['alert'].lower()}"
@@ -75,8 +72,8 @@ def test_each_alert_has_a_section_of_the_page(rule: dict[str, Any]) -> None:
 
 
 def test_a_real_prometheus_scrapes_a_bus_and_an_alert_fires(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+    redis_client, make_settings, spawn, tmp_path
+):
     """G6, G10: a refused event is an alert within seconds; every rule can be evaluated."""
     program("prometheus")
     settings = make_settings(**recorded("Transactional"))

@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded, thread_worker
 from memorybus.config.parsing import PREFIX
@@ -48,24 +47,24 @@ def instructions(name: str) -> list[str]:
         ("--save", ""),
     ],
 )
-def test_redis_is_durable_and_evicts_nothing(option: str, value: str) -> None:
+def test_redis_is_durable_and_evicts_nothing(option, value):
     """The containers' Redis keeps what it acknowledged and evicts nothing (G1)."""
     assert redis_options()[option] == value
 
 
-def test_redis_data_outlives_the_container() -> None:
+def test_redis_data_outlives_the_container():
     """Where Redis writes is a named volume."""
     assert "redis:/data" in REDIS["volumes"]
     assert "redis" in COMPOSE["volumes"]
 
 
-def test_redis_is_closed_to_the_network() -> None:
+def test_redis_is_closed_to_the_network():
     """What asks for no password, or for one that everybody knows, listens on this machine only."""
     ports = [port for one in COMPOSE["services"].values() for port in one.get("ports", [])]
     assert {port.split(":")[0] for port in ports} == {"127.0.0.1"}
 
 
-def test_redis_wants_a_password_that_nobody_ships() -> None:
+def test_redis_wants_a_password_that_nobody_ships():
     """The password comes from the environment alone: without one nothing starts."""
     assert redis_options()["--requirepass"].startswith("${REDIS_PASSWORD:?")
     urls = [one["environment"]["MEMORYBUS_URL"] for one in (WORKER, COMPOSE["services"]["page"])]
@@ -73,26 +72,26 @@ def test_redis_wants_a_password_that_nobody_ships() -> None:
     assert REDIS["environment"]["REDISCLI_AUTH"] == "${REDIS_PASSWORD}"
 
 
-def test_workers_wait_for_a_healthy_redis() -> None:
+def test_workers_wait_for_a_healthy_redis():
     """Redis says when it can serve, and the workers wait for that."""
     assert "redis-cli ping" in REDIS["healthcheck"]["test"][1]
     assert {"interval", "timeout", "retries"} <= set(REDIS["healthcheck"])
     assert WORKER["depends_on"]["redis"]["condition"] == "service_healthy"
 
 
-def test_workers_can_be_scaled() -> None:
+def test_workers_can_be_scaled():
     """Nothing in the worker's service can exist only once: no fixed name, no host port."""
     assert not {"container_name", "hostname", "ports"} & set(WORKER)
 
 
-def test_local_memories_lie_in_one_shared_volume() -> None:
+def test_local_memories_lie_in_one_shared_volume():
     """The workers' data directory is one named volume: every worker finds the same files."""
     data_dir = WORKER["environment"][PREFIX + "DATA_DIR"]
     assert f"memory:{data_dir}" in WORKER["volumes"]
     assert "memory" in COMPOSE["volumes"]
 
 
-def test_the_environment_is_made_of_known_settings() -> None:
+def test_the_environment_is_made_of_known_settings():
     """Every MEMORYBUS_* name is a setting, and the values are accepted together."""
     environment = WORKER["environment"]
     assert {name.removeprefix(PREFIX).lower() for name in environment} <= set(FIELDS)
@@ -101,13 +100,13 @@ def test_the_environment_is_made_of_known_settings() -> None:
     assert settings.url.rpartition("@")[2].split(":")[0] in COMPOSE["services"]
 
 
-def test_a_stopping_worker_is_given_the_time_of_a_call() -> None:
+def test_a_stopping_worker_is_given_the_time_of_a_call():
     """The grace period is longer than a provider call and its lease."""
     grace = float(WORKER["stop_grace_period"].removesuffix("s"))
     assert grace > load(environ={}, directory=ROOT / "tests").lease
 
 
-def test_images_are_pinned() -> None:
+def test_images_are_pinned():
     """Every image has a tag that is not a moving one."""
     bases = [line.split()[0] for line in instructions("FROM")]
     images = [*(one["image"] for one in COMPOSE["services"].values()), *bases]
@@ -115,7 +114,7 @@ def test_images_are_pinned() -> None:
     assert all(re.match(r"v?\d+\.\d+", tag) for tag in tags), images
 
 
-def test_the_image_is_the_worker() -> None:
+def test_the_image_is_the_worker():
     """The service is built here and runs the command of the package."""
     assert WORKER["build"] == "."
     assert json.loads(instructions("ENTRYPOINT")[0]) == ["memorybus"]
@@ -123,14 +122,14 @@ def test_the_image_is_the_worker() -> None:
     assert WORKER["command"][0] == "worker"
 
 
-def test_workers_log_json() -> None:
+def test_workers_log_json():
     """What collects the containers' logs gets one JSON object a line, by a flag that there is."""
     words = WORKER["command"]
     assert "json" in get_args(LogForm)
     assert words[words.index("--log") + 1] == "json"
 
 
-def test_the_page_is_this_machines_alone() -> None:
+def test_the_page_is_this_machines_alone():
     """Without a token the page listens on loopback, and it looks at the same Redis and volume."""
     page = COMPOSE["services"]["page"]
     assert page["command"] == ["serve"]
@@ -144,7 +143,7 @@ def test_the_page_is_this_machines_alone() -> None:
     assert f"127.0.0.1:{port}:6379" in REDIS["ports"]
 
 
-def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
+def test_prometheus_scrapes_the_workers_and_reads_the_rules():
     """Every worker that compose starts tells its figures where Prometheus looks for them."""
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yaml").read_text())
     (scraped,) = config["scrape_configs"]
@@ -156,7 +155,7 @@ def test_prometheus_scrapes_the_workers_and_reads_the_rules() -> None:
     assert "./deploy/prometheus:/etc/prometheus:ro" in COMPOSE["services"]["prometheus"]["volumes"]
 
 
-def test_the_image_has_every_kind_of_provider() -> None:
+def test_the_image_has_every_kind_of_provider():
     """G7: what sealing needs, or Redis would never be trimmed; and the extra of each provider.
 
     Besides embedders, traces, metrics and the page. What is left out serves tests.
@@ -175,9 +174,7 @@ def test_the_image_has_every_kind_of_provider() -> None:
     assert any(one.startswith("pyarrow") for one in extras["archive"])
 
 
-def test_a_container_is_healthy_if_its_worker_is_there(
-    redis_url: str, make_settings: MakeSettings
-) -> None:
+def test_a_container_is_healthy_if_its_worker_is_there(redis_url, make_settings):
     """The image's check fails without a live worker of this host, and passes with one."""
     (check,) = instructions("HEALTHCHECK")
     command = check.partition("CMD ")[2]
@@ -194,7 +191,7 @@ def test_a_container_is_healthy_if_its_worker_is_there(
         assert code() == 0
 
 
-def test_the_license_is_in_the_wheel() -> None:
+def test_the_license_is_in_the_wheel():
     """Who gets the package gets the text of the license that it declares."""
     text = (ROOT / "LICENSE").read_text()
     assert PROJECT["license"] == "Apache-2.0"
@@ -203,7 +200,7 @@ def test_the_license_is_in_the_wheel() -> None:
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-def test_the_image_does_not_run_as_root() -> None:
+def test_the_image_does_not_run_as_root():
     """The last user of the image is an ordinary one, by number; no service takes privileges."""
     assert int(instructions("USER")[-1]) > 0
     assert WORKER["read_only"]
@@ -213,13 +210,13 @@ def test_the_image_does_not_run_as_root() -> None:
             assert "no-new-privileges:true" in one["security_opt"]
 
 
-def test_no_secret_is_built_in() -> None:
+def test_no_secret_is_built_in():
     """Neither file names a password, token or key."""
     text = (ROOT / "Dockerfile").read_text() + (ROOT / "docker-compose.yml").read_text()
     assert not re.search(r"(?i)(password|secret|token|api_?key)[ ]*[:=][ ]*[^\s$?]", text)
 
 
-def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
+def test_what_the_image_copies_exists_and_is_not_ignored():
     """Every source of a COPY is in the repository and let through by .dockerignore."""
     copied = [
         source

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import redis
 import yaml
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import Prometheus, program, prometheus
 from helpers.stories.scenario import NAME, recorded, say, thread_worker, wait_applied
@@ -70,9 +69,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
         yield address
 
 
-def test_every_panel_shows_something_of_a_busy_bus(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_every_panel_shows_something_of_a_busy_bus(redis_client, make_settings, tmp_path):
     """G10: a real Prometheus that scraped a real bus has an answer to each panel's question."""
     program("prometheus")
     settings = make_settings(**recorded("Transactional"))
@@ -101,7 +98,7 @@ def unanswered(running: Prometheus) -> list[str]:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: str(panel["title"]))
-def test_each_panel_names_metrics_that_exist(panel: dict[str, Any]) -> None:
+def test_each_panel_names_metrics_that_exist(panel):
     """G10: a panel on a metric that nobody tells would be empty for ever."""
     text = " ".join(target["expr"] for target in panel["targets"])
     assert set(re.findall(r"memorybus_\w+", text)) <= metrics_told()
@@ -109,13 +106,13 @@ def test_each_panel_names_metrics_that_exist(panel: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_several_workers_are_one_bus(query: str) -> None:
+def test_several_workers_are_one_bus(query):
     """G10: each query chooses a bus, and takes the greatest of what several workers tell alike."""
     assert query.count('job="$job"') == query.count("{")
     assert len(re.findall(r"\b(?:max|min)(?: by \([^)]+\))? ?\(", query)) == query.count("{")
 
 
-def test_grafana_finds_dashboards_and_prometheus() -> None:
+def test_grafana_finds_dashboards_and_prometheus():
     """G10: what compose mounts is provisioned: the directory, the data source, each once."""
     (source,) = _provisioned("datasources")["datasources"]
     assert source["isDefault"]

@@ -70,12 +70,12 @@ def named(kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_each_object_is_as_its_schema_wants(document: dict[str, Any]) -> None:
+def test_each_object_is_as_its_schema_wants(document):
     """G10: an unknown or misplaced field would be refused, or dropped without a word."""
     assert complaints(document) == []
 
 
-def test_the_schemas_see_what_is_wrong() -> None:
+def test_the_schemas_see_what_is_wrong():
     """A field that is misspelt, of a wrong type or missing is complained of."""
     (first, *_) = named("Deployment")
     assert complaints(first | {"spec": first["spec"] | {"replica": 2}})
@@ -85,7 +85,7 @@ def test_the_schemas_see_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("folder", [BASE, KEDA], ids=["base", "keda"])
-def test_kustomize_builds_them(folder: Path) -> None:
+def test_kustomize_builds_them(folder):
     """G10: what the pages say to apply can be built; with KEDA nobody else sets the number."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -103,7 +103,7 @@ def test_kustomize_builds_them(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
-def test_pods_may_do_nothing_but_their_work(document: dict[str, Any]) -> None:
+def test_pods_may_do_nothing_but_their_work(document):
     """G10: not root, no privilege, nothing to write but its volumes, no word with the cluster."""
     pod, one = template(document)["spec"], container(document)
     assert pod["automountServiceAccountToken"] is False
@@ -122,7 +122,7 @@ def test_pods_may_do_nothing_but_their_work(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
-def test_secrets_are_named_and_never_written(document: dict[str, Any]) -> None:
+def test_secrets_are_named_and_never_written(document):
     """G10: every variable in the file is a plain setting; what is secret comes from Secrets."""
     assert all(set(source) == {"secretRef"} for source in container(document)["envFrom"])
     values = {one["name"]: one["value"] for one in container(document)["env"]}
@@ -142,7 +142,7 @@ def secrets_of(document: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
-def test_each_pod_gets_its_own_secrets_alone(document: dict[str, Any]) -> None:
+def test_each_pod_gets_its_own_secrets_alone(document):
     """G10: all reach Redis; a provider's secret goes to who opens it, the page's to the page."""
     kind, page = container(document)["name"], container(document)["name"] == "page"
     served = option(document, "--providers").split(",") if document in WORKERS else []
@@ -155,7 +155,7 @@ def test_each_pod_gets_its_own_secrets_alone(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("document", WORKLOADS, ids=name_of)
-def test_probes_ask_where_somebody_answers(document: dict[str, Any]) -> None:
+def test_probes_ask_where_somebody_answers(document):
     """G10: the ports are those of the command, the paths those that it serves."""
     one = container(document)
     if document["kind"] == "CronJob":
@@ -172,14 +172,14 @@ def test_probes_ask_where_somebody_answers(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("document", WORKERS, ids=name_of)
-def test_a_worker_that_ends_is_given_its_time(document: dict[str, Any]) -> None:
+def test_a_worker_that_ends_is_given_its_time(document):
     """G4: the platform waits for longer than a worker may take, and that for longer than a call."""
     assert SETTINGS.call_timeout < SETTINGS.grace
     patience = template(document)["spec"]["terminationGracePeriodSeconds"]
     assert patience >= SETTINGS.grace + KILL_RESERVE_SECONDS + 5
 
 
-def test_each_provider_is_served_where_its_state_can_be() -> None:
+def test_each_provider_is_served_where_its_state_can_be():
     """G3: local providers by one pod with a volume, shared ones by any number, each by somebody."""
     served = {one["kind"]: option(one, "--providers").split(",") for one in WORKERS}
     assert sorted(chain(*served.values())) == sorted(SETTINGS.providers)
@@ -194,7 +194,7 @@ def test_each_provider_is_served_where_its_state_can_be() -> None:
     assert claim["metadata"]["name"] in {v["name"] for v in container(local)["volumeMounts"]}
 
 
-def test_what_belongs_together_finds_itself() -> None:
+def test_what_belongs_together_finds_itself():
     """G10: every budget, service, policy and scaler points at pods that there are."""
     labels = [template(one)["metadata"]["labels"].items() for one in WORKLOADS]
     chosen = [one["spec"]["selector"] for one in named("Service")]
@@ -208,7 +208,7 @@ def test_what_belongs_together_finds_itself() -> None:
     assert accounts == {one["metadata"]["name"] for one in named("ServiceAccount")}
 
 
-def test_the_network_lets_through_what_is_needed() -> None:
+def test_the_network_lets_through_what_is_needed():
     """G10: Prometheus reaches the workers' port, browsers the page's, and no other port is open."""
     (policy,) = named("NetworkPolicy")
     opened = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
@@ -217,7 +217,7 @@ def test_the_network_lets_through_what_is_needed() -> None:
     assert all(rule["from"] for rule in policy["spec"]["ingress"])
 
 
-def test_the_network_lets_out_to_each_kind_of_service() -> None:
+def test_the_network_lets_out_to_each_kind_of_service():
     """G10: the usual port of every backend, embedder and collector of the pages can be reached."""
     (policy,) = named("NetworkPolicy")
     ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
@@ -229,7 +229,7 @@ def test_the_network_lets_out_to_each_kind_of_service() -> None:
     assert {53, 443, 5432, 6379} <= ports
 
 
-def test_workers_are_scaled_by_a_metric_that_exists() -> None:
+def test_workers_are_scaled_by_a_metric_that_exists():
     """G10: by the backlog of the provider that these workers serve, up to the log's lanes."""
     (scaled,) = named("ScaledObject")
     target = scaled["spec"]["scaleTargetRef"]["name"]

@@ -8,9 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.systemd import analysed
 from helpers.stories.scenario import environ, recorded, say, wait_applied
@@ -36,7 +33,7 @@ class Unit(configparser.RawConfigParser):
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(strict=False, comment_prefixes=("#",), delimiters=("=",))
-        self.optionxform = str  # type: ignore[assignment,method-assign]
+        self.optionxform = str
         self.read(FOLDER / kind / name)
 
     def seconds(self, option: str) -> float:
@@ -57,22 +54,18 @@ def units(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SYSTEM)
-def test_systemd_understands_each_unit(units: Path, name: str) -> None:
+def test_systemd_understands_each_unit(units, name):
     """G10: a misspelt option would be passed over, and its protection with it."""
     assert analysed("verify", units / name) == (0, "")
 
 
-def test_systemd_understands_a_persons_unit(
-    units: Path, monkeypatch: pytest.MonkeyPatch, short_dir: Path
-) -> None:
+def test_systemd_understands_a_persons_unit(units, monkeypatch, short_dir):
     """G10: the same of the unit that a person runs without being root."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_dir))
     assert analysed("--user", "verify", units / "memorybus.service") == (0, "")
 
 
-def test_systemd_understands_the_unit_that_a_set_up_writes(
-    monkeypatch: pytest.MonkeyPatch, short_dir: Path
-) -> None:
+def test_systemd_understands_the_unit_that_a_set_up_writes(monkeypatch, short_dir):
     """G10: names with spaces and signs of systemd's own reach the service unchanged."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short_dir))
     place = short_dir / "a % b"
@@ -84,7 +77,7 @@ def test_systemd_understands_the_unit_that_a_set_up_writes(
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_services_are_exposed_to_little(units: Path, name: str) -> None:
+def test_services_are_exposed_to_little(units, name):
     """G10: systemd's own judgement of what a service that was taken over could do."""
     code, said = analysed("security", "--offline=true", f"--threshold={EXPOSURE}", units / name)
     assert code == 0, said
@@ -93,7 +86,7 @@ def test_services_are_exposed_to_little(units: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [("system", "memorybus-worker.service"), ("user", "memorybus.service")]
 )
-def test_a_service_is_waited_for(kind: str, name: str) -> None:
+def test_a_service_is_waited_for(kind, name):
     """G10: it gets longer to end than a worker takes, and is not started anew for a bad setting."""
     unit, settings = Unit(kind, name), load(environ={}, directory=ROOT / "tests")
     assert unit.seconds("TimeoutStopSec") >= settings.grace + KILL_RESERVE_SECONDS
@@ -102,7 +95,7 @@ def test_a_service_is_waited_for(kind: str, name: str) -> None:
     assert unit["Service"]["RestartPreventExitStatus"] == "2"
 
 
-def test_each_service_of_the_system_has_the_same_protections() -> None:
+def test_each_service_of_the_system_has_the_same_protections():
     """G10: what one of them may not do, none may."""
     protections = [
         (FOLDER / "system" / name).read_text().split("\nUMask=")[1].split("\n[Install]")[0].strip()
@@ -111,9 +104,7 @@ def test_each_service_of_the_system_has_the_same_protections() -> None:
     assert len(set(protections)) == 1
 
 
-def test_a_person_is_told_when_all_is_ready(
-    make_settings: MakeSettings, spawn: Spawn, short_dir: Path
-) -> None:
+def test_a_person_is_told_when_all_is_ready(make_settings, spawn, short_dir):
     """G10: `memorybus up` as a unit of type notify starts: its workers' word is heard."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(short_dir / "notify"))
@@ -135,9 +126,7 @@ def test_a_person_is_told_when_all_is_ready(
         assert child.terminate() == 0
 
 
-def test_a_worker_works_where_no_memory_is_both_written_and_run(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_worker_works_where_no_memory_is_both_written_and_run(redis_client, make_settings, spawn):
     """G10: MemoryDenyWriteExecute= of the units takes nothing from a worker and its archive."""
     if subprocess.run(
         [sys.executable, "-c", DENY], stderr=subprocess.DEVNULL, check=False

@@ -10,8 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child
 from memorybus.config.settings import to_environ
 
 ROOT = Path(__file__).parents[3]
@@ -53,16 +52,14 @@ def ran(*command: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_has_every_file_of_the_packages(wheel):
     """G10: scripts, templates, vendored files with their licenses: what is kept is shipped."""
     kept = ran("git", "ls-files", *PACKAGES).splitlines()
     there = zipfile.ZipFile(wheel).namelist()
     assert {path.partition("/")[2] for path in kept} == {n for n in there if ".dist-info/" not in n}
 
 
-def test_the_wheel_runs_without_the_repository(
-    place: Path, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_the_wheel_runs_without_the_repository(place, make_settings, spawn, tmp_path):
     """G10: who installs it has a bus: its version, `up` with its own Redis, `check` says OK."""
     env = to_environ(make_settings(), {})
 

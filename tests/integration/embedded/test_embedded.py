@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 import redis
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child
 from helpers.processes.waiting import wait_until
 from helpers.redis.binaries import available
 from memorybus.config.settings import Settings
@@ -46,7 +46,7 @@ def make_server(short_dir: Path) -> Iterator[MakeServer]:
     servers: list[EmbeddedRedis] = []
 
     def make(data_dir: Path = short_dir, **options: object) -> EmbeddedRedis:
-        server = EmbeddedRedis(Settings(data_dir=data_dir), **options)  # type: ignore[arg-type]
+        server = EmbeddedRedis(Settings(data_dir=data_dir), **options)
         servers.append(server)
         return server
 
@@ -90,7 +90,7 @@ def last_started(child: Child) -> dict[str, object]:
     return json.loads(child.output())
 
 
-def test_starts_a_durable_server_that_evicts_nothing(make_server: MakeServer) -> None:
+def test_starts_a_durable_server_that_evicts_nothing(make_server):
     """The server appends every write to a file, evicts nothing and opens no TCP port (G1)."""
     server = make_server()
     started = server.start()
@@ -112,7 +112,7 @@ def test_starts_a_durable_server_that_evicts_nothing(make_server: MakeServer) ->
     assert {name: config[name] for name in expected} == expected
 
 
-def test_only_the_owner_can_reach_it(make_server: MakeServer) -> None:
+def test_only_the_owner_can_reach_it(make_server):
     """Directory and socket are closed to other users of the machine."""
     server = make_server()
     server.start()
@@ -120,7 +120,7 @@ def test_only_the_owner_can_reach_it(make_server: MakeServer) -> None:
     assert modes == [0o700, 0o600]
 
 
-def test_adopts_a_server_that_runs_and_leaves_it_running(make_server: MakeServer) -> None:
+def test_adopts_a_server_that_runs_and_leaves_it_running(make_server):
     """Who adopts a server does not stop it; who started it does."""
     first, second = make_server(), make_server()
     started = first.start()
@@ -133,7 +133,7 @@ def test_adopts_a_server_that_runs_and_leaves_it_running(make_server: MakeServer
     assert not first.socket.exists()
 
 
-def test_many_at_once_start_exactly_one(short_dir: Path, spawn: Spawn) -> None:
+def test_many_at_once_start_exactly_one(short_dir, spawn):
     """However many processes start a server at the same time, one starts it, all use it."""
     children = [spawn("-c", START_AND_WAIT, short_dir) for _ in range(4)]
     started = [last_started(child) for child in children]
@@ -143,9 +143,7 @@ def test_many_at_once_start_exactly_one(short_dir: Path, spawn: Spawn) -> None:
     assert [p.pid for p in servers] == [started[0]["pid"]]
 
 
-def test_the_server_outlives_a_killed_starter(
-    short_dir: Path, spawn: Spawn, make_server: MakeServer
-) -> None:
+def test_the_server_outlives_a_killed_starter(short_dir, spawn, make_server):
     """A server whose starter was killed goes on and is adopted by the next one (G1)."""
     child = spawn("-c", START_AND_WAIT, short_dir)
     pid = last_started(child)["pid"]
@@ -154,9 +152,7 @@ def test_the_server_outlives_a_killed_starter(
     assert (adopted.adopted, adopted.pid) == (True, pid)
 
 
-def test_ctrl_c_does_not_reach_the_server(
-    short_dir: Path, spawn: Spawn, make_server: MakeServer
-) -> None:
+def test_ctrl_c_does_not_reach_the_server(short_dir, spawn, make_server):
     """A signal to the starter's process group leaves the server to its owner's `stop`."""
     child = spawn("-c", START_AND_WAIT, short_dir)
     pid = last_started(child)["pid"]
@@ -165,7 +161,7 @@ def test_ctrl_c_does_not_reach_the_server(
     assert make_server().start().pid == pid
 
 
-def test_a_killed_server_starts_again_with_its_data(make_server: MakeServer) -> None:
+def test_a_killed_server_starts_again_with_its_data(make_server):
     """After kill -9 the stale socket is replaced and every write to its file is there (G1)."""
     server = make_server()
     first = server.start()
@@ -182,7 +178,7 @@ def test_a_killed_server_starts_again_with_its_data(make_server: MakeServer) -> 
         assert client.llen("list") == 500
 
 
-def test_stop_and_start_keep_the_data(make_server: MakeServer) -> None:
+def test_stop_and_start_keep_the_data(make_server):
     """An orderly stop loses nothing, may be repeated, and the same object can start again."""
     server = make_server()
     with server, connected(server) as client:
@@ -193,7 +189,7 @@ def test_stop_and_start_keep_the_data(make_server: MakeServer) -> None:
         assert client.get("a") == "1"
 
 
-def test_a_lost_socket_never_leads_to_a_second_server(make_server: MakeServer) -> None:
+def test_a_lost_socket_never_leads_to_a_second_server(make_server):
     """While a server holds the data, no second one is started on it, socket or none."""
     server = make_server()
     started = server.start()
@@ -203,7 +199,7 @@ def test_a_lost_socket_never_leads_to_a_second_server(make_server: MakeServer) -
     assert not gone(started.pid)
 
 
-def test_a_hanging_server_is_named(make_server: MakeServer) -> None:
+def test_a_hanging_server_is_named(make_server):
     """A server that holds its socket and does not answer is an error, not replaced."""
     server = make_server()
     started = server.start()
@@ -215,7 +211,7 @@ def test_a_hanging_server_is_named(make_server: MakeServer) -> None:
         os.kill(started.pid, signal.SIGCONT)
 
 
-def test_damaged_data_gives_the_remedy_and_the_remedy_works(make_server: MakeServer) -> None:
+def test_damaged_data_gives_the_remedy_and_the_remedy_works(make_server):
     """A damaged append-only file fails the start with the log's tail and a repair that repairs."""
     with make_server() as server, connected(server) as client:
         client.set("kept", "yes")
@@ -233,7 +229,7 @@ def test_damaged_data_gives_the_remedy_and_the_remedy_works(make_server: MakeSer
         assert client.get("kept") == "yes"
 
 
-def test_a_torn_tail_is_repaired_by_itself(make_server: MakeServer) -> None:
+def test_a_torn_tail_is_repaired_by_itself(make_server):
     """A last write cut short by a crash costs that write alone."""
     with make_server() as server, connected(server) as client:
         client.set("kept", "yes")
@@ -247,7 +243,7 @@ def test_a_torn_tail_is_repaired_by_itself(make_server: MakeServer) -> None:
 
 @pytest.mark.servers
 @pytest.mark.parametrize("writer", ["redis-6.2", "redis-7.0"])
-def test_the_files_of_an_older_redis_are_read(make_server: MakeServer, writer: str) -> None:
+def test_the_files_of_an_older_redis_are_read(make_server, writer):
     """G1: a data directory of Redis 6.2 or 7.0 keeps its data under the bundled server."""
     older = available(writer)
     before = make_server(find=lambda: ServerBinary(older.path, older.version))
@@ -263,9 +259,7 @@ def test_the_files_of_an_older_redis_are_read(make_server: MakeServer, writer: s
 
 @pytest.mark.servers
 @pytest.mark.parametrize("other", ["redis-6.2", "redis-7.0", "redis-8.2"])
-def test_a_server_that_does_not_read_the_files_is_passed_over(
-    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch, other: str
-) -> None:
+def test_a_server_that_does_not_read_the_files_is_passed_over(make_server, monkeypatch, other):
     """G1: a Redis on PATH would not read what Valkey wrote, so the bundled server goes on."""
     first = make_server(find=partial(find_server_binary, ""))
     with first, connected(first) as client:
@@ -275,7 +269,7 @@ def test_a_server_that_does_not_read_the_files_is_passed_over(
         assert client.get("kept") == "yes"
 
 
-def test_no_binary_is_said_at_once(make_server: MakeServer) -> None:
+def test_no_binary_is_said_at_once(make_server):
     """Where there is no server to start, the error comes through and nothing is left behind."""
 
     def nothing() -> ServerBinary:
@@ -285,7 +279,7 @@ def test_no_binary_is_said_at_once(make_server: MakeServer) -> None:
         make_server(find=nothing).start()
 
 
-def test_a_path_too_long_for_a_socket_is_refused(make_server: MakeServer, short_dir: Path) -> None:
+def test_a_path_too_long_for_a_socket_is_refused(make_server, short_dir):
     """Redis would cut a long path silently: it is refused before anything is made."""
     deep = short_dir / ("d" * 100)
     with pytest.raises(ConfigError, match=r"too long.*MEMORYBUS_DATA_DIR"):
@@ -293,16 +287,14 @@ def test_a_path_too_long_for_a_socket_is_refused(make_server: MakeServer, short_
     assert not deep.exists()
 
 
-def test_a_directory_that_cannot_be_made_is_named(make_server: MakeServer, short_dir: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_named(make_server, short_dir):
     """A data directory below a plain file is an error that names it."""
     (short_dir / "file").touch()
     with pytest.raises(ServerFailed, match="file"):
         make_server(data_dir=short_dir / "file").start()
 
 
-def test_paths_with_spaces_and_letters_beyond_ascii(
-    make_server: MakeServer, short_dir: Path
-) -> None:
+def test_paths_with_spaces_and_letters_beyond_ascii(make_server, short_dir):
     """The default directory on macOS has a space in it; people's names have accents."""
     server = make_server(data_dir=short_dir / "Application Support é")
     server.start()
@@ -310,7 +302,7 @@ def test_paths_with_spaces_and_letters_beyond_ascii(
         assert client.config_get("dir")["dir"] == str(server.directory.resolve())
 
 
-def test_a_long_log_is_set_aside(make_server: MakeServer) -> None:
+def test_a_long_log_is_set_aside(make_server):
     """The server's log is bounded: past a megabyte it is set aside at the next start (G10)."""
     server = make_server()
     server.directory.mkdir(parents=True)
@@ -320,7 +312,7 @@ def test_a_long_log_is_set_aside(make_server: MakeServer) -> None:
     assert server.log_path.with_suffix(".log.old").stat().st_size == (1 << 20) + 1
 
 
-def test_a_loading_server_is_waited_for(make_server: MakeServer) -> None:
+def test_a_loading_server_is_waited_for(make_server):
     """While a server says that it is loading its data it does not count as silent."""
     server = make_server(clock=FakeClock())
     server.directory.mkdir(parents=True)
@@ -337,7 +329,7 @@ def test_a_loading_server_is_waited_for(make_server: MakeServer) -> None:
         assert not loading.is_alive(), "given up while the server was loading"
 
 
-def test_a_server_has_started_once_its_data_is_there(make_server: MakeServer) -> None:
+def test_a_server_has_started_once_its_data_is_there(make_server):
     """INFO is answered while the data is still being loaded; the start ends when data is there."""
     with make_server() as server, connected(server) as client:
         client.set("kept", "yes")

@@ -1,22 +1,11 @@
 """How a backend is: the instance that serves says why it could not."""
 
-from pathlib import Path
-
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM
 from memorybus_console.operations.doctor.instances import check_health
 
 
-def test_the_doctor_hears_what_ails_a_backend(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    flag: Path,
-) -> None:
+def test_the_doctor_hears_what_ails_a_backend(redis_url, redis_client, make_settings, spawn, flag):
     """A provider that can be asked is asked where its recalls are, and its words are shown."""
     settings = make_settings(url=redis_url, recall_timeout=20.0, **recorded("Ill", ill=str(flag)))
     worker(spawn, settings, jobs=1)
@@ -26,9 +15,7 @@ def test_the_doctor_hears_what_ails_a_backend(
     assert check_health(settings, SYSTEM).ok
 
 
-def test_who_cannot_be_asked_is_not(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_who_cannot_be_asked_is_not(redis_client, make_settings, spawn):
     """A provider without `health`, or that no worker can ask, fails no check-up."""
     settings = make_settings(**recorded("Keyed"))
     worker(spawn, settings)

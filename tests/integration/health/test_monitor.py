@@ -4,13 +4,9 @@ import re
 from typing import Any
 
 import msgspec
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.leaks import leaked_keys
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import home, recorded, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -99,7 +95,7 @@ def status_of(settings: Settings) -> dict[str, Any]:
     return found
 
 
-def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSettings) -> None:
+def test_the_shape_is_stable(redis_server, make_settings):
     """G10: the status has exactly the documented fields, in order, with and without workers."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -117,7 +113,7 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
     assert list(status_of(make_settings(namespace="fresh", **recorded("Blind")))) == list(SHAPE)
 
 
-def test_counts_are_right(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_counts_are_right(redis_client, make_settings):
     """G10: backlog, applied, parked and times follow what happens, by our own numbers."""
     settings = make_settings(lease=30.0, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -139,9 +135,7 @@ def test_counts_are_right(redis_client: redis.Redis, make_settings: MakeSettings
     assert status_of(settings)["workers"] == []
 
 
-def test_trimming_does_not_move_the_backlog(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_trimming_does_not_move_the_backlog(redis_client, make_settings):
     """G10: the backlog is counted by dense numbers, never by the length of a stream."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -152,7 +146,7 @@ def test_trimming_does_not_move_the_backlog(
     assert status_of(settings)["providers"][0]["backlog"] == 10
 
 
-def test_the_spool_is_shown_while_redis_is_away(make_settings: MakeSettings) -> None:
+def test_the_spool_is_shown_while_redis_is_away(make_settings):
     """G9: what waits for Redis is counted from outside, with the time since when."""
     settings = make_settings(url="redis://127.0.0.1:1/0")
     with MemoryBus.connect(settings) as bus:
@@ -163,9 +157,7 @@ def test_the_spool_is_shown_while_redis_is_away(make_settings: MakeSettings) -> 
         assert spool_status(settings).bytes > 100
 
 
-def test_a_foreign_worker_entry_stops_no_worker(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_foreign_worker_entry_stops_no_worker(redis_client, make_settings):
     """G9: garbage among the heartbeats is somebody's mistake, and no worker ends by it."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -177,9 +169,7 @@ def test_a_foreign_worker_entry_stops_no_worker(
         wait_until(lambda: texts(home(settings)) == ["hello"], "events are applied")
 
 
-def test_no_key_lives_for_ever_unknown(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_no_key_lives_for_ever_unknown(redis_server, make_settings, spawn):
     """G10: after a whole run every key without a time to live is in the table of keys."""
     settings = make_settings(recall_timeout=20.0, **recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)

@@ -5,9 +5,7 @@ import json
 import re
 from importlib.metadata import version
 
-import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import unreachable_client
@@ -56,9 +54,7 @@ def code(where: str, path: str) -> int:
     return found
 
 
-def test_a_running_bus_is_scraped(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_running_bus_is_scraped(redis_client, make_settings, spawn):
     """G10: what workers of several processes did is told at one address, and is the truth."""
     settings = make_settings(**recorded("Transactional"))
     child, where = serving(spawn, settings)
@@ -87,16 +83,14 @@ def test_a_running_bus_is_scraped(
     assert child.terminate() == 0
 
 
-def test_a_look_without_redis_says_so(make_settings: MakeSettings) -> None:
+def test_a_look_without_redis_says_so(make_settings):
     """G9: with Redis out of reach a scrape still answers, and says so."""
     settings = make_settings(url="redis://127.0.0.1:1/0", **recorded("Transactional"))
     families = BusCollector(settings).collect()
     assert [f.samples[0].value for f in families if f.name == "memorybus_up"] == [0]
 
 
-def test_a_taken_port_ends_it_with_a_reason(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_taken_port_ends_it_with_a_reason(redis_url, make_settings, spawn):
     """G10: who cannot serve what was asked for does not start without it; exit code 2."""
     settings = make_settings(url=redis_url, **recorded("Transactional"))
     _, where = serving(spawn, settings)
@@ -105,9 +99,7 @@ def test_a_taken_port_ends_it_with_a_reason(
     assert re.search(f"metrics: {where}: .*choose another address", second.output())
 
 
-def test_refused_writes_of_a_former_owner_are_counted(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_refused_writes_of_a_former_owner_are_counted(redis_client, make_settings):
     """G5: a commit that the fence refuses is one fenced write, reported with the next beat."""
     settings = make_settings(partitions=1, lease=30.0, **recorded("Blind"))
     keys = Keys(settings.namespace)
@@ -130,9 +122,7 @@ def collected(settings: Settings) -> dict[str, float]:
     }
 
 
-def test_events_in_doubt_are_counted_when_they_come_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_events_in_doubt_are_counted_when_they_come_again(redis_client, make_settings, spawn):
     """G4: what a killed owner may have applied is redelivered, and the metric says how many."""
     settings = make_settings(lease=2.0, call_timeout=1.0, partitions=1, **recorded("Blind"))
     with MemoryBus.connect(settings) as bus:
@@ -148,9 +138,7 @@ def test_events_in_doubt_are_counted_when_they_come_again(
     assert collected(settings)[told] <= 3
 
 
-def test_a_lease_that_another_takes_is_counted_as_lost(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_that_another_takes_is_counted_as_lost(redis_client, make_settings, monkeypatch):
     """G5: an owner whose lease is another's by now gives the lane up, and counts that."""
     settings = make_settings(partitions=1, lease=3.0, call_timeout=2.0, **recorded("Blind"))
     keys = Keys(settings.namespace)
@@ -164,9 +152,7 @@ def test_a_lease_that_another_takes_is_counted_as_lost(
         )
 
 
-def test_counts_survive_a_redis_that_is_away(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_counts_survive_a_redis_that_is_away(redis_client, make_settings):
     """G9: what could not be reported is reported the next time, once."""
     keys, work = Keys(make_settings().namespace), WorkCounter()
     work.count(NAME, "parked")
@@ -182,9 +168,7 @@ def test_counts_survive_a_redis_that_is_away(
     assert (found.parked, found.retried) == (1, 2)
 
 
-def test_each_event_counts_in_one_part_of_the_latency(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_each_event_counts_in_one_part_of_the_latency(redis_client, make_settings):
     """A bound belongs to the part below it; an event from a clock that is ahead has no age."""
     keys, work, now = Keys(make_settings().namespace), WorkCounter(), 1_700_000_000_000
     ages = (-7, 0, 10, 11, 1_000, 1_001, 90_000_000)

@@ -42,9 +42,7 @@ class TestFailuresQueued(TestFailures):
     options: ClassVar[Mapping[str, Any]] = {"queued": True}
 
 
-def test_an_answer_that_is_none_is_no_events_fault(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_an_answer_that_is_none_is_no_events_fault(hindsight_fake, open_hindsight):
     """What the client cannot read is tried again, and stored once."""
     provider = open_hindsight()
     hindsight_fake.troubles = ["strange"]
@@ -66,15 +64,13 @@ def test_an_answer_that_is_none_is_no_events_fault(
         ({"strange": 1}, "strange"),
     ],
 )
-def test_wrong_options_are_refused_by_name(options: dict[str, object], said: str) -> None:
+def test_wrong_options_are_refused_by_name(options, said):
     """An option that cannot be meant is refused before anything is made."""
     with pytest.raises(ConfigError, match=said):
         HindsightProvider(ProviderConfig(name="hs", home=Path("/nowhere"), options=options))
 
 
-def test_without_its_client_the_remedy_is_named(
-    open_hindsight: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_client_the_remedy_is_named(open_hindsight, monkeypatch):
     """Who lacks the extra is told how to install it."""
     monkeypatch.setitem(sys.modules, "memorybus_providers.hindsight.calls", None)
     with pytest.raises(MissingProvider, match=r"memorybus\[hindsight\]"):

@@ -1,8 +1,6 @@
 """What events leave in Hindsight."""
 
 import pytest
-from helpers.providers.hindsight_opening import Opened
-from helpers.services.fake_hindsight import FakeHindsight
 from memorybus.errors import Permanent, Transient
 from memorybus.events import (
     Delegated,
@@ -31,9 +29,7 @@ def turn(n: int, text: str, ordinal: int = 0, session: str = "s") -> SampleStep:
     return SampleStep(n, event, HERE, SessionRef(id=session, root="s"))
 
 
-def test_an_event_is_a_document_of_its_owners_bank(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_an_event_is_a_document_of_its_owners_bank(hindsight_fake, open_hindsight):
     """A turn, a note and a delegation are documents by their events' ids, one bank an owner."""
     provider = open_hindsight()
     told = steps(
@@ -51,9 +47,7 @@ def test_an_event_is_a_document_of_its_owners_bank(
     assert "store:user" in mine[told[1].event_id]["tags"]
 
 
-def test_a_switch_and_an_end_send_nothing_again(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_switch_and_an_end_send_nothing_again(hindsight_fake, open_hindsight):
     """Whatever a session does after its turns, each turn was sent once."""
     first = turn(1, "tea", session="one")
     after = SampleStep(2, SessionSwitched(new_id="two", parent="one", reason="compression"))
@@ -63,9 +57,7 @@ def test_a_switch_and_an_end_send_nothing_again(
     assert sum("tea" in text for text in hindsight_fake.texts()) == 1
 
 
-def test_a_server_that_keeps_no_texts_is_reported(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_server_that_keeps_no_texts_is_reported(hindsight_fake, open_hindsight):
     """Where entries cannot be replaced, the health names the server's setting."""
     provider = open_hindsight()
     assert provider.health(5.0) == ""
@@ -73,9 +65,7 @@ def test_a_server_that_keeps_no_texts_is_reported(
     assert "HINDSIGHT_API_STORE_DOCUMENT_TEXT" in provider.health(5.0)
 
 
-def test_a_replaced_entry_is_gone_and_a_removed_one(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_replaced_entry_is_gone_and_a_removed_one(hindsight_fake, open_hindsight):
     """A write to a store takes the place of the entry that it names, also where it comes again."""
     provider = open_hindsight()
     told = steps(
@@ -90,9 +80,7 @@ def test_a_replaced_entry_is_gone_and_a_removed_one(
         assert sorted(hindsight_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
 
 
-def test_what_names_several_entries_touches_none(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_what_names_several_entries_touches_none(hindsight_fake, open_hindsight):
     """A replacement that could mean different entries adds its text; a removal does nothing."""
     provider = open_hindsight()
     feed(
@@ -108,34 +96,28 @@ def test_what_names_several_entries_touches_none(
     assert len(hindsight_fake.texts()) == 3
 
 
-def test_turns_of_one_owner_go_together(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_turns_of_one_owner_go_together(hindsight_fake, open_hindsight):
     """A batch is one request for each owner, and what has nothing to say is in none."""
     provider = open_hindsight()
     told = [turn(n, f"word{n}", n) for n in range(4)]
     silent = SampleStep(8, TurnCompleted(user=" ", assistant=""), HERE)
     theirs = SampleStep(9, TurnCompleted(user="tea"), OTHER_USER)
-    calls = [TurnCall(one.event, hook_context(one)) for one in (*told, silent, theirs)]  # type: ignore[arg-type]
+    calls = [TurnCall(one.event, hook_context(one)) for one in (*told, silent, theirs)]
     assert provider.sync_turns(calls) == {}
     assert [len(bank) for bank in hindsight_fake.banks.values()] == [4, 1]
     assert len(hindsight_fake.keys) == 2
 
 
-def test_a_batch_that_is_refused_says_nothing_of_any(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_batch_that_is_refused_says_nothing_of_any(hindsight_fake, open_hindsight):
     """Where a whole request is refused, the host is left to try its turns alone."""
     provider = open_hindsight()
     hindsight_fake.troubles = [422]
     one = turn(1, "tea")
     with pytest.raises(Permanent):
-        provider.sync_turns([TurnCall(one.event, hook_context(one))])  # type: ignore[arg-type]
+        provider.sync_turns([TurnCall(one.event, hook_context(one))])
 
 
-def test_a_queued_turn_has_an_id_of_event_text_and_bank(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_queued_turn_has_an_id_of_event_text_and_bank(hindsight_fake, open_hindsight):
     """The same turn is queued once; an edited one, and a copy's in its own bank, are not lost."""
     told = turn(1, "tea")
     for provider in (open_hindsight(queued=True), open_hindsight(queued=True, prefix="copy")):
@@ -146,9 +128,7 @@ def test_a_queued_turn_has_an_id_of_event_text_and_bank(
     assert all("gin" in text for text in hindsight_fake.texts())
 
 
-def test_what_is_still_queued_is_taken_back_later(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_what_is_still_queued_is_taken_back_later(hindsight_fake, open_hindsight):
     """A turn that the queue holds cannot be deleted yet, so its rewind is tried again."""
     provider = open_hindsight(queued=True)
     undone = turn(1, "tea")
@@ -163,18 +143,14 @@ def test_what_is_still_queued_is_taken_back_later(
     assert hindsight_fake.texts() == []
 
 
-def test_what_nobody_said_is_not_retained_as_said(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_what_nobody_said_is_not_retained_as_said(hindsight_fake, open_hindsight):
     """Of a turn that the host wrote, only the answer was said by somebody."""
     provider = open_hindsight()
     feed(provider, steps(TurnCompleted(user="task 7 ended", assistant="Good.", synthetic=True)))
     assert hindsight_fake.texts() == ["Assistant: Good."]
 
 
-def test_forgetting_deletes_the_owners_banks_alone(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_forgetting_deletes_the_owners_banks_alone(hindsight_fake, open_hindsight):
     """A person's memories with every agent go, and no one else's; what remains is said."""
     provider = open_hindsight()
     for n, scope in enumerate((HERE, Scope(agent="b", user=HERE.user), OTHER_USER), 1):
@@ -191,7 +167,7 @@ def test_forgetting_deletes_the_owners_banks_alone(
     assert hindsight_fake.banks == {}
 
 
-def test_export_tells_each_turn_with_its_event(open_hindsight: Opened) -> None:
+def test_export_tells_each_turn_with_its_event(open_hindsight):
     """What is exported has text, owner, session, time and event."""
     provider = open_hindsight()
     told = turn(1, "tea")
@@ -203,7 +179,7 @@ def test_export_tells_each_turn_with_its_event(open_hindsight: Opened) -> None:
     assert memory.at > 0
 
 
-def test_an_operator_recalls_everyones(open_hindsight: Opened) -> None:
+def test_an_operator_recalls_everyones(open_hindsight):
     """Without a scope, the banks of all owners answer, the best first."""
     provider = open_hindsight()
     for n, scope in enumerate((HERE, OTHER_USER), 1):

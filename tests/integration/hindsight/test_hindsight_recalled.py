@@ -2,8 +2,6 @@
 
 import msgspec
 import pytest
-from helpers.providers.hindsight_opening import Opened
-from helpers.services.fake_hindsight import FakeHindsight
 from memorybus.events import TurnCompleted
 from memorybus_providers.contract.samples import (
     HERE,
@@ -18,7 +16,7 @@ TURN = TurnCompleted(user="I like green tea.", assistant="Noted.", ordinal=0)
 CTX = hook_context(steps(TURN)[0])
 
 
-def test_a_memory_says_where_it_comes_from(open_hindsight: Opened) -> None:
+def test_a_memory_says_where_it_comes_from(open_hindsight):
     """A recalled turn has its session, time and event."""
     provider = open_hindsight()
     (step,) = steps(TURN)
@@ -28,9 +26,7 @@ def test_a_memory_says_where_it_comes_from(open_hindsight: Opened) -> None:
     assert found.score > 0
 
 
-def test_what_others_put_into_a_bank_is_not_recalled(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_what_others_put_into_a_bank_is_not_recalled(hindsight_fake, open_hindsight):
     """Memories without the owner's tags are no answer, though Hindsight's default gives them."""
     provider = open_hindsight()
     feed(provider, steps(TURN))
@@ -41,9 +37,7 @@ def test_what_others_put_into_a_bank_is_not_recalled(
     assert len(provider.prefetch("green tea?", recall_context(HERE))) == 1
 
 
-def test_budgets_are_what_the_options_and_the_asker_say(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_budgets_are_what_the_options_and_the_asker_say(hindsight_fake, open_hindsight):
     """A recall searches as thoroughly as told, for no more tokens than anybody wants."""
     provider = open_hindsight(recall_budget="high", recall_tokens=600)
     feed(provider, steps(TURN))
@@ -55,9 +49,7 @@ def test_budgets_are_what_the_options_and_the_asker_say(
     assert {len(one["query"]) for one in hindsight_fake.asked} == {2_000}
 
 
-def test_a_reflection_may_take_the_place_of_a_recall(
-    hindsight_fake: FakeHindsight, open_hindsight: Opened
-) -> None:
+def test_a_reflection_may_take_the_place_of_a_recall(hindsight_fake, open_hindsight):
     """Told so, a recall is one answer of Hindsight's model, none where nothing is known."""
     provider = open_hindsight(prefetch="reflect", reflect_budget="mid", reflect_tokens=300)
     assert provider.prefetch("green tea?", recall_context(HERE)) == []
@@ -71,7 +63,7 @@ def test_a_reflection_may_take_the_place_of_a_recall(
     )
 
 
-def test_the_tools_retain_recall_and_reflect_for_their_owner(open_hindsight: Opened) -> None:
+def test_the_tools_retain_recall_and_reflect_for_their_owner(open_hindsight):
     """What a model retains, it and nobody else recalls; the same call again adds nothing."""
     provider = open_hindsight()
     told = {"content": "Ada was born in May.", "context": "birthdays"}
@@ -86,14 +78,12 @@ def test_the_tools_retain_recall_and_reflect_for_their_owner(open_hindsight: Ope
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": "?"}, {"query": 1}, {"q": "a"}])
-def test_arguments_that_do_not_fit_are_answered(
-    open_hindsight: Opened, arguments: dict[str, object]
-) -> None:
+def test_arguments_that_do_not_fit_are_answered(open_hindsight, arguments):
     """A model that calls a tool wrongly is told so, and nothing is parked."""
     assert "error" in open_hindsight().handle_tool_call("hindsight_recall", arguments, CTX)
 
 
-def test_an_unknown_tool_is_answered_with_those_there_are(open_hindsight: Opened) -> None:
+def test_an_unknown_tool_is_answered_with_those_there_are(open_hindsight):
     """A tool that Hindsight does not have is no silent success."""
     answer = open_hindsight().handle_tool_call("hindsight_dream", {}, CTX)
     assert "no tool 'hindsight_dream'" in answer["error"]

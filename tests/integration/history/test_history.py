@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from helpers.archive.past import PARTITION, NewPast, Past, as_told, kinds, read_all
+from helpers.archive.past import PARTITION, Past, as_told, kinds, read_all
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -55,7 +55,7 @@ def expected(past: Past, start: int, plan: Plan = WHOLE, *forgotten: Query) -> l
 
 @EXAMPLES
 @given(data=st.data(), count=st.integers(1, 7))
-def test_every_split_reads_as_the_whole(new_past: NewPast, data: st.DataObject, count: int) -> None:
+def test_every_split_reads_as_the_whole(new_past, data, count):
     """G7: whatever is sealed and trimmed, the history is the sequence that the log had."""
     with new_past() as past:
         start = split(past, data)
@@ -64,9 +64,7 @@ def test_every_split_reads_as_the_whole(new_past: NewPast, data: st.DataObject, 
 
 @EXAMPLES
 @given(data=st.data(), count=st.integers(1, 7))
-def test_a_plan_leaves_out_the_same_on_both_sides_of_the_seam(
-    new_past: NewPast, data: st.DataObject, count: int
-) -> None:
+def test_a_plan_leaves_out_the_same_on_both_sides_of_the_seam(new_past, data, count):
     """G7, G8: what a plan or a tombstone leaves out does not depend on where it lies."""
     plan = Plan(
         query=data.draw(
@@ -101,9 +99,7 @@ def kept(events: list[LoggedEvent]) -> list[bytes]:
 
 @EXAMPLES
 @given(data=st.data())
-def test_a_scan_gives_what_is_wanted_once_and_in_order(
-    new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
-) -> None:
+def test_a_scan_gives_what_is_wanted_once_and_in_order(new_past, monkeypatch, data):
     """G7: a scan is the history without what is left out."""
     query = data.draw(st.sampled_from((Query(), Query(users=("ann",)), Query(users=("eve",)))))
     monkeypatch.setattr(forward, "PAGE", 3)
@@ -115,7 +111,7 @@ def test_a_scan_gives_what_is_wanted_once_and_in_order(
 
 @EXAMPLES
 @given(data=st.data())
-def test_entries_are_found_on_both_sides(new_past: NewPast, data: st.DataObject) -> None:
+def test_entries_are_found_on_both_sides(new_past, data):
     """G7: a checkpoint's entry is in the history also when it was trimmed."""
     with new_past() as past:
         start = split(past, data)
@@ -131,9 +127,7 @@ def test_entries_are_found_on_both_sides(new_past: NewPast, data: st.DataObject)
 
 @EXAMPLES
 @given(data=st.data())
-def test_numbers_and_moments_are_found_on_both_sides(
-    new_past: NewPast, data: st.DataObject
-) -> None:
+def test_numbers_and_moments_are_found_on_both_sides(new_past, data):
     """G7, G8: a number, a position and a time mean the same place whatever was trimmed."""
     with new_past() as past:
         split(past, data)
@@ -151,7 +145,7 @@ def test_numbers_and_moments_are_found_on_both_sides(
             assert history.places(ms, inclusive=False)[PARTITION] == max(before, default=0)
 
 
-def test_an_event_is_a_moment(new_past: NewPast) -> None:
+def test_an_event_is_a_moment(new_past):
     """G8: up to an event means with it, from an event means not what came before."""
     with new_past() as past:
         past.write(["turn"] * 12)
@@ -170,7 +164,7 @@ def test_an_event_is_a_moment(new_past: NewPast) -> None:
             history.places("yesterday")
 
 
-def test_what_is_damaged_is_named_where_it_begins(new_past: NewPast) -> None:
+def test_what_is_damaged_is_named_where_it_begins(new_past):
     """G7: what stands before a damaged segment is read; the damage is named, never passed over."""
     with new_past() as past:
         past.write(["turn"] * 30)
@@ -197,7 +191,7 @@ def test_what_is_damaged_is_named_where_it_begins(new_past: NewPast) -> None:
         assert path.name in unread[0]
 
 
-def test_an_archive_that_lacks_what_was_sealed_is_not_taken_for_it(new_past: NewPast) -> None:
+def test_an_archive_that_lacks_what_was_sealed_is_not_taken_for_it(new_past):
     """G7: trimmed events that are not where the settings say are no gap: nothing goes on."""
     with new_past() as past:
         past.write(["turn"] * 9)
@@ -210,7 +204,7 @@ def test_an_archive_that_lacks_what_was_sealed_is_not_taken_for_it(new_past: New
         assert len(history.read(PARTITION, past.events[5].position.entry, after_n=6).events) == 3
 
 
-def test_what_was_trimmed_without_being_sealed_is_a_gap(new_past: NewPast) -> None:
+def test_what_was_trimmed_without_being_sealed_is_a_gap(new_past):
     """G7: lost events come as a number that does not follow, with or without an archive."""
     with new_past() as past:
         past.write(["turn"] * 9)
@@ -220,7 +214,7 @@ def test_what_was_trimmed_without_being_sealed_is_a_gap(new_past: NewPast) -> No
         assert len(History.from_settings(past.redis, settings).read(PARTITION).events) == 5
 
 
-def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_alone_needs_no_archive(new_past, monkeypatch):
     """G7: what the log still has is read without asking where the archive is."""
 
     def refuse(*_: object) -> None:
@@ -234,7 +228,7 @@ def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.M
         assert as_told(read_all(history, 4)) == as_told(past.events)
 
 
-def test_the_archive_of_another_host_is_named(new_past: NewPast) -> None:
+def test_the_archive_of_another_host_is_named(new_past):
     """G7: a lane that needs an archive on another host says where it lies."""
     with new_past() as past:
         past.write(["turn"] * 4)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.archive.past import PARTITION, NewPast, Past, as_told, kinds
+from helpers.archive.past import PARTITION, Past, as_told, kinds
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -25,9 +25,7 @@ from memorybus_console.operations import journal
     max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(data=st.data())
-def test_backward_is_the_reverse_of_forward(
-    new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
-) -> None:
+def test_backward_is_the_reverse_of_forward(new_past, monkeypatch, data):
     """G7: whatever is sealed, trimmed, lost, asked for and forgotten, both ways give the same."""
     monkeypatch.setattr(backward, "_FIRST_PAGE", 2)
     monkeypatch.setattr(forward, "PAGE", 3)
@@ -81,12 +79,12 @@ class Counting:
 def cost(past: Past, wanted: journal.EventSelection, limit: int) -> int:
     """Return how many entries of the log are read for the newest so many events."""
     counting = Counting(past.redis)
-    history = History(EventLog(counting, past.settings))  # type: ignore[arg-type]
+    history = History(EventLog(counting, past.settings))
     assert len(journal.newest_events(history, wanted, limit)) == limit
     return counting.given
 
 
-def test_the_newest_cost_the_same_however_long_the_history_is(new_past: NewPast) -> None:
+def test_the_newest_cost_the_same_however_long_the_history_is(new_past):
     """A listing reads a page of the end; for a filter it reads back until enough are found."""
     with new_past() as past:
         past.write(["turn"] * 40 + ["other"] * 5 + ["turn"] * 5)
@@ -97,7 +95,7 @@ def test_the_newest_cost_the_same_however_long_the_history_is(new_past: NewPast)
         assert cost(past, journal.EventSelection(session="s-bob"), 10) == 300
 
 
-def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:
+def test_only_the_newest_segments_are_opened(new_past):
     """What the log lacks is read from the archive's end: no older file is touched."""
     with new_past() as past:
         past.write(["turn"] * 30 + ["other"])
@@ -109,7 +107,7 @@ def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:
         assert as_told(found) == as_told(past.events[:19:-1])
 
 
-def test_damage_is_told_and_the_rest_is_read(new_past: NewPast) -> None:
+def test_damage_is_told_and_the_rest_is_read(new_past):
     """G7: a segment that cannot be read is named, and what is older comes all the same."""
     with new_past() as past:
         past.write(["turn"] * 30)
@@ -126,7 +124,7 @@ def test_damage_is_told_and_the_rest_is_read(new_past: NewPast) -> None:
             list(past.history().scan_backward())
 
 
-def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
+def test_a_lost_line_of_the_manifest_is_told(new_past):
     """G7: a segment that no manifest names any more is no silent gap, wherever it stood."""
     for line in range(3):
         with new_past() as past:
@@ -148,7 +146,7 @@ def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
             assert newest.name in unread[0]
 
 
-def test_a_compaction_meanwhile_loses_nothing(new_past: NewPast) -> None:
+def test_a_compaction_meanwhile_loses_nothing(new_past):
     """G7: segments that were joined and deleted under a reader are read as what they became."""
     with new_past() as past:
         past.write(["turn"] * 30)

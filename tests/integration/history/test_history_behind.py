@@ -4,11 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import redis
 from helpers.archive.archives import archive_in
 from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.archive.damage import DamageHandler
 from memorybus.clock import SYSTEM
@@ -59,7 +57,7 @@ ASKED: dict[str, Asked] = {
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_nothing_is_answered_of_what_the_archive_lacks(log: SealedLog, ask: str) -> None:
+def test_nothing_is_answered_of_what_the_archive_lacks(log, ask):
     """G7: whoever needs what was sealed, and is not there, hears so and gets no other answer."""
     entry, last = entry_of(log, 70), entry_of(log, 100)
     newest_manifest(log).unlink()
@@ -67,7 +65,7 @@ def test_nothing_is_answered_of_what_the_archive_lacks(log: SealedLog, ask: str)
         ASKED[ask](of(log), entry, int(last.split("-")[0]))
 
 
-def test_the_end_is_not_told_wrongly(log: SealedLog) -> None:
+def test_the_end_is_not_told_wrongly(log):
     """G7: where the log is gone too, nobody knows where the history ends."""
     newest_manifest(log).unlink()
     log.redis.delete(log.key)
@@ -75,7 +73,7 @@ def test_the_end_is_not_told_wrongly(log: SealedLog) -> None:
         of(log).last_before(P, f"{2**62}-0")
 
 
-def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
+def test_a_listing_tells_it_and_shows_the_rest(log):
     """G7: who listens to damage hears that a part is missing, both ways, and gets the rest."""
     newest_manifest(log).unlink()
     forward, backward = list[str](), list[str]()
@@ -88,7 +86,7 @@ def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
         assert ["up to 99 were sealed" in why for why in told] == [True]
 
 
-def test_a_checkpoint_that_is_not_there_halts_its_lane(log: SealedLog) -> None:
+def test_a_checkpoint_that_is_not_there_halts_its_lane(log):
     """G4, G7: a lane does not step back because the archive was read without its end."""
     entry = entry_of(log, 70)
     newest_manifest(log).unlink()
@@ -97,9 +95,7 @@ def test_a_checkpoint_that_is_not_there_halts_its_lane(log: SealedLog) -> None:
         StartFinder(of(log), known, P, "rec").find(StartPoint(entry, 70))
 
 
-def test_damage_of_one_partition_hides_no_other(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_damage_of_one_partition_hides_no_other(redis_client, make_settings):
     """G7: what one partition's archive lacks is told, whatever is damaged in another's."""
 
     class Zero(SealedLog):
@@ -119,9 +115,9 @@ def test_damage_of_one_partition_hides_no_other(
     assert sum(segment.name in why for why in told) == 1
 
 
-def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log: SealedLog) -> None:
+def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log):
     """G7: damage is told and the rest is read, also where the log begins with another's entry."""
-    last = log.redis.xrange(log.key)[0][0]  # type: ignore[index]
+    last = log.redis.xrange(log.key)[0][0]
     log.redis.xadd(log.key, {"x": "y"})
     log.append(1)
     log.redis.xdel(log.key, last)
@@ -133,7 +129,7 @@ def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log: SealedLog) 
     assert [segment.name in why for why in told] == [True]
 
 
-def test_a_lost_line_of_the_manifest_is_no_end(tmp_path: Path) -> None:
+def test_a_lost_line_of_the_manifest_is_no_end(tmp_path):
     """G7: what stands before a place is not told across a line that the manifest lost."""
     events = sealed_in(tmp_path, 4, 20)
     newest = max(tmp_path.glob("p00/manifest-*"))
@@ -152,9 +148,7 @@ def test_a_lost_line_of_the_manifest_is_no_end(tmp_path: Path) -> None:
     assert archive_in(tmp_path).has(0, entries[19])
 
 
-def test_moments_are_told_across_the_seam(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_moments_are_told_across_the_seam(redis_client, make_settings):
     """G8: a time in the sealed past is its number, and with its manifest lost it is none."""
     log = SealedLog(make_settings(**QUICK))
     log.grow(80)

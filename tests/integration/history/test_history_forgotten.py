@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import redis
 from helpers.archive.archives import LOG, archive_in
 from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
@@ -61,9 +60,7 @@ def people(events: list[LoggedEvent]) -> set[str]:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_the_log_hides_what_is_forgotten(
-    redis_client: redis.Redis, make_settings: MakeSettings, sealed: bool
-) -> None:
+def test_the_log_hides_what_is_forgotten(redis_client, make_settings, sealed):
     """What a tombstone hides is shown by no listing, sealed, in the log only, or both."""
     log = log_of(make_settings, **{} if sealed else {"seal_after": 3600.0})
     run_once(log.settings)
@@ -75,9 +72,7 @@ def test_the_log_hides_what_is_forgotten(
         assert (len(shown), people(shown)) == (30, {"ann"})
 
 
-def test_nothing_is_shown_while_nobody_knows_what_is_hidden(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_nothing_is_shown_while_nobody_knows_what_is_hidden(redis_client, make_settings):
     """A tombstone that cannot be read hides everything: it is told, or raised."""
     log = log_of(make_settings)
     log.archive().forget(EVE)
@@ -92,9 +87,7 @@ def test_nothing_is_shown_while_nobody_knows_what_is_hidden(
             list(read(history))
 
 
-def test_an_outage_stops_no_reader_of_the_log(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_an_outage_stops_no_reader_of_the_log(redis_client, make_settings):
     """G7: a lane that once needed the archive goes on, and what it knew to be hidden stays so."""
     log = SealedLog(make_settings(**QUICK))
     log.grow()
@@ -117,9 +110,7 @@ def test_an_outage_stops_no_reader_of_the_log(
         list(history.scan_backward())
 
 
-def test_a_long_listing_obeys_what_comes_meanwhile(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_long_listing_obeys_what_comes_meanwhile(redis_client, make_settings):
     """A tombstone is obeyed by whoever reads already, as soon as the next page is read."""
     log = SealedLog(make_settings(**QUICK | {"hot_window": 3600.0}))
     for _ in range(30):
@@ -138,9 +129,7 @@ def test_a_long_listing_obeys_what_comes_meanwhile(
 
 
 @pytest.mark.parametrize("backward", [False, True])
-def test_a_long_reading_of_the_archive_obeys_what_comes_meanwhile(
-    tmp_path: Path, backward: bool
-) -> None:
+def test_a_long_reading_of_the_archive_obeys_what_comes_meanwhile(tmp_path, backward):
     """A tombstone is obeyed by whoever reads the archive already, from the next segment on."""
     sealed_in(tmp_path, 3, 20)
     clock = FakeClock()

@@ -35,7 +35,7 @@ def of(log: SealedLog) -> History:
 
 def lose(log: SealedLog, after: int) -> None:
     """Let Redis come back from a copy that ends at a number."""
-    for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
+    for entry, fields in log.redis.xrange(log.key):
         if int(fields[b"n"]) > after:
             log.redis.xdel(log.key, entry)
     log.redis.hset(log.state, "n", after)
@@ -48,7 +48,7 @@ def seen(log: SealedLog) -> list[int]:
     return forward
 
 
-def test_a_hole_is_read_from_the_archive(log: SealedLog) -> None:
+def test_a_hole_is_read_from_the_archive(log):
     """G7: Redis came back without what was sealed, and took more since: nothing is passed over."""
     log.grow(80)
     lose(log, 40)
@@ -66,7 +66,7 @@ def read_on(history: History) -> list[str]:
 
 
 @pytest.mark.parametrize("gone", [range(30, 50), range(40, 41), range(41, 43), range(39, 44)])
-def test_no_page_goes_over_a_hole(log: SealedLog, gone: range) -> None:
+def test_no_page_goes_over_a_hole(log, gone):
     """G7: a page ends where the log lacks numbers, also where another's entry fills the row."""
     log.append(40)
     log.redis.xadd(log.key, {"x": "y"})
@@ -81,7 +81,7 @@ def test_no_page_goes_over_a_hole(log: SealedLog, gone: range) -> None:
     assert history.read(P, whole[-1], after_n=80) == EventPage([])
 
 
-def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
+def test_strangers_do_not_part_a_page(log):
     """G8: the place of a number is the event's; another's entry before it is no event."""
     log.append(9)
     log.redis.xadd(log.key, {"x": "y"})
@@ -90,15 +90,15 @@ def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
     assert [event.position.n for event in of(log).read(P).events] == [*range(1, 11)]
 
 
-def test_a_lost_tail_is_read_from_the_archive(log: SealedLog) -> None:
+def test_a_lost_tail_is_read_from_the_archive(log):
     """G7: where Redis lost its tail the history ends where the archive does."""
     log.grow(80)
     lose(log, 40)
     assert seen(log) == [*range(1, 81)]
-    assert [of(log).place(P, n).n for n in (40, 60, 90)] == [40, 60, 80]  # type: ignore[union-attr]
+    assert [of(log).place(P, n).n for n in (40, 60, 90)] == [40, 60, 80]
 
 
-def test_a_log_that_lost_all_is_read_from_the_archive(log: SealedLog) -> None:
+def test_a_log_that_lost_all_is_read_from_the_archive(log):
     """G7: where Redis lost a partition and its numbers, the archive has them."""
     log.grow(80)
     log.redis.delete(log.key, log.state)
@@ -106,7 +106,7 @@ def test_a_log_that_lost_all_is_read_from_the_archive(log: SealedLog) -> None:
     assert seen(log) == [*range(1, 81)]
 
 
-def test_once_numbers_are_given_anew_the_history_is_whole(log: SealedLog) -> None:
+def test_once_numbers_are_given_anew_the_history_is_whole(log):
     """G7: numbers that were given twice, and given anew, leave nothing out."""
     log.grow(80)
     lose(log, 40)
@@ -117,7 +117,7 @@ def test_once_numbers_are_given_anew_the_history_is_whole(log: SealedLog) -> Non
     assert seen(log) == [*range(1, 91)]
 
 
-def test_numbers_and_moments_are_found_in_a_hole(log: SealedLog) -> None:
+def test_numbers_and_moments_are_found_in_a_hole(log):
     """G8: a number, and a time, mean the same place whether Redis still has it or not."""
     log.grow(80)
     then = of(log).place(P, 80)
@@ -133,7 +133,7 @@ def test_numbers_and_moments_are_found_in_a_hole(log: SealedLog) -> None:
     assert of(log).places("p01:80") == {0: 0, 1: 80}
 
 
-def test_a_lineage_is_found_in_a_hole(log: SealedLog) -> None:
+def test_a_lineage_is_found_in_a_hole(log):
     """G7: a session that began in a hole belongs to its lineage."""
     log.append(40)
     envelope = Envelope(
@@ -152,29 +152,29 @@ def test_a_lineage_is_found_in_a_hole(log: SealedLog) -> None:
     assert set(of(log).resolve(Query(lineages=("root",))).sessions) == {"root", "child"}
 
 
-def test_a_stranger_hides_nothing(log: SealedLog) -> None:
+def test_a_stranger_hides_nothing(log):
     """G7: another's entry that looks like the first number hides no archive behind it."""
     log.grow()
     log.redis.xadd(log.key, {"n": "1", "hello": "world"})
-    lose_ours = [e for e, fields in log.redis.xrange(log.key) if b"hello" not in fields]  # type: ignore[union-attr]
+    lose_ours = [e for e, fields in log.redis.xrange(log.key) if b"hello" not in fields]
     log.redis.xdel(log.key, *lose_ours)
     assert seen(log) == [*range(1, 51)]
 
 
-def test_another_s_entry_beside_a_hole_hides_nothing(log: SealedLog) -> None:
+def test_another_s_entry_beside_a_hole_hides_nothing(log):
     """G7: what was sealed before and after another's entry inside a hole is read, in order."""
     log.append(20)
     log.redis.xadd(log.key, {"hello": "world"})
     log.grow(20)
     kept = [e.position.entry for e in of(log).scan()]
-    for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
+    for entry, fields in log.redis.xrange(log.key):
         if 10 < int(fields.get(b"n", 0)) < 30:
             log.redis.xdel(log.key, entry)
     assert [e.position.entry for e in of(log).scan()] == kept
     assert [e.position.entry for e in of(log).scan_backward()] == kept[::-1]
 
 
-def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None:
+def test_however_many_strangers_there_are_ours_are_found(log):
     """G8: a moment is found behind any number of entries that are not ours."""
     log.append(20)
     last = of(log).place(P, 20)
@@ -202,7 +202,7 @@ class Counting:
         return getattr(self._redis, name)
 
 
-def test_what_follows_in_the_log_costs_one_command(log: SealedLog) -> None:
+def test_what_follows_in_the_log_costs_one_command(log):
     """G7: a lane that needs nothing of the archive asks Redis once a page, and nobody else."""
     log.grow(60)
 
@@ -210,7 +210,7 @@ def test_what_follows_in_the_log_costs_one_command(log: SealedLog) -> None:
         raise AssertionError("the archive was asked")
 
     redis_ = Counting(log.redis)
-    history = History(EventLog(redis_, log.settings), find=refuse)  # type: ignore[arg-type]
+    history = History(EventLog(redis_, log.settings), find=refuse)
     redis_.asked, after, n = 0, "0-0", 0
     for pages in range(1, 7):
         last = history.read(P, after, 10, after_n=n).events[-1].position
@@ -218,7 +218,7 @@ def test_what_follows_in_the_log_costs_one_command(log: SealedLog) -> None:
         assert (n, redis_.asked) == (10 * pages, pages)
 
 
-def test_a_stranger_in_the_log_needs_no_archive(log: SealedLog) -> None:
+def test_a_stranger_in_the_log_needs_no_archive(log):
     """G7: where ours go on behind another's entry nothing is missing, whatever the archive has."""
     log.append(50)
     log.redis.xadd(log.key, {"x": "y"})
@@ -229,7 +229,7 @@ def test_a_stranger_in_the_log_needs_no_archive(log: SealedLog) -> None:
     assert [event.position.n for event in page] == [*range(51, 101)]
 
 
-def test_before_the_first_there_is_nothing(log: SealedLog) -> None:
+def test_before_the_first_there_is_nothing(log):
     """G8: the beginning of time is a moment, too."""
     log.append(3)
     assert of(log).places(0, inclusive=False) == {0: 0, 1: 0}

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 from helpers.archive.sealed_log import QUICK
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -67,9 +65,7 @@ def sealing_on(settings: Settings) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_a_lane_that_fell_behind_crosses_the_seam(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_lane_that_fell_behind_crosses_the_seam(redis_client, make_settings, kind):
     """G3, G4, G7: of each class nothing is lost or doubled while the log is trimmed under it."""
     settings = make_settings(**QUICK, **PATIENT, batch=20, window=64, **recorded(kind))
     first, second = neighbour_sessions(settings, 2)
@@ -86,9 +82,7 @@ def test_a_lane_that_fell_behind_crosses_the_seam(
     assert {name: of_session(found, name) for name in said} == said
 
 
-def test_a_checkpoint_that_was_trimmed_goes_on(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_checkpoint_that_was_trimmed_goes_on(redis_client, make_settings):
     """G7: a lane that stands where the log no longer reaches goes on from the archive."""
     settings = make_settings(**QUICK, **PATIENT, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -106,8 +100,8 @@ def test_a_checkpoint_that_was_trimmed_goes_on(
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("strangers", [1, 2])
 def test_a_lane_passes_a_strangers_entry_that_was_trimmed(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str, strangers: int
-) -> None:
+    redis_client, make_settings, kind, strangers
+):
     """G3, G7: a lane that stands at another's entry goes on, though only the archive has that."""
     settings = make_settings(**QUICK, **PATIENT, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
@@ -126,9 +120,7 @@ def halts(settings: Settings) -> list[Finding]:
     return [alarm for alarm in read_status(settings).alarms if alarm.code == "lane_halted"]
 
 
-def test_a_damaged_segment_stops_its_lane_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_damaged_segment_stops_its_lane_alone(redis_client, make_settings):
     """G7: damage stops the lane that needs it, by name; others go on, and it does once mended."""
     settings = make_settings(**QUICK, **PATIENT, **recorded("Keyed"))
     keys = Keys(settings.namespace)
@@ -145,9 +137,9 @@ def test_a_damaged_segment_stops_its_lane_alone(
             (alarm,) = halts(settings)
             assert alarm.subject == f"{NAME}:p00"
             assert path.name in alarm.text
-            last = int(redis_client.hget(keys.state(1), "n") or 0)  # type: ignore[arg-type]
+            last = int(redis_client.hget(keys.state(1), "n") or 0)
             wait_until(
-                lambda: int(redis_client.hget(keys.lane(1, NAME), "n") or 0) == last,  # type: ignore[arg-type]
+                lambda: int(redis_client.hget(keys.lane(1, NAME), "n") or 0) == last,
                 "the other lane goes on",
             )
             assert redis_client.hget(keys.lane(0, NAME), "n") == b"50"
@@ -157,9 +149,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
     assert sorted(texts(home(settings))) == sorted(text for words in said for text in words)
 
 
-def test_a_lane_that_lags_costs_no_redis_memory(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_lane_that_lags_costs_no_redis_memory(redis_client, make_settings, flag):
     """G7: a provider that is down keeps no event in Redis, and gets each of them later."""
     settings = make_settings(**QUICK, **PATIENT, **recorded("Keyed"))
     client = connect_redis(settings)
@@ -180,9 +170,7 @@ def test_a_lane_that_lags_costs_no_redis_memory(
 
 
 @pytest.mark.parametrize("kind", ["Lookup", "Recording"])
-def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(redis_client, make_settings, kind):
     """G4, G7: a lane halts while the newest manifest is away, and then nothing comes twice."""
     settings = make_settings(**QUICK, **PATIENT, **recorded(kind))
     never = msgspec.structs.replace(settings, seal_after=1e9)

@@ -3,13 +3,12 @@
 from itertools import islice
 
 import pytest
-from helpers.archive.past import PARTITION, NewPast, Past, kinds
+from helpers.archive.past import PARTITION, Past, kinds
 from helpers.stories.people import publish
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 from memorybus.archive import rows
-from memorybus.config.settings import Settings
 from memorybus.events import Omitted
 from memorybus.history import backward
 from memorybus.history.backward import BackwardMark
@@ -34,9 +33,7 @@ def in_pieces(history: History, query: Query, size: int) -> list[LoggedEvent]:
     max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(data=st.data())
-def test_pieces_are_the_whole(
-    new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
-) -> None:
+def test_pieces_are_the_whole(new_past, monkeypatch, data):
     """G7: whatever is sealed, trimmed, lost and asked for, pieces of any size are the whole."""
     monkeypatch.setattr(backward, "_FIRST_PAGE", 2)
     monkeypatch.setattr(rows, "_PAGE", 3)
@@ -55,7 +52,7 @@ def test_pieces_are_the_whole(
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_pieces_of_several_partitions_are_the_whole(ready: Settings, size: int) -> None:
+def test_pieces_of_several_partitions_are_the_whole(ready, size):
     """Partitions whose events came in one millisecond are read on in their order."""
     publish(ready, 5)
     history = journal.open_history(ready)
@@ -65,7 +62,7 @@ def test_pieces_of_several_partitions_are_the_whole(ready: Settings, size: int) 
 
 
 @pytest.mark.parametrize("trimmed", [0, 8])
-def test_an_event_is_read_by_its_place(new_past: NewPast, trimmed: int) -> None:
+def test_an_event_is_read_by_its_place(new_past, trimmed):
     """An event is found by its entry, in the log and in the archive; else there is none."""
     with new_past() as past:
         past.write(["turn"] * 12)
@@ -82,7 +79,7 @@ def at(history: History, event: LoggedEvent) -> LoggedEvent | None:
     return history.event_at(event.position.partition, event.position.entry)
 
 
-def test_an_event_lies_in_the_log_in_a_segment_or_in_both(new_past: NewPast) -> None:
+def test_an_event_lies_in_the_log_in_a_segment_or_in_both(new_past):
     """G7: it is told where an event lies; what is sealed names its file."""
     with new_past() as past:
         past.write(["turn"] * 12)
@@ -103,9 +100,7 @@ def test_an_event_lies_in_the_log_in_a_segment_or_in_both(new_past: NewPast) -> 
         Query(upto=1_600_000_000_000),
     ],
 )
-def test_segments_without_a_type_or_too_young_are_not_opened(
-    new_past: NewPast, query: Query
-) -> None:
+def test_segments_without_a_type_or_too_young_are_not_opened(new_past, query):
     """What the manifest tells of types and times is not looked for in the files."""
     with new_past() as past:
         sealed_and_gone(past)

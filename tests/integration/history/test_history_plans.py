@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import redis
 from helpers.archive.sealed_log import QUICK
-from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context, open_instance
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -72,13 +70,11 @@ def done(settings: Settings) -> list[int]:
     client, keys = connect_redis(settings), Keys(settings.namespace)
     found = [client.hget(keys.lane(p, NAME), "n") for p in range(settings.partitions)]
     client.close()
-    return [int(n or 0) for n in found]  # type: ignore[arg-type]
+    return [int(n or 0) for n in found]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_instance_gets_what_its_query_takes(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_an_instance_gets_what_its_query_takes(redis_client, make_settings, kind):
     """G3, G8: from archive and log alike only what is wanted is applied, and all of it counts."""
     settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
     filled(settings)
@@ -95,12 +91,8 @@ def test_an_instance_gets_what_its_query_takes(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("leap", [2, 10_000])
 def test_an_instance_stops_where_its_plan_ends(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    leap: int,
-) -> None:
+    redis_client, make_settings, monkeypatch, kind, leap
+):
     """G8: nothing behind the last span is read, nothing between spans is applied."""
     monkeypatch.setattr(lane, "MIN_LEAP", leap)
     settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
@@ -111,22 +103,20 @@ def test_an_instance_stops_where_its_plan_ends(
         turns(20)
     history = History.from_settings(redis_client, settings)
     page = [e for n in (3, 19) for e in _after(history, n)]
-    wanted = [e.envelope.event.user for e in page if plan.takes(0, e.position.n)]  # type: ignore[union-attr]
+    wanted = [e.envelope.event.user for e in page if plan.takes(0, e.position.n)]
     history.close()
     assert texts(home(settings)) == wanted
     assert len(wanted) == 9
     assert done(settings) == [25, 0]
 
 
-def _after(history: History, n: int) -> list:  # type: ignore[type-arg]
+def _after(history: History, n: int) -> list:
     place = history.place(0, n)
     assert place is not None
     return history.read(0, place.entry, 6, after_n=n).events
 
 
-def test_a_rate_bounds_what_is_applied(
-    redis_client: redis.Redis, make_settings: MakeSettings, fake_clock: FakeClock
-) -> None:
+def test_a_rate_bounds_what_is_applied(redis_client, make_settings, fake_clock):
     """G10: an instance with a rate takes no more than that in a second, over all its lanes."""
     settings = make_settings(**OURS, **recorded("Keyed"))
     filled(settings)

@@ -37,7 +37,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.long
-def test_recall_finds_most_of_the_evidence(lab: ModuleType, tmp_path: Path) -> None:
+def test_recall_finds_most_of_the_evidence(lab, tmp_path):
     """Within 2,000 characters, fence and line heads included, the evidence is mostly there."""
     shares: dict[str, list[float]] = {}
     for path in FILES:

@@ -42,7 +42,7 @@ def noted(text: str, store: Any = "user") -> MemoryWritten:
     return MemoryWritten(action="add", store=store, content=text)
 
 
-def test_a_recall_finds_what_was_said_and_what_is_held(world: World) -> None:
+def test_a_recall_finds_what_was_said_and_what_is_held(world):
     """Each with where it comes from: session, time, speaker, event."""
     step = world.tell(said("Bees like lavender.", "Bees dance."))
     world.tell(noted("Keeps bees."))
@@ -58,7 +58,7 @@ def test_a_recall_finds_what_was_said_and_what_is_held(world: World) -> None:
     assert (first.session, first.at, first.event) == ("talk", AT, step.event_id)
 
 
-def test_a_recall_makes_nothing(world: World) -> None:
+def test_a_recall_makes_nothing(world):
     """Who has no workspace gets none by asking."""
     assert world.recall("bees") == []
     assert world.provider.system_prompt_block(ADAS) == ""
@@ -66,7 +66,7 @@ def test_a_recall_makes_nothing(world: World) -> None:
     assert world.server.workspaces() == []
 
 
-def test_without_a_question_the_base_context_answers(world: World) -> None:
+def test_without_a_question_the_base_context_answers(world):
     """The card and what is held of the person: what matters whatever is asked."""
     world.tell(said("I live in Ulm."))
     world.server.cards[SPACE, "agent__coder", "person__ada"] = ["Name: Ada"]
@@ -76,7 +76,7 @@ def test_without_a_question_the_base_context_answers(world: World) -> None:
     )
 
 
-def test_the_base_context_is_kept_for_a_while(tmp_path: Path) -> None:
+def test_the_base_context_is_kept_for_a_while(tmp_path):
     """It is asked for again once ``context_ttl`` seconds have passed."""
     clock = FakeClock()
     with honcho_world(tmp_path, clock, context_ttl=60) as world:
@@ -88,7 +88,7 @@ def test_the_base_context_is_kept_for_a_while(tmp_path: Path) -> None:
         assert world.recall("") == ["one", "two"]
 
 
-def test_everyone_is_asked_for_by_operators_alone(world: World) -> None:
+def test_everyone_is_asked_for_by_operators_alone(world):
     """A part of the scope that is None stands for all, by the workspaces' metadata."""
     for scope in (ADA, BOB, Scope(agent="writer", user="ada", workspace="boat")):
         world.tell(said(f"quince of {scope.agent} {scope.user}"), scope)
@@ -103,7 +103,7 @@ def test_everyone_is_asked_for_by_operators_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("odd", ["nul\0byte", 'a "quoted" \\ one', "日本語", "Case"])
-def test_whose_a_workspace_is_survives_any_id(world: World, odd: str) -> None:
+def test_whose_a_workspace_is_survives_any_id(world, odd):
     """Ids that its server cannot keep are escaped in the metadata, and read again."""
     scope = Scope(agent=odd, user=odd, workspace=odd)
     world.tell(said("quince"), scope)
@@ -112,7 +112,7 @@ def test_whose_a_workspace_is_survives_any_id(world: World, odd: str) -> None:
     assert (one.agent, one.user, one.workspace) == (odd, odd, odd)
 
 
-def test_another_prefix_is_another_state(tmp_path: Path, world: World) -> None:
+def test_another_prefix_is_another_state(tmp_path, world):
     """A copy with a prefix of its own finds nothing of the first (G8)."""
     world.tell(said("quince"))
     with opened(tmp_path, world.server.url, prefix="second") as provider:
@@ -121,7 +121,7 @@ def test_another_prefix_is_another_state(tmp_path: Path, world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["half", "late", 500])
-def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
+def test_a_recall_that_fails_says_so(world, kind):
     """It raises instead of returning nothing, which would count as an answer."""
     world.tell(said("quince"))
     world.server.faults.append(Fault("/search", kind))
@@ -129,7 +129,7 @@ def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
         world.provider.prefetch("quince", RecallContext(ADAS, deadline=0.5))
 
 
-def test_the_requests_of_a_recall_go_side_by_side(world: World) -> None:
+def test_the_requests_of_a_recall_go_side_by_side(world):
     """A recall takes as long as its slowest request, not as all of them."""
     world.tell(said("quince"))
     world.recall("quince")
@@ -146,7 +146,7 @@ def chats(world: World) -> list[Any]:
     return [body for (_, path), body in asked if path.endswith("/chat")]
 
 
-def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
+def test_a_spent_budget_asks_nothing(tmp_path):
     """Questions of a day are counted over all hosts; the tool answers why it does not ask."""
     spent: list[tuple[str, int]] = []
 
@@ -164,7 +164,7 @@ def test_a_spent_budget_asks_nothing(tmp_path: Path) -> None:
     assert spent == [("questions", 1)] * 2
 
 
-def test_a_budget_of_none_asks_nothing(tmp_path: Path) -> None:
+def test_a_budget_of_none_asks_nothing(tmp_path):
     """With 0 questions a day its model is never asked, whether or not somebody counts."""
     with honcho_world(tmp_path, dialectic_per_day=0) as world:
         world.tell(said("quince"))
@@ -175,7 +175,7 @@ def test_a_budget_of_none_asks_nothing(tmp_path: Path) -> None:
 # -- tools ----------------------------------------------------------------------------------------
 
 
-def test_tools_read_and_write(world: World) -> None:
+def test_tools_read_and_write(world):
     """Cards, search, context, its model, conclusions: of the user and of the agent itself."""
     world.tell(said("I saw a quince.", "Where?"))
     assert world.call("honcho_card", facts=["Name: Ada"]) == {"card": ["Name: Ada"]}
@@ -208,9 +208,7 @@ def test_tools_read_and_write(world: World) -> None:
         ("honcho_forget", {}),
     ],
 )
-def test_a_wrong_call_is_an_error_for_the_model(
-    world: World, tool: str, arguments: dict[str, Any]
-) -> None:
+def test_a_wrong_call_is_an_error_for_the_model(world, tool, arguments):
     """No argument names another person, and none reaches the server unchecked."""
     world.tell(said("quince"))
     world.server.asked.clear()
@@ -221,7 +219,7 @@ def test_a_wrong_call_is_an_error_for_the_model(
 # -- what is kept of somebody ---------------------------------------------------------------------
 
 
-def test_what_is_erased_is_what_is_given_out(world: World) -> None:
+def test_what_is_erased_is_what_is_given_out(world):
     """A person's workspaces go whole, with every agent; others' stay (server: 409 before)."""
     other = Scope(agent="writer", user="ada", workspace="boat")
     for scope in (ADA, BOB, other):
@@ -255,7 +253,7 @@ def test_what_is_erased_is_what_is_given_out(world: World) -> None:
     assert world.recall("quince", BOB) == ["I saw a quince."]
 
 
-def test_an_erasure_that_breaks_off_is_asked_again(world: World) -> None:
+def test_an_erasure_that_breaks_off_is_asked_again(world):
     """From the beginning, until nothing is left."""
     world.tell(said("quince"))
     world.server.faults.append(Fault(f"/workspaces/{SPACE}", 409))
@@ -280,15 +278,13 @@ def test_an_erasure_that_breaks_off_is_asked_again(world: World) -> None:
         ({"context_ttl": -1}, "context_ttl"),
     ],
 )
-def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], named: str) -> None:
+def test_wrong_options_are_refused(tmp_path, options, named):
     """Before anything is asked, and by name."""
     with pytest.raises(ConfigError, match=named):
         registry.create("honcho", ProviderConfig(name="peers", home=tmp_path, options=options))
 
 
-def test_without_the_client_the_remedy_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_client_the_remedy_is_named(tmp_path, monkeypatch):
     """Options and tools can be shown without it; opening says what to install."""
     for name in [name for name in sys.modules if name.startswith("memorybus_providers.honcho.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -299,7 +295,7 @@ def test_without_the_client_the_remedy_is_named(
         provider.open()
 
 
-def test_health_asks_the_server(world: World) -> None:
+def test_health_asks_the_server(world):
     """A key that is refused is said; a server that is well says nothing, and holds nothing new."""
     assert world.provider.health(5.0) == ""
     world.server.faults.append(Fault("/list", 401))

@@ -10,7 +10,7 @@ import pytest
 from helpers.providers.hook_world import ADA, BOB, TALK
 from helpers.services.faulty_http import Fault
 from honcho_world import World, honcho_world, opened, unused_port
-from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
+from memorybus.errors import Permanent, Transient, Unavailable
 from memorybus.events import (
     Delegated,
     MemoryWritten,
@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield found
 
 
-def test_a_turn_is_two_messages_of_two_peers(world: World) -> None:
+def test_a_turn_is_two_messages_of_two_peers(world):
     """Person and agent are peers of a workspace that only this agent and person have."""
     step = world.tell(TURN)
     said = [(one.workspace, one.session, one.peer, one.content) for one in world.server.messages]
@@ -46,7 +46,7 @@ def test_a_turn_is_two_messages_of_two_peers(world: World) -> None:
     assert {one.at for one in world.server.messages} == {"2023-11-14T22:13:20Z"}
 
 
-def test_what_is_observed_is_an_option(tmp_path: Path) -> None:
+def test_what_is_observed_is_an_option(tmp_path):
     """Each peer has the observation settings of the options in every session."""
     options = {"observe_person": False, "observe_agent": True, "person_observes": True}
     with honcho_world(tmp_path, agent_observes=False, **options) as world:
@@ -57,7 +57,7 @@ def test_what_is_observed_is_an_option(tmp_path: Path) -> None:
         }
 
 
-def test_a_session_costs_one_request_a_turn(world: World) -> None:
+def test_a_session_costs_one_request_a_turn(world):
     """What is made once is not asked for again."""
     world.tell(TURN)
     world.server.asked.clear()
@@ -71,7 +71,7 @@ def test_a_session_costs_one_request_a_turn(world: World) -> None:
 @pytest.mark.parametrize(
     "event", [TURN, Delegated(task="count hives", result="nine")], ids=["turn", "delegation"]
 )
-def test_a_lost_answer_leaves_one_copy(world: World, kind: Any, event: Any) -> None:
+def test_a_lost_answer_leaves_one_copy(world, kind, event):
     """What is stored and not answered is known by its id, and not sent again (G4)."""
     step = world.step(event)
     world.server.faults.append(Fault("/messages", kind))
@@ -87,9 +87,7 @@ def test_a_lost_answer_leaves_one_copy(world: World, kind: Any, event: Any) -> N
     ("status", "kind"),
     [(500, Transient), (409, Transient), (503, Unavailable), (429, Unavailable)],
 )
-def test_a_refused_turn_is_sent_again(
-    tmp_path: Path, status: int, kind: type[ProviderError]
-) -> None:
+def test_a_refused_turn_is_sent_again(tmp_path, status, kind):
     """The client itself sends nothing again; the next try of the lane does, and once suffices."""
     clock = FakeClock()
     with honcho_world(tmp_path, clock) as world:
@@ -105,7 +103,7 @@ def test_a_refused_turn_is_sent_again(
         assert world.server.contents() == ["I keep bees.", "How many hives?"]
 
 
-def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
+def test_a_rate_limit_is_waited_for(tmp_path):
     """For as long as ``Retry-After`` says no request is made, whatever it is for (429)."""
     clock = FakeClock()
     with honcho_world(tmp_path, clock) as world:
@@ -121,7 +119,7 @@ def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
         assert world.server.contents() == ["I keep bees.", "How many hives?"]
 
 
-def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> None:
+def test_what_the_server_will_never_take_is_refused_for_good(world):
     """A 422 parks the event, and says why without the text that the server repeats."""
     body = {"detail": [{"msg": "too odd", "input": "I keep bees."}]}
     world.server.faults.append(Fault("/messages", 422, body=body))
@@ -130,7 +128,7 @@ def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> No
     assert "bees" not in str(failure.value)
 
 
-def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
+def test_a_server_that_is_down_holds_all_back(tmp_path):
     """Nothing is parked for a refused connection."""
     url = f"http://127.0.0.1:{unused_port()}"
     with honcho_world(tmp_path) as world, opened(tmp_path, url) as provider:
@@ -139,14 +137,14 @@ def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
             world.tell(TURN)
 
 
-def test_the_requests_of_a_hook_share_its_deadline(world: World) -> None:
+def test_the_requests_of_a_hook_share_its_deadline(world):
     """A server that answers nothing costs a hook less than its deadline."""
     world.server.faults += [Fault("/workspaces", "late")]
     with pytest.raises(Transient):
         world.send(world.step(TURN), deadline=0.5)
 
 
-def test_a_workspace_that_was_deleted_is_made_again(world: World) -> None:
+def test_a_workspace_that_was_deleted_is_made_again(world):
     """What an instance believed to be there is looked at anew once it proves to be gone."""
     world.tell(TURN)
     world.server.metadata.clear()
@@ -155,7 +153,7 @@ def test_a_workspace_that_was_deleted_is_made_again(world: World) -> None:
     assert world.server.contents() == ["I keep bees.", "How many hives?"]
 
 
-def test_a_long_message_is_parted(world: World) -> None:
+def test_a_long_message_is_parted(world):
     """No message exceeds 25,000 characters; together they are the text."""
     text = "honey " * 10_000
     world.tell(TurnCompleted(user=text, assistant="Sweet."))
@@ -166,7 +164,7 @@ def test_a_long_message_is_parted(world: World) -> None:
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_a_text_of_several_requests_is_held_once(world: World, lost: int) -> None:
+def test_a_text_of_several_requests_is_held_once(world, lost):
     """Whichever request's answer is lost, the parts that are held are not sent again (G4)."""
     text = "".join(f"{n:06} " + "x" * 24_994 for n in range(250))  # 250 parts: three requests
     step = world.step(TurnCompleted(user=text))
@@ -179,21 +177,21 @@ def test_a_text_of_several_requests_is_held_once(world: World, lost: int) -> Non
         sent += 1
         return Fault(path, "lose") if sent == lost + 1 else None
 
-    world.server.fault_of = fail  # type: ignore[method-assign]
+    world.server.fault_of = fail
     world.deliver(step)
     assert "".join(world.server.contents()) == text
     numbers = [one.metadata["part"] for one in world.server.messages]
     assert all(late == early + 1 for early, late in pairwise(numbers))
 
 
-def test_what_nobody_said_is_not_the_persons(world: World) -> None:
+def test_what_nobody_said_is_not_the_persons(world):
     """Blank texts are left out, and what the host wrote itself is no word of the person."""
     world.tell(TurnCompleted(user=" \n", assistant=""))
     world.tell(TurnCompleted(user="A task has ended.", assistant="I see.", synthetic=True))
     assert world.server.contents() == ["I see."]
 
 
-def test_no_text_breaks_a_request(world: World) -> None:
+def test_no_text_breaks_a_request(world):
     """NUL and lone surrogates, which the server cannot keep, are replaced."""
     world.tell(TurnCompleted(user="a\0b", assistant="c"))
     assert world.server.contents("person__ada") == ["a b"]
@@ -209,7 +207,7 @@ def held(world: World) -> list[tuple[str, str, str]]:
     return [(one.observer, one.observed, one.content) for one in world.server.conclusions]
 
 
-def test_writes_to_the_stores_are_conclusions(world: World) -> None:
+def test_writes_to_the_stores_are_conclusions(world):
     """The agent holds them of the person, or of itself."""
     world.tell(write("add", "Likes tea."))
     world.tell(write("add", "Use metric units.", store="memory"))
@@ -219,7 +217,7 @@ def test_writes_to_the_stores_are_conclusions(world: World) -> None:
     ]
 
 
-def test_a_write_changes_what_it_names(world: World) -> None:
+def test_a_write_changes_what_it_names(world):
     """A text is there once; what names several entries removes none, as in the agent's files."""
     for text in ("Likes tea.", "Likes tea.", "Has tea at five.", "Lives in Ulm."):
         world.tell(write("add", text))
@@ -232,7 +230,7 @@ def test_a_write_changes_what_it_names(world: World) -> None:
 
 @pytest.mark.parametrize("path", ["/conclusions", f"/sessions/{NOTES}/messages"])
 @pytest.mark.parametrize("kind", ["lose", "half", 500])
-def test_a_lost_answer_leaves_one_conclusion(world: World, path: str, kind: Any) -> None:
+def test_a_lost_answer_leaves_one_conclusion(world, path, kind):
     """Wherever a write breaks off, the next try completes it and repeats nothing (G4)."""
     world.tell(write("add", "Lives in Ulm."))
     step = world.step(write("replace", "Lives in Bonn.", "Ulm"))
@@ -243,7 +241,7 @@ def test_a_lost_answer_leaves_one_conclusion(world: World, path: str, kind: Any)
     assert len(marks) == 1
 
 
-def test_that_a_write_is_done_is_said_without_its_text(world: World) -> None:
+def test_that_a_write_is_done_is_said_without_its_text(world):
     """What is removed stays nowhere; Honcho does not reason about the mark."""
     step = world.tell(write("add", "Likes tea."))
     world.tell(write("remove", old="tea"))
@@ -269,7 +267,7 @@ def switched(reason: Any, to: str, **more: Any) -> SessionSwitched:
     return SessionSwitched(new_id=to, parent="talk", reason=reason, **more)
 
 
-def test_a_compressed_conversation_goes_on_in_its_session(tmp_path: Path, world: World) -> None:
+def test_a_compressed_conversation_goes_on_in_its_session(tmp_path, world):
     """A compression gives a new id to the same conversation, also for another worker."""
     world.tell(TurnCompleted(user="one"))
     world.tell(switched("compression", "two"), session=later("two"))
@@ -284,7 +282,7 @@ def test_a_compressed_conversation_goes_on_in_its_session(tmp_path: Path, world:
 
 
 @pytest.mark.parametrize("reason", ["branch", "reset", "resume", "delegation"])
-def test_another_conversation_has_a_session_of_its_own(world: World, reason: Any) -> None:
+def test_another_conversation_has_a_session_of_its_own(world, reason):
     """Only a compression goes on; where others come from is noted."""
     world.tell(TurnCompleted(user="one"))
     started = SessionStarted(parent="talk", reason=reason, title="Bees")
@@ -296,7 +294,7 @@ def test_another_conversation_has_a_session_of_its_own(world: World, reason: Any
     assert known == {"parent": "talk", "reason": reason, "title": "Bees"}
 
 
-def test_what_was_taken_back_is_not_recalled(world: World) -> None:
+def test_what_was_taken_back_is_not_recalled(world):
     """Messages cannot be deleted in Honcho: they are marked, and left out where recalls search."""
     kept = world.tell(TurnCompleted(user="I saw a quince."))
     undone = world.tell(TurnCompleted(user="I saw a wolpertinger."))
@@ -310,7 +308,7 @@ def test_what_was_taken_back_is_not_recalled(world: World) -> None:
     assert TALK.id in places(world)
 
 
-def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_and_never_shown(tmp_path, monkeypatch):
     """It goes with every request, and an answer that repeats it is shown without."""
     monkeypatch.setenv("PEERS_KEY", "sk-secret")
     with honcho_world(tmp_path, api_key_env="PEERS_KEY") as world:
@@ -323,7 +321,7 @@ def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.Mon
         assert "sk-secret" not in repr(world.provider.config)
 
 
-def test_owners_share_nothing(world: World) -> None:
+def test_owners_share_nothing(world):
     """Two people, and two agents of one, have workspaces of their own."""
     for scope in (ADA, BOB):
         world.tell(TurnCompleted(user=f"{scope.user} saw a quince."), scope)

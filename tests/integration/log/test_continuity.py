@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
+from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.binaries import available
 from helpers.redis.log import Log, read_health
@@ -32,14 +32,14 @@ def gap(first: int, last: int) -> Gap:
     return Gap(P, first, last, last - first + 1)
 
 
-def test_a_whole_log_has_no_gap(log: Log) -> None:
+def test_a_whole_log_has_no_gap(log):
     """G7: an empty log, and one that only grew, lack nothing."""
     assert log.gaps() == []
     log.append(500)
     assert log.gaps() == []
 
 
-def test_a_trimmed_stream_is_named(log: Log) -> None:
+def test_a_trimmed_stream_is_named(log):
     """G7: XTRIM by anybody is data loss, named from the first number to the last."""
     log.append(10)
     log.client.xtrim(log.key, maxlen=4, approximate=False)
@@ -50,7 +50,7 @@ def test_a_trimmed_stream_is_named(log: Log) -> None:
     assert log.gaps() == [gap(1, 10)]
 
 
-def test_what_is_sealed_may_be_trimmed(log: Log) -> None:
+def test_what_is_sealed_may_be_trimmed(log):
     """G7: up to the number that is sealed nothing is missed, and everything above is."""
     log.append(10)
     log.client.hset(log.keys.state(P), "sealed", "4")
@@ -60,7 +60,7 @@ def test_what_is_sealed_may_be_trimmed(log: Log) -> None:
     assert log.gaps() == [gap(5, 5)]
 
 
-def test_a_deleted_stream_is_named(log: Log) -> None:
+def test_a_deleted_stream_is_named(log):
     """G7: a stream that is gone is missed by its counter, also after it grows again."""
     log.append(7)
     log.client.delete(log.key)
@@ -69,7 +69,7 @@ def test_a_deleted_stream_is_named(log: Log) -> None:
     assert log.gaps() == [gap(1, 7)]
 
 
-def test_deleted_entries_are_told_as_ranges(log: Log) -> None:
+def test_deleted_entries_are_told_as_ranges(log):
     """G7: XDEL in the middle, at the end and at the beginning is told as ranges of numbers."""
     log.append(20)
     entries = [log.entry(n) for n in (1, 5, 6, 11, 20)]
@@ -77,7 +77,7 @@ def test_deleted_entries_are_told_as_ranges(log: Log) -> None:
     assert log.gaps() == [gap(1, 1), Gap(P, 5, 11, 3), gap(20, 20)]
 
 
-def test_entries_of_others_are_no_gap(log: Log) -> None:
+def test_entries_of_others_are_no_gap(log):
     """G6, G7: entries of others are told as such, wherever they stand, beside deletions, too."""
     log.client.xadd(log.key, {"foo": "bar"})
     log.append(6)
@@ -87,12 +87,12 @@ def test_entries_of_others_are_no_gap(log: Log) -> None:
     assert {(a.code, a.subject) for a in found.alarms if a.code != "no_append_only_file"} == {
         ("foreign_entries", "p01")
     }
-    fields: list[tuple[bytes, object]] = log.client.xrange(log.key)  # type: ignore[assignment]
+    fields: list[tuple[bytes, object]] = log.client.xrange(log.key)
     log.client.xdel(log.key, *(entry for entry, _ in fields[3:6]))
     assert log.gaps() == [gap(3, 5)]
 
 
-def test_a_deletion_from_the_sealed_part_is_no_loss(log: Log) -> None:
+def test_a_deletion_from_the_sealed_part_is_no_loss(log):
     """G7: what the archive has may be deleted from the log; what it lacks may not."""
     log.append(20)
     sealed = {"sealed": 10, "sealed_entry": log.entry(10)}
@@ -104,9 +104,7 @@ def test_a_deletion_from_the_sealed_part_is_no_loss(log: Log) -> None:
     assert log.gaps() == [gap(15, 15)]
 
 
-def test_a_server_that_forbids_weighing_is_looked_at(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_server_that_forbids_weighing_is_looked_at(make_redis, make_settings):
     """G10: where MEMORY is forbidden the gaps are told all the same."""
     log = Log(make_settings(url=make_redis().url, partitions=2))
     log.client.acl_setuser("default", commands=["-memory"], enabled=True, reset=False)
@@ -117,9 +115,7 @@ def test_a_server_that_forbids_weighing_is_looked_at(
     assert found.continuity.gaps == [gap(1, 6)]
 
 
-def test_a_server_that_refuses_is_no_gap(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_server_that_refuses_is_no_gap(make_redis, make_settings):
     """G10: a look that the server refuses raises its reason; nothing is judged from half of it."""
     log = Log(make_settings(url=make_redis().url, partitions=2))
     log.append(3)
@@ -129,7 +125,7 @@ def test_a_server_that_refuses_is_no_gap(
     log.client.close()
 
 
-def test_a_gap_in_a_long_log_is_counted_at_once(log: Log) -> None:
+def test_a_gap_in_a_long_log_is_counted_at_once(log):
     """G10: a look reads a bounded number of entries; a gap behind these is told as a count."""
     total = PAGE * PAGES + 500
     for _ in range(total // 500):
@@ -140,7 +136,7 @@ def test_a_gap_in_a_long_log_is_counted_at_once(log: Log) -> None:
     assert PAGE * PAGES <= found.first <= total - 100
 
 
-def test_a_look_costs_the_same_however_long_the_log(log: Log) -> None:
+def test_a_look_costs_the_same_however_long_the_log(log):
     """G10: one script for each partition, whether the log holds ten events or a thousand."""
 
     def calls() -> int:
@@ -161,7 +157,7 @@ def _count(client: redis.Redis) -> int:
     return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("xrange", "xrevrange"))
 
 
-def test_a_look_while_events_come_raises_nothing(log: Log) -> None:
+def test_a_look_while_events_come_raises_nothing(log):
     """G7: a partition is looked at in one moment, so that what arrives meanwhile is no gap."""
     stop = threading.Event()
     writer = Log(log.settings)
@@ -184,9 +180,7 @@ def test_a_look_while_events_come_raises_nothing(log: Log) -> None:
 
 
 @pytest.mark.parametrize("counter", [{}, {"n": 3}])
-def test_a_partition_without_its_counter_gives_no_number_again(
-    log: Log, counter: dict[str, int]
-) -> None:
+def test_a_partition_without_its_counter_gives_no_number_again(log, counter):
     """G2: where the counter is gone or too low, the last entry has the last number."""
     log.append(5)
     log.client.delete(log.keys.state(P))
@@ -201,7 +195,7 @@ def test_a_partition_without_its_counter_gives_no_number_again(
     assert log.gaps() == []
 
 
-def test_a_foreign_key_does_not_hide_the_others(log: Log) -> None:
+def test_a_foreign_key_does_not_hide_the_others(log):
     """G10: a partition whose key is not ours is left out, and the others are looked at."""
     log.append(5)
     log.client.xtrim(log.key, maxlen=4, approximate=False)
@@ -210,7 +204,7 @@ def test_a_foreign_key_does_not_hide_the_others(log: Log) -> None:
     log.client.delete(log.keys.log(0))
 
 
-def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+def test_the_limit_is_maxmemory(make_redis, make_settings):
     """G10: a server near its maxmemory is a critical alarm at any rate; the limit is named."""
     server = make_redis(appendonly="yes")
     log = Log(make_settings(url=server.url, partitions=2))
@@ -233,9 +227,7 @@ def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSetti
     assert [(a.code, a.severity) for a in found.alarms] == [("memory", "critical")]
 
 
-def test_a_look_works_when_redis_is_full(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_look_works_when_redis_is_full(make_redis, make_settings):
     """G10: looking needs no memory of Redis: a full one can be looked at."""
     log = Log(make_settings(url=make_redis().url, partitions=2))
     log.append(20)
@@ -247,9 +239,7 @@ def test_a_look_works_when_redis_is_full(
     assert "memory" in {alarm.code for alarm in found.alarms}
 
 
-def test_a_burst_on_a_redis_with_room_is_no_alarm(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_burst_on_a_redis_with_room_is_no_alarm(make_redis, make_settings):
     """G10: however fast events come, a Redis that is a tenth full is well."""
     log = Log(make_settings(url=make_redis(appendonly="yes").url, partitions=2))
     for _ in range(50):
@@ -261,7 +251,7 @@ def test_a_burst_on_a_redis_with_room_is_no_alarm(
     assert found.alarms == []
 
 
-def test_the_status_shows_what_is_missing(log: Log) -> None:
+def test_the_status_shows_what_is_missing(log):
     """G7: `status --json` carries the gaps in their stable shape, and an alarm for each."""
     log.append(5)
     log.client.xtrim(log.key, maxlen=2, approximate=False)
@@ -272,7 +262,7 @@ def test_the_status_shows_what_is_missing(log: Log) -> None:
     assert alarm["text"] == "partition p01: events 1 to 3 are gone"
 
 
-def test_failed_writes_of_redis_are_told(make_settings: MakeSettings) -> None:
+def test_failed_writes_of_redis_are_told(make_settings):
     """G1: an append-only file on a full disk is a critical alarm before anybody asks why."""
     # From Redis 7 on the file is many, which cannot be put on a full disk so simply.
     server = RedisServer(binary=available("redis-6.2").path, appendonly="yes")
@@ -288,7 +278,7 @@ def test_failed_writes_of_redis_are_told(make_settings: MakeSettings) -> None:
     ]
 
 
-def test_a_failed_snapshot_is_told(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+def test_a_failed_snapshot_is_told(make_redis, make_settings):
     """G1: a snapshot that cannot be written makes Redis refuse writes, and is told as such."""
     server = make_redis(appendonly="yes")
     log = Log(make_settings(url=server.url, partitions=2))

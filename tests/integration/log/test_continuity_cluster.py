@@ -8,7 +8,6 @@ from helpers.redis.clusters import RedisCluster, running
 from helpers.redis.log import Log
 from memorybus.log.continuity import Gap
 from memorybus.redis.cluster import Cluster
-from memorybus.testing import FakeClock
 from memorybus_workers.watch.watch import POLL_SECONDS, LogWatch
 
 
@@ -26,7 +25,7 @@ def _log(cluster: RedisCluster, make_settings: MakeSettings) -> Iterator[Log]:
     log.client.close()
 
 
-def test_a_gap_on_a_shard_is_named(log: Log) -> None:
+def test_a_gap_on_a_shard_is_named(log):
     """G7: partitions are looked at on their shards, in one round trip, and their gaps named."""
     log.append(10)
     assert log.examine().alarms == []
@@ -34,7 +33,7 @@ def test_a_gap_on_a_shard_is_named(log: Log) -> None:
     assert log.gaps() == [Gap(Log.PARTITION, 1, 6, 6)]
 
 
-def test_every_shard_is_asked(cluster: RedisCluster, log: Log) -> None:
+def test_every_shard_is_asked(cluster, log):
     """G1, G10: a policy changed on one shard is told, and the fullest memory counts."""
     client = cluster.shards[-1].client()
     client.config_set("maxmemory-policy", "allkeys-lru")
@@ -46,7 +45,7 @@ def test_every_shard_is_asked(cluster: RedisCluster, log: Log) -> None:
     assert found.memory.limit_from == "maxmemory"
 
 
-def test_a_wiped_shard_is_told(log: Log, fake_clock: FakeClock) -> None:
+def test_a_wiped_shard_is_told(log, fake_clock):
     """G1: a shard that lost everything but the certificate is seen by its partitions."""
     watch = LogWatch(log.settings, fake_clock)
     log.append(10)

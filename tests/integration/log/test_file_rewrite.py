@@ -1,13 +1,10 @@
 """Redis rewrites its append-only file when it is asked to, or what remains is named."""
 
-from helpers.making import MakeServer, MakeSettings
 from memorybus.clock import SYSTEM
 from memorybus.log.file_rewrite import rewrite_redis_files
 
 
-def test_redis_rewrites_its_file_and_is_awaited(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_redis_rewrites_its_file_and_is_awaited(make_redis, make_settings):
     """When the call returns, a deleted text is not in the append-only file any more."""
     server = make_redis(appendonly="yes")
     client, secret = server.client(), b"wolpertinger"
@@ -20,9 +17,7 @@ def test_redis_rewrites_its_file_and_is_awaited(
     assert not any(secret in body for body in files)
 
 
-def test_a_rewrite_that_cannot_be_had_is_named(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_rewrite_that_cannot_be_had_is_named(make_redis, make_settings):
     """A user of Redis without the permission, and too short a wait, are named with what to do."""
     server = make_redis(appendonly="yes")
     settings = make_settings(url=server.url)
@@ -33,9 +28,7 @@ def test_a_rewrite_that_cannot_be_had_is_named(
     assert refused.endswith("redis-cli bgrewriteaof")
 
 
-def test_a_redis_without_such_a_file_needs_no_rewrite(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_redis_without_such_a_file_needs_no_rewrite(make_redis, make_settings):
     """Nothing is asked of a Redis that keeps no append-only file."""
     assert (
         rewrite_redis_files(make_settings(url=make_redis(appendonly="no").url), 20.0, SYSTEM) == []

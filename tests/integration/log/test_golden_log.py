@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import redis
 from helpers.archive.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
 from helpers.archive.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
 from helpers.making import MakeSettings
@@ -83,9 +82,7 @@ def read_on(history: History, partition: int, count: int) -> list[LoggedEvent]:
 
 
 @RELEASES
-def test_a_log_of_an_older_release_is_read(
-    release: Path, settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_a_log_of_an_older_release_is_read(release, settings, redis_client):
     """G7: every event an older release left is what it was, packed, resent or newer."""
     entries = stored(release / "log.jsonl")
     heads = {partition: {"n": 99} for partition in range(PARTITIONS)}
@@ -97,7 +94,7 @@ def test_a_log_of_an_older_release_is_read(
 
 
 @RELEASES
-def test_an_archive_of_an_older_release_is_sound(release: Path, settings: Settings) -> None:
+def test_an_archive_of_an_older_release_is_sound(release, settings):
     """G7: manifests and segments that an older release sealed still pass every check."""
     with closing(_archive(release, settings)) as archive:
         reports = list(archive.verify(range(PARTITIONS)))
@@ -107,7 +104,7 @@ def test_an_archive_of_an_older_release_is_sound(release: Path, settings: Settin
 
 
 @RELEASES
-def test_an_archive_of_an_older_release_is_read(release: Path, settings: Settings) -> None:
+def test_an_archive_of_an_older_release_is_read(release, settings):
     """G7: what an older release sealed is what its log held, and its tombstones hold."""
     with closing(_archive(release, settings)) as archive:
         for partition in range(PARTITIONS):
@@ -118,9 +115,7 @@ def test_an_archive_of_an_older_release_is_read(release: Path, settings: Setting
 
 @RELEASES
 @pytest.mark.parametrize("count", [1, 3, 100])
-def test_a_history_of_an_older_release_is_read(
-    release: Path, settings: Settings, redis_client: redis.Redis, count: int
-) -> None:
+def test_a_history_of_an_older_release_is_read(release, settings, redis_client, count):
     """G7: an old archive and the rest of an old log are one sequence, whatever the page."""
     rest = unsealed(stored(release / "log.jsonl"))
     restore(redis_client, Keys(settings.namespace), LOG_ID, rest, heads_of(release))

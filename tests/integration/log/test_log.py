@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -40,9 +39,7 @@ def _log(settings: Settings) -> Iterator[EventLog]:
     client.close()
 
 
-def test_a_log_is_born_with_its_partition_count(
-    log: EventLog, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_log_is_born_with_its_partition_count(log, redis_client, make_settings):
     """G3: another partition count is refused, because keys would change their partition."""
     log.open()
     log.open()
@@ -55,7 +52,7 @@ def test_a_log_is_born_with_its_partition_count(
         EventLog(connect_redis(other), other).open()
 
 
-def test_a_birth_certificate_that_is_not_ours(log: EventLog, redis_client: redis.Redis) -> None:
+def test_a_birth_certificate_that_is_not_ours(log, redis_client):
     """G10: garbage in the birth certificate is a clear error of the bus, not a crash."""
     redis_client.hset(log.keys.meta, "partitions", "many")
     with pytest.raises(LogError, match="many"):
@@ -67,7 +64,7 @@ def test_a_birth_certificate_that_is_not_ours(log: EventLog, redis_client: redis
     redis_client.delete(log.keys.meta)
 
 
-def test_an_evicting_server_is_refused(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+def test_an_evicting_server_is_refused(make_redis, make_settings):
     """G1: a server that may drop keys is refused with the command that repairs it."""
     server = make_redis(maxmemory_policy="allkeys-lru")
     settings = make_settings(url=server.url)
@@ -78,9 +75,7 @@ def test_an_evicting_server_is_refused(make_redis: MakeServer, make_settings: Ma
     assert log.open().policy == "noeviction"
 
 
-def test_a_publisher_waits_for_a_safe_server(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_publisher_waits_for_a_safe_server(make_redis, make_settings):
     """G1, G9: on an evicting server events stay spooled, the reason is shown, and later they go."""
     server = make_redis(maxmemory_policy="allkeys-lru")
     with MemoryBus.connect(make_settings(url=server.url)) as bus:
@@ -92,7 +87,7 @@ def test_a_publisher_waits_for_a_safe_server(
         assert bus.problem == ""
 
 
-def test_no_answer_is_log_unavailable(make_settings: MakeSettings) -> None:
+def test_no_answer_is_log_unavailable(make_settings):
     """G9: a server that is not there is told as such, with its address."""
     settings = make_settings(url="redis://:secret@127.0.0.1:1/0")
     with pytest.raises(LogUnavailable) as raised:
@@ -113,19 +108,17 @@ FOREIGN_ENTRIES: list[dict[str, bytes]] = [
 ]
 
 
-def test_foreign_entries_are_no_events(log: EventLog, redis_client: redis.Redis) -> None:
+def test_foreign_entries_are_no_events(log, redis_client):
     """G6: whatever somebody adds to our stream is dropped, and what comes behind it is read."""
     for fields in FOREIGN_ENTRIES:
-        redis_client.xadd(log.keys.log(0), fields)  # type: ignore[arg-type]
+        redis_client.xadd(log.keys.log(0), fields)
     assert log.read(0) == []
     redis_client.xadd(log.keys.log(0), {"n": b"1", "e": b"\xc1"})
     assert [event.position.n for event in log.read(0, count=2)] == [1]
 
 
 @pytest.mark.parametrize("kind", ["Transactional", "Blind"])
-def test_foreign_entries_stop_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_foreign_entries_stop_nothing(redis_client, make_settings, kind):
     """G6: foreign entries among ours are passed over and told of; our events are applied."""
     settings = make_settings(partitions=1, **recorded(kind))
     keys = Keys(settings.namespace)
@@ -134,7 +127,7 @@ def test_foreign_entries_stop_nothing(
         session.turn_completed("one", "ok")
         assert bus.flush(timeout=25)
         for fields in FOREIGN_ENTRIES:
-            redis_client.xadd(keys.log(0), fields)  # type: ignore[arg-type]
+            redis_client.xadd(keys.log(0), fields)
         session.turn_completed("two", "ok")
         wait_until(lambda: texts(home(settings)) == ["one", "two"], "ours are applied")
     assert not redis_client.exists(keys.dead(0, "rec"))
@@ -144,9 +137,7 @@ def test_foreign_entries_stop_nothing(
     assert f"{len(FOREIGN_ENTRIES)} entries" in alarm.text
 
 
-def test_a_future_event_is_parked_with_its_bytes(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_future_event_is_parked_with_its_bytes(redis_client, make_settings):
     """G6: an event of an unknown type or a newer version is parked and stays in the log."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -172,9 +163,7 @@ def test_a_future_event_is_parked_with_its_bytes(
 
 
 @pytest.mark.parametrize("which", ["log", "state", "producers", "lane", "parked"])
-def test_a_foreign_key_stops_only_its_partition(
-    redis_client: redis.Redis, make_settings: MakeSettings, which: str
-) -> None:
+def test_a_foreign_key_stops_only_its_partition(redis_client, make_settings, which):
     """G6: with somebody else's value at a key of one partition, the other partitions go on."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -199,9 +188,7 @@ def test_a_foreign_key_stops_only_its_partition(
     assert sorted(texts(home(settings))) == ["free", "held up"]
 
 
-def test_status_survives_impossible_times(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_status_survives_impossible_times(redis_client, make_settings):
     """G10: an entry of an impossible time does not stop the status; an event of one is refused."""
     settings = make_settings(partitions=1, **recorded("Blind"))
     keys = Keys(settings.namespace)
@@ -212,9 +199,7 @@ def test_status_survives_impossible_times(
         bus.session("s", warm=False, at=10**18)
 
 
-def test_any_client_reads_the_log(
-    settings: Settings, redis_client: redis.Redis, log: EventLog
-) -> None:
+def test_any_client_reads_the_log(settings, redis_client, log):
     """G3: how a client was made does not decide what is read through it."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("hello", "ok")

@@ -1,6 +1,5 @@
 """Single entries are taken out of the log: only what is sealed, and nobody calls it a loss."""
 
-import redis
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from memorybus.history.history import History
@@ -29,9 +28,7 @@ def log_of(make_settings: MakeSettings) -> SealedLog:
     return log
 
 
-def test_only_what_is_sealed_is_taken_out(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_only_what_is_sealed_is_taken_out(redis_client, make_settings):
     """G7: what the archive does not have stays in the log, and is counted."""
     log = log_of(make_settings)
     events = EventLog(log.redis, log.settings)
@@ -40,7 +37,7 @@ def test_only_what_is_sealed_is_taken_out(
     assert remove_entries(events, log.settings, is_eves) == Removed(gone=0, unsealed=5)
 
 
-def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_nothing_else_is_lost(redis_client, make_settings):
     """G7: the history still has every event, in order, and no look finds a gap."""
     log = log_of(make_settings)
     before = [event.position for event in History.from_settings(log.redis, log.settings).scan()]
@@ -53,9 +50,7 @@ def test_nothing_else_is_lost(redis_client: redis.Redis, make_settings: MakeSett
     assert find_gaps(P, states[P].view, numbers.get(P)) == []
 
 
-def test_where_nothing_goes_the_log_stays_as_it_is(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_where_nothing_goes_the_log_stays_as_it_is(redis_client, make_settings):
     """The hot window is cut short only where an entry was taken out."""
     log = log_of(make_settings)
     before = len(log.logged())

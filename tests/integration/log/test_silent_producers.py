@@ -91,9 +91,7 @@ def grow_older(client: redis.Redis, key: str, ms: int) -> None:
 # -- who is forgotten -----------------------------------------------------------------------------
 
 
-def test_vanished_producers_are_forgotten(
-    redis_client: redis.Redis, settings: Settings, key: str
-) -> None:
+def test_vanished_producers_are_forgotten(redis_client, settings, key):
     """G10: 10,000 vanished producers are gone after newcomers looked at each; nobody else is."""
     vanished(redis_client, key, 10_000, PAST, " rests")
     kept = vanished(redis_client, key, 50, PAST, "")  # they have rows to send again
@@ -102,27 +100,21 @@ def test_vanished_producers_are_forgotten(
     assert names_in(redis_client, key) == kept
 
 
-def test_who_has_rows_to_send_again_is_known_for_thirty_windows(
-    redis_client: redis.Redis, settings: Settings, key: str
-) -> None:
+def test_who_has_rows_to_send_again_is_known_for_thirty_windows(redis_client, settings, key):
     """G10: a producer that vanished with rows in its spool is forgotten too, much later."""
     vanished(redis_client, key, 1_000, 30 * PAST, "")
     kept = newcomers(redis_client, settings, 2 * 1_000 // LOOKED_AT)
     assert names_in(redis_client, key) == kept
 
 
-def test_a_look_costs_the_same_however_many_there_are(
-    redis_client: redis.Redis, settings: Settings, key: str
-) -> None:
+def test_a_look_costs_the_same_however_many_there_are(redis_client, settings, key):
     """G10: one newcomer looks at some producers, not at all of them."""
     vanished(redis_client, key, 10_000, PAST, " rests")
     newcomers(redis_client, settings, 1)
     assert 9_800 < len(names_in(redis_client, key)) < 10_001
 
 
-def test_an_agent_says_when_it_has_nothing_to_send_again(
-    redis_client: redis.Redis, settings: Settings, key: str
-) -> None:
+def test_an_agent_says_when_it_has_nothing_to_send_again(redis_client, settings, key):
     """G10: once its rows are deleted an agent may be forgotten; with its next event it may not."""
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
@@ -199,12 +191,8 @@ def _producer(redis_client: redis.Redis, settings: Settings, key: str) -> Iterat
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_forgotten_producer_is_no_redis_that_lost_its_tail(
-    producer: Producer,
-    redis_client: redis.Redis,
-    key: str,
-    restarted: bool,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    producer, redis_client, key, restarted, caplog
+):
     """G1, G2: it goes on with its new events; nothing is told as lost, nothing comes again."""
     for _ in range(3):
         producer.publish()
@@ -221,9 +209,7 @@ def test_a_forgotten_producer_is_no_redis_that_lost_its_tail(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_redis_that_lost_its_tail_is_no_forgotten_producer(
-    producer: Producer, redis_client: redis.Redis
-) -> None:
+def test_a_redis_that_lost_its_tail_is_no_forgotten_producer(producer, redis_client):
     """G1: what was sent and not deleted is sent again after a loss, however long it was silent."""
     for _ in range(3):
         producer.publish()
@@ -240,9 +226,7 @@ STEPS = st.lists(st.sampled_from(["publish", "send", "delete", "away", "restart"
 
 @examples(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_whenever_it_is_silent_nothing_is_lost_or_doubled(
-    redis_client: redis.Redis, settings: Settings, key: str, steps: list[str]
-) -> None:
+def test_whenever_it_is_silent_nothing_is_lost_or_doubled(redis_client, settings, key, steps):
     """G1, G2, G10: forgotten or not, whatever it did before, each event is in the log once."""
     redis_client.flushall()
     producer = Producer(redis_client, settings, key)

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 import redis
 from helpers.archive.sealed_log import QUICK
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.unreadable import UNREADABLE, append, envelope_bytes
@@ -103,9 +102,7 @@ def assert_parked(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["log", "archive"])
-def test_unreadable_entries_wait_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, sealed: bool
-) -> None:
+def test_unreadable_entries_wait_alone(redis_client, make_settings, sealed):
     """G6, G7: from log and archive alike they are parked with their bytes, all else is applied."""
     settings = make_settings(**QUICK, **PATIENT, **BOTH)
     fill(redis_client, settings)
@@ -121,9 +118,7 @@ def test_unreadable_entries_wait_alone(
     assert critical(settings) == []
 
 
-def test_the_archive_keeps_unreadable_entries_as_they_are(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_the_archive_keeps_unreadable_entries_as_they_are(redis_client, make_settings):
     """G7: sealed and compacted, the history reads as the log did: bytes, order, numbers."""
     settings = make_settings(**QUICK, **BOTH)
     place = fill(redis_client, settings)
@@ -160,12 +155,7 @@ def test_the_archive_keeps_unreadable_entries_as_they_are(
     client.close()
 
 
-def test_commands_show_unreadable_entries_safely(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_show_unreadable_entries_safely(redis_client, make_settings, monkeypatch, capsys):
     """G6: listings and `dlq show` say what such an entry is, and print its bytes as hex only."""
     settings = make_settings(partitions=1, **BOTH)
     escape = b"\x28\x1b[2J\x9b31m"
@@ -192,9 +182,7 @@ def test_commands_show_unreadable_entries_safely(
 
 
 @pytest.mark.parametrize("odd", [{"n": "1"}, {"e": "x"}, {"n": "0", "e": "x"}, {"x": "9", "y": ""}])
-def test_an_entry_without_its_fields_takes_no_number(
-    redis_client: redis.Redis, make_settings: MakeSettings, odd: dict[str, str]
-) -> None:
+def test_an_entry_without_its_fields_takes_no_number(redis_client, make_settings, odd):
     """G6, G7: an entry of others is no event, though it holds an envelope or a number."""
     settings = make_settings(**QUICK, **BOTH)
     keys, place = Keys(settings.namespace), partition(settings, "s")
@@ -203,12 +191,12 @@ def test_an_entry_without_its_fields_takes_no_number(
         say(bus, "s", "before")
         assert bus.flush("logged", 10)
         for fields in (odd, valid):
-            redis_client.xadd(keys.log(place), fields)  # type: ignore[arg-type]
+            redis_client.xadd(keys.log(place), fields)
         say(bus, "s", "after")
         assert bus.flush("logged", 10)
     with thread_worker(msgspec.structs.replace(settings, seal_after=1e9)):
         for name in settings.providers:
-            wait_until(lambda name=name: texts(home(settings, name)) == ["before", "after"], "all")  # type: ignore[misc]
+            wait_until(lambda name=name: texts(home(settings, name)) == ["before", "after"], "all")
             assert not redis_client.exists(keys.dead(place, name))
     assert run_once(settings).errors == {}
     head = redis_client.hget(keys.state(place), "n")

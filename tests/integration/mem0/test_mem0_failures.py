@@ -37,7 +37,7 @@ class TestFailures(ServiceFailures):
         return open_mem0
 
 
-def test_health_is_what_an_answer_says(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_health_is_what_an_answer_says(mem0_fake, open_mem0):
     """A service that answers is well; one that is away says so as any call does."""
     assert open_mem0().health(5.0) == ""
     with pytest.raises(Unavailable):
@@ -56,7 +56,7 @@ def test_health_is_what_an_answer_says(mem0_fake: FakeMem0, open_mem0: Opened) -
         ({"strange": 1}, "strange"),
     ],
 )
-def test_wrong_options_are_refused_by_name(options: dict[str, object], said: str) -> None:
+def test_wrong_options_are_refused_by_name(options, said):
     """An option that cannot be meant is refused before anything is made."""
     with pytest.raises(ConfigError, match=said):
         Mem0ServerProvider(ProviderConfig(name="m", home=Path("/nowhere"), options=options))
@@ -76,9 +76,7 @@ def test_wrong_options_are_refused_by_name(options: dict[str, object], said: str
         ('{"vector_store": {"provider": "faiss", "config": {}}}', 0o600, "within one process"),
     ],
 )
-def test_a_file_that_cannot_serve_is_refused(
-    tmp_path: Path, told: str, mode: int, said: str
-) -> None:
+def test_a_file_that_cannot_serve_is_refused(tmp_path, told, mode, said):
     """Mem0's settings hold keys, so nobody else may read them, and name a store for all workers."""
     file = tmp_path / "mem0.json"
     file.write_text(told)
@@ -89,9 +87,7 @@ def test_a_file_that_cannot_serve_is_refused(
         provider.open()
 
 
-def test_without_its_library_the_remedy_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_library_the_remedy_is_named(tmp_path, monkeypatch):
     """Who lacks the extra is told how to install it."""
     monkeypatch.setitem(sys.modules, "mem0", None)
     monkeypatch.setenv("MEM0_DIR", str(tmp_path))

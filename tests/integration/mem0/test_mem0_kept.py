@@ -1,8 +1,6 @@
 """What events leave in Mem0, and what is found there."""
 
 import pytest
-from helpers.providers.mem0_opening import Opened
-from helpers.services.fake_mem0 import FakeMem0
 from memorybus.errors import Permanent
 from memorybus.events import (
     Delegated,
@@ -26,23 +24,21 @@ from memorybus_providers.contract.samples import (
 TURN = TurnCompleted(user="I like tea.", assistant="Noted.", user_name="Ada", ordinal=0)
 
 
-def test_a_verbatim_turn_is_one_memory(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_a_verbatim_turn_is_one_memory(mem0_fake, open_mem0):
     """With inference off a turn is one row, so that it is there wholly or not at all."""
     feed(open_mem0(infer=False), steps(TURN))
     assert mem0_fake.texts() == ["Ada: I like tea.\nAssistant: Noted."]
     assert mem0_fake.infers == [False]
 
 
-def test_an_inferred_turn_is_sent_as_its_messages(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_an_inferred_turn_is_sent_as_its_messages(mem0_fake, open_mem0):
     """With inference on Mem0 gets who said what; entries of the stores stay word for word."""
     feed(open_mem0(), steps(TURN, MemoryWritten(action="add", store="user", content="Likes tea.")))
     assert mem0_fake.texts() == ["I like tea.", "Noted.", "Likes tea."]
     assert mem0_fake.infers == [True, False]
 
 
-def test_a_memory_says_whose_it_is_and_where_it_comes_from(
-    mem0_fake: FakeMem0, open_mem0: Opened
-) -> None:
+def test_a_memory_says_whose_it_is_and_where_it_comes_from(mem0_fake, open_mem0):
     """Each row has its agent, person and event as ids, and a recall tells session and time."""
     provider = open_mem0(infer=False)
     (step,) = steps(TURN)
@@ -55,20 +51,20 @@ def test_a_memory_says_whose_it_is_and_where_it_comes_from(
     assert found.at > 0
 
 
-def test_a_switch_and_an_end_send_nothing(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_a_switch_and_an_end_send_nothing(mem0_fake, open_mem0):
     """What a session does after its turns is no memory."""
     provider = open_mem0()
     feed(provider, steps(SessionSwitched(new_id="two", reason="compression"), SessionEnded()))
     assert mem0_fake.keys == []
 
 
-def test_a_delegation_is_remembered(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_a_delegation_is_remembered(mem0_fake, open_mem0):
     """What a sub-agent was asked and answered is a memory."""
     feed(open_mem0(infer=False), steps(Delegated(task="find tea", result="found")))
     assert mem0_fake.texts() == ["Task: find tea\nResult: found"]
 
 
-def test_a_replaced_entry_is_gone_and_a_removed_one(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_a_replaced_entry_is_gone_and_a_removed_one(mem0_fake, open_mem0):
     """A write to a store takes the place of the one entry that it names, in that store alone."""
     provider = open_mem0()
     feed(
@@ -84,7 +80,7 @@ def test_a_replaced_entry_is_gone_and_a_removed_one(mem0_fake: FakeMem0, open_me
     assert sorted(mem0_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
 
 
-def test_what_names_several_entries_touches_none(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_what_names_several_entries_touches_none(mem0_fake, open_mem0):
     """A replacement that could mean different entries adds its text; a removal does nothing."""
     feed(
         open_mem0(),
@@ -99,7 +95,7 @@ def test_what_names_several_entries_touches_none(mem0_fake: FakeMem0, open_mem0:
     assert len(mem0_fake.texts()) == 3
 
 
-def test_a_copy_with_another_prefix_sees_nothing_of_the_first(open_mem0: Opened) -> None:
+def test_a_copy_with_another_prefix_sees_nothing_of_the_first(open_mem0):
     """The prefix keeps two instances on one server apart."""
     feed(open_mem0(infer=False), steps(TURN))
     copy = open_mem0(infer=False, prefix="copy")
@@ -118,9 +114,7 @@ def test_a_copy_with_another_prefix_sees_nothing_of_the_first(open_mem0: Opened)
         (RecallScope(None, None, "boat"), 3),
     ],
 )
-def test_forgetting_reaches_what_the_scope_names(
-    mem0_fake: FakeMem0, open_mem0: Opened, scope: RecallScope, left: int
-) -> None:
+def test_forgetting_reaches_what_the_scope_names(mem0_fake, open_mem0, scope, left):
     """A person, an agent, one owner or a workspace goes, and nobody else; the residue is said."""
     provider = open_mem0(infer=False)
     owners = (
@@ -137,7 +131,7 @@ def test_forgetting_reaches_what_the_scope_names(
     assert provider.forget(scope).erased in {None, 0}
 
 
-def test_an_export_that_may_lack_something_says_so(mem0_fake: FakeMem0, open_mem0: Opened) -> None:
+def test_an_export_that_may_lack_something_says_so(mem0_fake, open_mem0):
     """A server that shows 20 memories at most is not taken for one that has no more."""
     provider = open_mem0(infer=False)
     for n in range(1, 23):
@@ -148,7 +142,7 @@ def test_an_export_that_may_lack_something_says_so(mem0_fake: FakeMem0, open_mem
         list(provider.export(RecallScope.own(HERE)))
 
 
-def test_the_tools_add_and_search_for_their_owner(open_mem0: Opened) -> None:
+def test_the_tools_add_and_search_for_their_owner(open_mem0):
     """What a model adds, it and nobody else finds."""
     provider = open_mem0()
     ctx = hook_context(steps(TURN)[0])

@@ -16,12 +16,10 @@ from memorybus.errors import (
     ConfigError,
     MissingProvider,
     Permanent,
-    ProviderError,
     Transient,
     Unavailable,
 )
 from memorybus.events import (
-    AnyEvent,
     Delegated,
     MemoryWritten,
     SessionRef,
@@ -83,7 +81,7 @@ def edges(world: World, chain: str = OWN) -> list[list[tuple[str, str]]]:
     ]
 
 
-def test_a_turn_is_one_thought(world: World) -> None:
+def test_a_turn_is_one_thought(world):
     """In the chain of this agent and person, tagged with its event, session and time."""
     step = world.tell(TURN)
     (thought,) = world.server.chains[OWN]
@@ -101,13 +99,13 @@ def test_a_turn_is_one_thought(world: World) -> None:
         (MemoryWritten(action="add", store="memory", content="Use tabs."), "FactLearned"),
     ],
 )
-def test_an_event_has_its_type_of_thought(world: World, event: AnyEvent, kind: str) -> None:
+def test_an_event_has_its_type_of_thought(world, event, kind):
     """MentisDB's words for what sort of memory it is follow from the event."""
     world.tell(event)
     assert [one["thought_type"] for one in world.server.chains[OWN]] == [kind]
 
 
-def test_a_session_costs_one_request_a_turn(world: World) -> None:
+def test_a_session_costs_one_request_a_turn(world):
     """Where it is kept and what was said last is asked once."""
     world.tell(TURN)
     world.server.asked.clear()
@@ -122,7 +120,7 @@ def test_a_session_costs_one_request_a_turn(world: World) -> None:
     [TURN, MemoryWritten(action="add", store="user", content="I keep bees.")],
     ids=["turn", "write"],
 )
-def test_a_lost_answer_leaves_one_thought(world: World, kind: Any, event: Any) -> None:
+def test_a_lost_answer_leaves_one_thought(world, kind, event):
     """What is stored and not answered is known by its tag, and not sent again (G4)."""
     step = world.step(event)
     world.server.faults.append(Fault("/v1/thoughts", kind))
@@ -136,7 +134,7 @@ def test_a_lost_answer_leaves_one_thought(world: World, kind: Any, event: Any) -
     ("status", "kind"),
     [(500, Transient), (503, Unavailable), (404, Unavailable), (403, Unavailable)],
 )
-def test_a_refused_turn_is_sent_again(world: World, status: int, kind: type[ProviderError]) -> None:
+def test_a_refused_turn_is_sent_again(world, status, kind):
     """Once suffices, and nothing is stored twice."""
     step = world.step(TURN)
     world.server.faults.append(Fault("/v1/thoughts", status))
@@ -145,7 +143,7 @@ def test_a_refused_turn_is_sent_again(world: World, status: int, kind: type[Prov
     assert world.server.contents(OWN) == [SAID]
 
 
-def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
+def test_a_rate_limit_is_waited_for(tmp_path):
     """For as long as ``Retry-After`` says no request is made (429)."""
     clock = FakeClock()
     with mentisdb_world(tmp_path, clock) as world:
@@ -161,14 +159,14 @@ def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
         assert world.server.contents(OWN) == [SAID]
 
 
-def test_what_the_server_will_never_take_is_refused_for_good(world: World) -> None:
+def test_what_the_server_will_never_take_is_refused_for_good(world):
     """A 400 parks the event."""
     world.server.faults.append(Fault("/v1/thoughts", 400, body={"error": "too odd"}))
     with pytest.raises(Permanent, match="too odd"):
         world.tell(TURN)
 
 
-def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
+def test_a_server_that_is_down_holds_all_back(tmp_path):
     """Nothing is parked for a refused connection."""
     with mentisdb_server() as server:
         url = server.url
@@ -176,7 +174,7 @@ def test_a_server_that_is_down_holds_all_back(tmp_path: Path) -> None:
         HookWorld(provider).tell(TURN)
 
 
-def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_and_never_shown(tmp_path, monkeypatch):
     """A proxy before the server may ask for one; an answer that repeats it is shown without."""
     monkeypatch.setenv("MENTIS_KEY", "sk-secret")
     with mentisdb_world(tmp_path, api_key_env="MENTIS_KEY") as world:
@@ -188,7 +186,7 @@ def test_the_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("lost", range(3))
-def test_a_very_long_text_is_held_once(world: World, lost: int) -> None:
+def test_a_very_long_text_is_held_once(world, lost):
     """It takes several thoughts; whichever answer is lost, none is sent again (G4)."""
     text = "honey " * 150_000
     step = world.step(TurnCompleted(user=text))
@@ -199,7 +197,7 @@ def test_a_very_long_text_is_held_once(world: World, lost: int) -> None:
         sent += path == "/v1/thoughts"
         return Fault(path, "lose") if path == "/v1/thoughts" and sent == lost + 1 else None
 
-    world.server.fault_of = fail  # type: ignore[method-assign]
+    world.server.fault_of = fail
     assert len(world.deliver(step)) == 1
     assert "".join(world.server.contents(OWN)) == f"user: {text}"
     assert world.knows(step)
@@ -210,7 +208,7 @@ def write(action: Any, content: str = "", old: str = "", store: Any = "user") ->
     return MemoryWritten(action=action, store=store, content=content, old_text=old)
 
 
-def test_a_write_takes_the_place_of_what_it_names(world: World) -> None:
+def test_a_write_takes_the_place_of_what_it_names(world):
     """A chain only grows: what was replaced or removed stays in it, and no recall shows it."""
     for text in ("Likes tea.", "Likes tea.", "Has tea at five.", "Lives in Ulm."):
         world.tell(write("add", text))
@@ -242,7 +240,7 @@ def branched(world: World) -> str:
     return f"{OWN}__b-two"
 
 
-def test_a_branch_is_a_chain(world: World) -> None:
+def test_a_branch_is_a_chain(world):
     """It begins at the last thought of its parent; what was said in it is recalled everywhere."""
     chain = branched(world)
     world.tell(TurnCompleted(user="quince three"))
@@ -256,7 +254,7 @@ def test_a_branch_is_a_chain(world: World) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/chains/branch", "/v1/thoughts"])
 @pytest.mark.parametrize("kind", ["lose", "half", 500])
-def test_a_branch_that_breaks_off_is_completed(world: World, path: str, kind: Any) -> None:
+def test_a_branch_that_breaks_off_is_completed(world, path, kind):
     """Wherever it breaks off, the next try makes what is lacking and nothing twice (G4)."""
     world.tell(TurnCompleted(user="quince one"))
     world.server.faults.append(Fault(path, kind))
@@ -269,7 +267,7 @@ def test_a_branch_that_breaks_off_is_completed(world: World, path: str, kind: An
     ]
 
 
-def test_a_compressed_branch_goes_on_in_its_chain(tmp_path: Path, world: World) -> None:
+def test_a_compressed_branch_goes_on_in_its_chain(tmp_path, world):
     """Also for another worker, which finds it by a mark."""
     chain = branched(world)
     world.tell(switched("compression", "three", "two"), session=later("three", "two"))
@@ -290,7 +288,7 @@ def test_a_compressed_branch_goes_on_in_its_chain(tmp_path: Path, world: World) 
         ("reset", "RelatedTo"),
     ],
 )
-def test_relations_follow_the_lineage(world: World, reason: Any, kind: str) -> None:
+def test_relations_follow_the_lineage(world, reason, kind):
     """The first thought of a session is related to its parent's last; it is noted once."""
     world.tell(TurnCompleted(user="one"))
     world.tell(SessionStarted(parent="talk", reason=reason), session=later("two"))
@@ -301,7 +299,7 @@ def test_relations_follow_the_lineage(world: World, reason: Any, kind: str) -> N
     assert world.recall("Session two") == ["user: two"]
 
 
-def test_what_was_taken_back_is_not_recalled(world: World) -> None:
+def test_what_was_taken_back_is_not_recalled(world):
     """A rewind takes back its own lineage's thoughts alone, in every chain of it."""
     chain = branched(world)
     elsewhere = SessionRef(id="else", root="else")
@@ -316,7 +314,7 @@ def test_what_was_taken_back_is_not_recalled(world: World) -> None:
     assert "user: quince kept" in world.recall("quince")
 
 
-def test_a_recall_makes_nothing(world: World) -> None:
+def test_a_recall_makes_nothing(world):
     """Any request that names a chain makes it, so that the list is asked first."""
     assert world.recall("bees") == []
     assert world.call("mentisdb_ranked_search", text="bees") == {"results": []}
@@ -324,7 +322,7 @@ def test_a_recall_makes_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["half", "late", "lose", 500])
-def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
+def test_a_recall_that_fails_says_so(world, kind):
     """It raises instead of returning nothing, which would count as an answer."""
     world.tell(TURN)
     world.server.faults.append(Fault("/v1/ranked-search", kind))
@@ -332,7 +330,7 @@ def test_a_recall_that_fails_says_so(world: World, kind: Any) -> None:
         world.provider.prefetch("bees", RecallContext(RecallScope.own(ADA), deadline=0.5))
 
 
-def test_the_two_tools(world: World) -> None:
+def test_the_two_tools(world):
     """One appends a thought in the model's words, the other finds it; no tag of ours is taken."""
     appended = world.call(
         "mentisdb_append",
@@ -353,7 +351,7 @@ def test_the_two_tools(world: World) -> None:
     )
 
 
-def test_an_export_shows_what_only_the_dashboard_erases(world: World) -> None:
+def test_an_export_shows_what_only_the_dashboard_erases(world):
     """MentisDB's REST API deletes nothing, so `forget` is not offered; an export lists it all."""
     branched(world)
     world.tell(TURN, BOB)
@@ -366,15 +364,13 @@ def test_an_export_shows_what_only_the_dashboard_erases(world: World) -> None:
     ("options", "named"),
     [({"base_url": "x"}, "base_url"), ({"prefix": "a_b"}, "prefix"), ({"results": 0}, "results")],
 )
-def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], named: str) -> None:
+def test_wrong_options_are_refused(tmp_path, options, named):
     """Before anything is asked, and by name."""
     with pytest.raises(ConfigError, match=named):
         registry.create("mentisdb", ProviderConfig(name="m", home=tmp_path, options=options))
 
 
-def test_without_urllib3_the_remedy_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_urllib3_the_remedy_is_named(tmp_path, monkeypatch):
     """Options and tools can be shown without it; opening says what to install."""
     for name in ("mentisdb.service", "mentisdb.store", "remote.http"):
         monkeypatch.delitem(sys.modules, f"memorybus_providers.{name}", raising=False)
@@ -385,7 +381,7 @@ def test_without_urllib3_the_remedy_is_named(
         provider.open()
 
 
-def test_health_asks_the_server(world: World) -> None:
+def test_health_asks_the_server(world):
     """A server that is well says nothing, and holds nothing new."""
     assert world.provider.health(5.0) == ""
     world.server.faults.append(Fault("/v1/chains", 401))

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.mentisdb_server import mentisdb_server
 from helpers.stories.rebuilding import ran
@@ -16,8 +14,8 @@ SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "partitions": 4}
 
 @pytest.mark.timeout(240)
 def test_a_rebuild_fills_chains_of_another_prefix_with_their_branches(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+    redis_url, make_settings, spawn
+):
     """The same events, each once, beside the first: then it serves (G8)."""
     with mentisdb_server() as server:
         settings = make_settings(

@@ -15,8 +15,6 @@ from typing import ClassVar
 import hypothesis
 import pytest
 from helpers.faults import scale
-from helpers.faults.rows import Report
-from helpers.making import MakeServer
 from helpers.model.model_backend import KINDS, Backend, points
 from helpers.model.model_checks import Checks
 from helpers.model.model_process import Process
@@ -346,7 +344,7 @@ def run(url: str, examples: int, steps: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
+def test_the_bus_keeps_its_word_whatever_comes(make_redis):
     """G1 to G6, G8: whatever comes in whatever order, nothing is lost, doubled or out of order."""
     run(make_redis().url, examples=60, steps=40)
 
@@ -354,6 +352,6 @@ def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
 @pytest.mark.fault
 @pytest.mark.timeout(7_200)
 @pytest.mark.skipif(scale.QUICK, reason="the long form is for the full run")
-def test_the_bus_keeps_its_word_for_long(make_redis: MakeServer, report: Report) -> None:
+def test_the_bus_keeps_its_word_for_long(make_redis, report):
     """G1 to G6, G8: the same, two thousand times, fifty steps each."""
     report(faults=run(make_redis().url, examples=scale.times(2_000), steps=50))

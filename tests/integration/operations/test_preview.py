@@ -4,9 +4,7 @@ import json
 from typing import Any
 
 import pytest
-import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import NAME, PATIENT, recorded, worker
 from memorybus.agent.client import MemoryBus
@@ -48,9 +46,7 @@ def say(settings: Settings) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_an_operator_sees_the_very_block_of_the_next_prompt(
-    sure: Settings, spawn: Spawn, redis_client: redis.Redis
-) -> None:
+def test_an_operator_sees_the_very_block_of_the_next_prompt(sure, spawn, redis_client):
     """The block is byte for byte the session's own; each memory says why, and from which event."""
     worker(spawn, sure, jobs=1)
     say(sure)
@@ -72,7 +68,7 @@ def test_an_operator_sees_the_very_block_of_the_next_prompt(
 
 
 @pytest.mark.timeout(240)
-def test_what_stands_ready_for_a_session_is_told_as_warm(sure: Settings, spawn: Spawn) -> None:
+def test_what_stands_ready_for_a_session_is_told_as_warm(sure, spawn):
     """With a session, its own warm answers count, as they would; asking takes none away."""
     worker(spawn, sure, jobs=1)
     say(sure)
@@ -90,9 +86,7 @@ def test_what_stands_ready_for_a_session_is_told_as_warm(sure: Settings, spawn: 
 
 
 @pytest.mark.timeout(240)
-def test_who_is_late_or_fails_is_named_and_not_in_the_block(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_who_is_late_or_fails_is_named_and_not_in_the_block(redis_url, make_settings, spawn):
     """Of two providers one hangs: it is late after the wait of a prompt, the other in time."""
     both = {**recorded("Transactional"), "providers": (HOLO, NAME), "user": "ana"}
     settings = make_settings(url=redis_url, **both, **PATIENT, prefetch_wait=WAIT)
@@ -106,7 +100,7 @@ def test_who_is_late_or_fails_is_named_and_not_in_the_block(
     assert preview.waited_ms >= preview.patience_ms == WAIT * 1000
 
 
-def test_without_a_worker_each_provider_says_so(settings: Settings) -> None:
+def test_without_a_worker_each_provider_says_so(settings):
     """Nobody is waited for; a prompt that asks nothing asks nobody; a session is one person's."""
     assert preview_prompt(settings, QUESTION, ANA).answers == ()
     assert preview_prompt(settings, "ok, thanks", ANA).trivial
@@ -115,9 +109,7 @@ def test_without_a_worker_each_provider_says_so(settings: Settings) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_the_command_shows_the_block_as_it_is(
-    sure: Settings, spawn: Spawn, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_the_block_as_it_is(sure, spawn, capsys):
     """`recall --prompt` prints the same block, and as JSON each provider's part."""
     worker(spawn, sure, jobs=1)
     say(sure)

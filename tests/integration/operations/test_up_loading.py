@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis
@@ -46,7 +45,7 @@ def loads(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_up_ends_while_its_server_loads(how: signal.Signals, spawn: Spawn, short_dir: Path) -> None:
+def test_up_ends_while_its_server_loads(how, spawn, short_dir):
     """G9: a signal ends `up` within seconds however much its server has to read, and that, too."""
     server = EmbeddedRedis(Settings(data_dir=short_dir))
     slow_to_load(server)

@@ -1,10 +1,8 @@
 """`flush` tells what Redis has now: whoever noticed a loss, and whoever answered before (G1)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.clusters import with_replica
 from helpers.redis.servers import RedisServer
@@ -15,7 +13,6 @@ from memorybus.config.settings import Settings
 from memorybus.log.replication import Replication
 from memorybus.outbox.rules import SendingContext
 from memorybus.outbox.sender import drain_orphans
-from memorybus.receipt import Level
 from memorybus.redis.connect import connect_redis
 
 KEEP: Any = {"spool_keep": 300.0}
@@ -39,11 +36,8 @@ def is_emptied(_: MemoryBus, master: RedisServer, __: Settings) -> None:
 @pytest.mark.parametrize("level", ["logged", "replicated"])
 @pytest.mark.parametrize("lose", [comes_back_empty, is_emptied])
 def test_what_redis_lost_is_sent_again_before_a_flush_is_answered(
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    lose: Callable[[MemoryBus, RedisServer, Settings], None],
-    level: Level,
-) -> None:
+    make_redis, make_settings, lose, level
+):
     """G1: a level is told of events that Redis has when it is asked, not of those it once had."""
     master, _ = with_replica(make_redis)
     settings = make_settings(url=master.url, **KEEP)
@@ -57,9 +51,7 @@ def test_what_redis_lost_is_sent_again_before_a_flush_is_answered(
         assert log_length(master.client(), settings) == count
 
 
-def test_a_spool_is_not_discarded_over_a_loss(
-    make_redis: MakeServer, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spool_is_not_discarded_over_a_loss(make_redis, make_settings, monkeypatch):
     """G1: a dead process's spool stays if Redis lost it while a replica was being asked."""
     server = make_redis()
     settings = make_settings(url=server.url, spool_keep=0.0, compress_min_bytes=1 << 30)

@@ -2,15 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.forked import in_child
-from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.stalls import MARGIN
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import agent, log_length, numbers, partition
@@ -48,7 +45,7 @@ def _session(bus: MemoryBus) -> Session:
     return bus.session("s", warm=False)
 
 
-def test_a_receipt_tells_what_is_promised(bus: MemoryBus, session: Session) -> None:
+def test_a_receipt_tells_what_is_promised(bus, session):
     """G1: a receipt names level, id and sequence; `flush` waits for the next level."""
     first, second = session.turn_completed("a", "b"), session.turn_completed("c", "d")
     assert first.level == "spooled"
@@ -58,7 +55,7 @@ def test_a_receipt_tells_what_is_promised(bus: MemoryBus, session: Session) -> N
     assert session.turn_started("x").log == "up"
 
 
-def test_nothing_to_send_is_flushed_at_once(settings: Settings) -> None:
+def test_nothing_to_send_is_flushed_at_once(settings):
     """G1: a bus without new events is flushed, also on a spool that another owner left."""
     for _ in range(2):
         with MemoryBus.connect(settings) as bus:
@@ -67,9 +64,7 @@ def test_nothing_to_send_is_flushed_at_once(settings: Settings) -> None:
             assert bus.flush("logged", 25)
 
 
-def test_what_waits_behind_a_foreign_key_is_unsent(
-    settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_what_waits_behind_a_foreign_key_is_unsent(settings, redis_client):
     """G1: a partition that takes nothing holds up no other, and its events count as unsent."""
     theirs = Keys(settings.namespace).log(partition(settings, "s"))
     redis_client.set(theirs, "theirs")
@@ -85,9 +80,7 @@ def test_what_waits_behind_a_foreign_key_is_unsent(
         redis_client.delete(theirs)
 
 
-def test_the_same_turn_again_adds_nothing(
-    session: Session, bus: MemoryBus, settings: Settings
-) -> None:
+def test_the_same_turn_again_adds_nothing(session, bus, settings):
     """G2: an ordinal makes a turn's id; publishing it again, by any object, adds nothing."""
     again = bus.session("s", warm=False)
     ids = {one.turn_completed("a", "b", ordinal=0).event_id for one in (session, again, session)}
@@ -96,7 +89,7 @@ def test_the_same_turn_again_adds_nothing(
     assert len(logged(settings, "s")) == 2
 
 
-def test_threads_publish_side_by_side(bus: MemoryBus, settings: Settings) -> None:
+def test_threads_publish_side_by_side(bus, settings):
     """G3: many threads publish at once; each one's events stand in its order, none is missing."""
     names = [f"t{number}" for number in range(8)]
 
@@ -125,7 +118,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_any_text_is_taken(bus: MemoryBus, session: Session, settings: Settings, text: str) -> None:
+def test_any_text_is_taken(bus, session, settings, text):
     """G9: whatever characters a text holds, in any field, the event is taken and can be read."""
     session.turn_completed(
         text, text, messages=[{"role": "user", "content": text, "x": [text]}], model=text
@@ -148,7 +141,7 @@ BAD: list[Callable[[MemoryBus], Any]] = [
     lambda bus: bus.session("s", user=""),
     lambda bus: bus.session("s", agent="\udfff"),
     lambda bus: bus.session("s").branch("s"),
-    lambda bus: bus.session("s").memory_written("forget", "x"),  # type: ignore[arg-type]
+    lambda bus: bus.session("s").memory_written("forget", "x"),
     lambda bus: bus.session("s").memory_written("add", "  "),
     lambda bus: bus.session("s").memory_written("remove"),
     lambda bus: bus.session("s").turn_completed("a", "b", messages=[{"x": object()}]),
@@ -162,7 +155,7 @@ BAD: list[Callable[[MemoryBus], Any]] = [
 
 
 @pytest.mark.parametrize("call", BAD, ids=range(len(BAD)))
-def test_nonsense_is_refused_clearly(bus: MemoryBus, call: Callable[[MemoryBus], Any]) -> None:
+def test_nonsense_is_refused_clearly(bus, call):
     """G10: what makes no sense raises `InvalidEvent`, and the bus goes on."""
     with pytest.raises(InvalidEvent):
         call(bus)
@@ -170,7 +163,7 @@ def test_nonsense_is_refused_clearly(bus: MemoryBus, call: Callable[[MemoryBus],
     assert bus.flush(timeout=25)
 
 
-def test_a_closed_bus_says_so(settings: Settings) -> None:
+def test_a_closed_bus_says_so(settings):
     """G1: publishing after `close` is refused; closing twice is nothing."""
     bus = MemoryBus.connect(settings)
     session = bus.session("s", warm=False)
@@ -180,7 +173,7 @@ def test_a_closed_bus_says_so(settings: Settings) -> None:
         session.turn_completed("a", "b")
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, make_settings: Any) -> None:
+def test_a_place_that_cannot_be_written_is_named(tmp_path, make_settings):
     """G10: without a place for the spool, connecting says which and what to set."""
     blocked = tmp_path / "file"
     blocked.touch()
@@ -189,7 +182,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, make_settings: 
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_publishes(bus: MemoryBus, session: Session, settings: Settings) -> None:
+def test_a_forked_child_publishes(bus, session, settings):
     """G2: after a fork both processes publish, each through a spool of its own."""
     session.turn_completed("parent before", "", ordinal=0)
     assert bus.flush(timeout=25)
@@ -210,9 +203,7 @@ def test_a_forked_child_publishes(bus: MemoryBus, session: Session, settings: Se
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_asks_and_reads_alone(
-    bus: MemoryBus, session: Session, settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_a_forked_child_asks_and_reads_alone(bus, session, settings, redis_client):
     """G9: a child's requests do not wait for its parent's events, nor use its connection."""
     for number in range(30):
         session.turn_completed(f"{number}", "")
@@ -244,9 +235,7 @@ def _connections(client: redis.Redis) -> set[str]:
     return {one["id"] for one in found}
 
 
-def test_an_ended_agent_leaves_nothing_unsent(
-    settings: Settings, spawn: Spawn, redis_client: redis.Redis
-) -> None:
+def test_an_ended_agent_leaves_nothing_unsent(settings, spawn, redis_client):
     """G1: an agent that ends in an orderly way has sent what it could."""
     child = agent(spawn, settings, "--count", 50)
     assert child.wait() == 0
@@ -254,7 +243,7 @@ def test_an_ended_agent_leaves_nothing_unsent(
     assert log_length(redis_client, settings) == 51
 
 
-def test_connecting_is_quick_without_redis(make_settings: MakeSettings, witness: Witness) -> None:
+def test_connecting_is_quick_without_redis(make_settings, witness):
     """G9: connecting, publishing and closing do not wait for a Redis that does not answer."""
     settings = make_settings(url="redis://10.255.255.1:6379/0")
 

@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.proxy import Proxy
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import environ, partition
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
@@ -77,7 +74,7 @@ def sender_of(spool: Spool, client: redis.Redis, settings: Settings) -> Sender:
 # -- the mark -------------------------------------------------------------------------------------
 
 
-def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, namespace: str) -> None:
+def test_only_what_may_have_been_here_is_marked(redis_client, namespace):
     """G4: bodies up to the sequence handed over before are named `r`, later ones `e`."""
     keys = Keys(namespace)
     events = [OutgoingEvent(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
@@ -89,7 +86,7 @@ def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, names
 
 
 @pytest.mark.parametrize(("name", "said"), [(b"e", False), (b"r", True)])
-def test_an_entry_says_that_it_came_again(name: bytes, said: bool) -> None:
+def test_an_entry_says_that_it_came_again(name, said):
     """G4: the name of its body tells an event that came again; older workers read both."""
     body = (Path(__file__).parents[2] / "golden/v1/TurnCompleted.msgpack").read_bytes()
     found = decode_entry(0, "1-1", [b"n", b"7", name, body], Decoder())
@@ -102,9 +99,7 @@ def test_an_entry_says_that_it_came_again(name: bytes, said: bool) -> None:
 # -- what a living agent sends again --------------------------------------------------------------
 
 
-def test_a_lost_tail_comes_again_marked(
-    redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_lost_tail_comes_again_marked(redis_server, make_settings):
     """G4: what Redis had and lost comes again marked; what is published afterwards does not."""
     settings = make_settings(spool_keep=2.0)
     with MemoryBus.connect(settings) as bus:
@@ -119,9 +114,7 @@ def test_a_lost_tail_comes_again_marked(
     assert marks(settings) == [True] * 10 + [False] * 5
 
 
-def test_a_send_whose_reply_was_lost_is_in_doubt(
-    redis_server: RedisServer, settings: Settings, spool: Spool, short_dir: Path
-) -> None:
+def test_a_send_whose_reply_was_lost_is_in_doubt(redis_server, settings, spool, short_dir):
     """G4: rows that Redis may have taken count as taken, when it has them no more afterwards."""
     proxy = Proxy(redis_server.socket, short_dir / "proxy")
     client = redis.Redis.from_url(proxy.url, retry=None)
@@ -138,9 +131,7 @@ def test_a_send_whose_reply_was_lost_is_in_doubt(
     proxy.close()
 
 
-def test_what_redis_refused_is_not_marked(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_what_redis_refused_is_not_marked(make_redis, make_settings):
     """G4: an event that Redis had no memory for was never there: no provider is asked for it."""
     server = make_redis()
     settings = make_settings(url=server.url)
@@ -158,9 +149,7 @@ def test_what_redis_refused_is_not_marked(
 # -- across owners of a spool ----------------------------------------------------------------------
 
 
-def test_a_dead_agents_lost_events_come_again_marked(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_dead_agents_lost_events_come_again_marked(redis_server, make_settings, spawn):
     """G4: what a killed agent had sent, and Redis lost, is marked when the next agent sends it."""
     settings = make_settings(spool_keep=60.0)
     child = spawn(
@@ -177,9 +166,7 @@ def test_a_dead_agents_lost_events_come_again_marked(
     assert marks(settings) == [True] * 6
 
 
-def test_what_was_never_sent_is_not_marked(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_what_was_never_sent_is_not_marked(redis_server, make_settings, spawn):
     """G4: the backlog of an agent that died before it reached Redis is in no doubt."""
     settings = make_settings()
     redis_server.freeze()
@@ -196,9 +183,7 @@ def test_what_was_never_sent_is_not_marked(
     assert marks(settings) == [False] * 6
 
 
-def test_the_next_owner_knows_what_was_announced(
-    redis_client: redis.Redis, settings: Settings, spool: Spool
-) -> None:
+def test_the_next_owner_knows_what_was_announced(redis_client, settings, spool):
     """G4: rows noted before their send are in doubt for the next owner, and new ones are not."""
     put(spool, 0)
     sender_of(spool, redis_client, settings).send()
@@ -210,9 +195,7 @@ def test_the_next_owner_knows_what_was_announced(
     again.close()
 
 
-def test_a_spool_without_the_note_is_in_doubt(
-    redis_client: redis.Redis, settings: Settings, spool: Spool
-) -> None:
+def test_a_spool_without_the_note_is_in_doubt(redis_client, settings, spool):
     """G4: where nobody can know what was sent, every row that was there is marked."""
     put(spool, 0)
     sender_of(spool, redis_client, settings).send()
@@ -225,9 +208,7 @@ def test_a_spool_without_the_note_is_in_doubt(
     again.close()
 
 
-def test_saved_rows_are_in_doubt(
-    redis_client: redis.Redis, settings: Settings, spool: Spool
-) -> None:
+def test_saved_rows_are_in_doubt(redis_client, settings, spool):
     """G4: rows read from a damaged file may have been sent: their new sequences cannot say."""
     put(spool, 0)
     fresh = SpoolFiles.from_settings(settings, new_id, SYSTEM).replace(spool, "damaged")

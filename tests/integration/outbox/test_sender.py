@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import with_replica
@@ -45,7 +43,7 @@ def turns(settings: Settings, session: str) -> list[str]:
     found = EventLog(client, settings).read(partition(settings, session), count=100_000)
     client.close()
     return [
-        event.envelope.event.user  # type: ignore[union-attr]
+        event.envelope.event.user
         for event in found
         if event.envelope.session.id == session and hasattr(event.envelope.event, "user")
     ]
@@ -64,7 +62,7 @@ def kill_clients(server: RedisServer) -> None:
 # -- outages --------------------------------------------------------------------------------------
 
 
-def test_redis_that_comes_later(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+def test_redis_that_comes_later(make_redis, make_settings):
     """G1, G9: what was published before there was a Redis is in the log later, in order."""
     server = make_redis(appendonly="yes")
     server.kill()
@@ -81,9 +79,7 @@ def test_redis_that_comes_later(make_redis: MakeServer, make_settings: MakeSetti
     assert turns(settings, "s") == expected(50)
 
 
-def test_order_holds_through_an_outage(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_order_holds_through_an_outage(private_redis, make_settings):
     """G3: what is published before, during and after an outage stands in the log in that order."""
     settings = make_settings(url=private_redis.url)
     names = [*spread_sessions(settings, 3)]
@@ -102,9 +98,7 @@ def test_order_holds_through_an_outage(
         assert turns(settings, name) == expected(60)
 
 
-def test_a_killed_connection_costs_nothing(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_killed_connection_costs_nothing(private_redis, make_settings):
     """G2: connections killed again and again while events flow double and lose nothing."""
     settings = make_settings(url=private_redis.url)
     with MemoryBus.connect(settings) as bus:
@@ -125,9 +119,7 @@ def _proxy(redis_server: RedisServer, short_dir: Path) -> Iterator[Proxy]:
     proxy.close()
 
 
-def test_a_lost_acknowledgement_makes_no_duplicate(
-    proxy: Proxy, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_lost_acknowledgement_makes_no_duplicate(proxy, redis_client, make_settings):
     """G2: when the script ran and its reply is lost, the resend adds nothing, time after time."""
     settings = make_settings(url=proxy.url)
     with MemoryBus.connect(settings) as bus:
@@ -142,9 +134,7 @@ def test_a_lost_acknowledgement_makes_no_duplicate(
     assert log_length(redis_client, settings) == 51
 
 
-def test_a_frozen_redis_never_blocks_publish(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_frozen_redis_never_blocks_publish(private_redis, make_settings):
     """G9: while Redis hangs, `publish` returns after its local write; later all is sent once."""
     settings = make_settings(url=private_redis.url)
     with MemoryBus.connect(settings) as bus:
@@ -185,7 +175,7 @@ def aof_size(server: RedisServer) -> int:
     return int(client.info("persistence")["aof_current_size"])
 
 
-def test_a_lost_tail_is_sent_again(private_redis: RedisServer, make_settings: MakeSettings) -> None:
+def test_a_lost_tail_is_sent_again(private_redis, make_settings):
     """G1, G4: what Redis lost is resent from the spool; nothing is missing, nothing doubled."""
     settings = make_settings(
         url=private_redis.url, spool_keep=60.0, partitions=2, **recorded("Transactional")
@@ -209,9 +199,7 @@ def test_a_lost_tail_is_sent_again(private_redis: RedisServer, make_settings: Ma
     assert texts(home(settings)) == expected(100)
 
 
-def test_a_wiped_redis_is_filled_from_the_spool(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_wiped_redis_is_filled_from_the_spool(make_redis, make_settings):
     """G1, G5: a Redis that forgot everything gets what the spool keeps, and lanes go on at once."""
     server = make_redis()
     settings = make_settings(
@@ -233,9 +221,7 @@ def test_a_wiped_redis_is_filled_from_the_spool(
     assert texts(home(settings)) == expected(40)
 
 
-def test_flushed_keys_are_noticed_on_a_living_connection(
-    redis_server: RedisServer, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_flushed_keys_are_noticed_on_a_living_connection(redis_server, make_settings, caplog):
     """G1: rows are deleted only after Redis confirmed that it still has them."""
     settings = make_settings(spool_keep=2.0)
     with MemoryBus.connect(settings) as bus:
@@ -247,9 +233,7 @@ def test_flushed_keys_are_noticed_on_a_living_connection(
     assert "lost its tail" in caplog.text
 
 
-def test_rows_leave_the_spool_after_a_while(
-    redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_rows_leave_the_spool_after_a_while(redis_server, make_settings):
     """G1: a row stays `spool_keep` seconds after Redis took it, then the file is emptied."""
     keeping = make_settings(spool_keep=300.0)
     with MemoryBus.connect(keeping) as bus:
@@ -264,9 +248,7 @@ def test_rows_leave_the_spool_after_a_while(
         assert bus.flush("logged", 25)
 
 
-def test_what_cannot_be_resent_is_told(
-    redis_server: RedisServer, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_resent_is_told(redis_server, make_settings, caplog):
     """G1: when Redis loses what the spool has deleted, the loss is told with its sequences."""
     settings = make_settings(spool_keep=0.1)
     with MemoryBus.connect(settings) as bus:
@@ -280,9 +262,7 @@ def test_what_cannot_be_resent_is_told(
     assert turns(settings, "s") == ["after"]
 
 
-def test_a_full_redis_keeps_events_in_the_spool(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_full_redis_keeps_events_in_the_spool(make_redis, make_settings):
     """G1: a Redis without memory takes nothing and is named; with room all goes, in order."""
     server = make_redis(maxmemory="2mb")
     settings = make_settings(url=server.url)
@@ -301,7 +281,7 @@ def test_a_full_redis_keeps_events_in_the_spool(
 # -- levels ---------------------------------------------------------------------------------------
 
 
-def test_replicated_needs_a_replica(redis_server: RedisServer, make_settings: MakeSettings) -> None:
+def test_replicated_needs_a_replica(redis_server, make_settings):
     """G1: without a replica or a synced file `replicated` is refused in time, and costs no CPU."""
     with MemoryBus.connect(make_settings(spool_keep=0.1)) as bus:
         session = bus.session("s", warm=False)
@@ -316,7 +296,7 @@ def test_replicated_needs_a_replica(redis_server: RedisServer, make_settings: Ma
         assert stats.get("cmdstat_info", {"calls": 0})["calls"] < 20, "the flusher spins"
 
 
-def test_replicated_with_a_replica(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+def test_replicated_with_a_replica(make_redis, make_settings):
     """G1: `replicated` is told only when a replica has what was written, also after a reconnect."""
     master, replica = with_replica(make_redis)
     settings = make_settings(url=master.url)
@@ -361,9 +341,7 @@ def stream_of_events(session: Session) -> Iterator[None]:
         thread.join()
 
 
-def test_a_recall_is_asked_for_under_a_steady_stream(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_recall_is_asked_for_under_a_steady_stream(redis_client, make_settings):
     """G9: events that never stop keep neither recalls from being asked for nor rows."""
     settings = make_settings(spool_keep=0.1)
     with MemoryBus.connect(settings) as bus:
@@ -377,9 +355,7 @@ def test_a_recall_is_asked_for_under_a_steady_stream(
             wait_until(spool.deleted_sequences, "rows that were sent leave")
 
 
-def test_a_conflict_is_told(
-    redis_server: RedisServer, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_conflict_is_told(redis_server, make_settings, caplog):
     """G2: the same event id with another payload is told by id; the first one stands."""
     caplog.set_level(logging.ERROR)
     settings = make_settings()
@@ -391,9 +367,7 @@ def test_a_conflict_is_told(
     assert f"event {first.event_id} came again with another payload" in caplog.text
 
 
-def test_a_dead_jobs_redis_does_not_hold_up_events(
-    redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_dead_jobs_redis_does_not_hold_up_events(redis_server, make_settings):
     """G9: recalls that cannot be asked for keep no event from the log."""
     settings = make_settings(jobs_url="redis://127.0.0.1:1/0")
     with MemoryBus.connect(settings) as bus:

@@ -1,9 +1,6 @@
 """What is known of events ends with a loss: how long Redis has had them, who has confirmed them."""
 
-from collections.abc import Callable
-
 import pytest
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.clusters import with_replica
 from helpers.redis.servers import RedisServer
@@ -19,7 +16,7 @@ class AheadClock(SystemClock):
 
     ahead = 0.0
 
-    def monotonic(self) -> float:  # type: ignore[override]
+    def monotonic(self) -> float:
         """Return monotonic seconds, skipped ones included."""
         return SYSTEM.monotonic() + self.ahead
 
@@ -40,11 +37,7 @@ def wiped_beneath(server: RedisServer, _: MemoryBus, clock: AheadClock) -> None:
 
 
 @pytest.mark.parametrize("lose", [wiped_while_away, wiped_beneath])
-def test_what_is_sent_again_is_kept_as_long_again(
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    lose: Callable[[RedisServer, MemoryBus, AheadClock], None],
-) -> None:
+def test_what_is_sent_again_is_kept_as_long_again(make_redis, make_settings, lose):
     """G1: rows that Redis lost and got again stay in the spool for `spool_keep` from then on."""
     server, clock = make_redis(), AheadClock()
     settings = make_settings(url=server.url, spool_keep=KEEP)
@@ -63,9 +56,7 @@ def test_what_is_sent_again_is_kept_as_long_again(
         wait_until(lambda: spool._rows == 0, "now they are deleted")
 
 
-def test_a_confirmation_ends_with_the_server_that_had_it(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_confirmation_ends_with_the_server_that_had_it(make_redis, make_settings):
     """G1: `replicated` is not told of events that had to be sent again and nobody confirmed."""
     master, replica = with_replica(make_redis)
     settings = make_settings(url=master.url, spool_keep=KEEP)

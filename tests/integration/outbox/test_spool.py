@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import TESTS, agent, numbers
 from memorybus.agent.client import MemoryBus
@@ -25,7 +24,6 @@ from memorybus.outbox.files import SpoolFiles, inspect_spool
 from memorybus.outbox.spool import Spool
 from memorybus.wire.codec import Decoder
 
-MakeFiles = Callable[..., SpoolFiles]
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
@@ -75,7 +73,7 @@ def _away(make_settings: MakeSettings) -> Settings:
 # -- order and bounds -----------------------------------------------------------------------------
 
 
-def test_rows_come_back_in_order(files: SpoolFiles) -> None:
+def test_rows_come_back_in_order(files):
     """G3: rows are read in the order they were accepted, by partition too, bounded in bytes."""
     spool = files.claim()
     sequences = [put(spool, number, partition=number % 3) for number in range(30)]
@@ -87,7 +85,7 @@ def test_rows_come_back_in_order(files: SpoolFiles) -> None:
     spool.close()
 
 
-def test_a_full_spool_refuses(tmp_path: Path) -> None:
+def test_a_full_spool_refuses(tmp_path):
     """G10: at its bound a spool refuses the event by name of the setting, and room comes back."""
     spool = files_in(tmp_path / "s", max_bytes=10 * (100 + ROW_OVERHEAD)).claim()
     accepted = [put(spool, number) for number in range(10)]
@@ -101,7 +99,7 @@ def test_a_full_spool_refuses(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_full_spool_does_not_stop_the_agents_session(make_settings: MakeSettings) -> None:
+def test_a_full_spool_does_not_stop_the_agents_session(make_settings):
     """G1, G10: with Redis away and the bound reached, `publish` raises and what it took is kept."""
     settings = make_settings(url=NOWHERE, spool_max_bytes=20_000)
     with MemoryBus.connect(settings) as bus:
@@ -112,7 +110,7 @@ def test_a_full_spool_does_not_stop_the_agents_session(make_settings: MakeSettin
     assert 10 < taken < 20
 
 
-def test_an_oversized_event_is_refused_and_not_spooled(make_settings: MakeSettings) -> None:
+def test_an_oversized_event_is_refused_and_not_spooled(make_settings):
     """G10: an event over the limit raises with its size; nothing of it is kept, others go on."""
     settings = make_settings(url=NOWHERE, event_max_bytes=2_000)
     with MemoryBus.connect(settings) as bus:
@@ -123,7 +121,7 @@ def test_an_oversized_event_is_refused_and_not_spooled(make_settings: MakeSettin
         wait_unsent(settings, 2)
 
 
-def test_sizes_are_counted_again_after_reopening(tmp_path: Path) -> None:
+def test_sizes_are_counted_again_after_reopening(tmp_path):
     """G10: the bound holds over owners of the file: the next one counts what is there."""
     files = files_in(tmp_path / "s", max_bytes=10 * (100 + ROW_OVERHEAD))
     first = files.claim()
@@ -141,7 +139,7 @@ def test_sizes_are_counted_again_after_reopening(tmp_path: Path) -> None:
 # -- sequences ------------------------------------------------------------------------------------
 
 
-def test_a_sequence_is_never_used_again(files: SpoolFiles) -> None:
+def test_a_sequence_is_never_used_again(files):
     """G2: after deleting and reopening, sequences go on above all that were ever given."""
     spool = files.claim()
     used = [put(spool, number) for number in range(5)]
@@ -154,7 +152,7 @@ def test_a_sequence_is_never_used_again(files: SpoolFiles) -> None:
     again.close()
 
 
-def test_a_spool_that_lost_its_tail_uses_no_sequence_again(tmp_path: Path) -> None:
+def test_a_spool_that_lost_its_tail_uses_no_sequence_again(tmp_path):
     """G1: what a power cut took from the file may be in Redis: its numbers are not given again."""
     files = files_in(tmp_path / "s")
     spool = files.claim()
@@ -171,7 +169,7 @@ def test_a_spool_that_lost_its_tail_uses_no_sequence_again(tmp_path: Path) -> No
     again.close()
 
 
-def test_a_truncated_spool_uses_no_sequence_again(tmp_path: Path) -> None:
+def test_a_truncated_spool_uses_no_sequence_again(tmp_path):
     """G1: a file cut to nothing is a new producer, or begins above all it may have given before."""
     files = files_in(tmp_path / "s")
     spool = files.claim()
@@ -186,7 +184,7 @@ def test_a_truncated_spool_uses_no_sequence_again(tmp_path: Path) -> None:
 # -- owners ---------------------------------------------------------------------------------------
 
 
-def test_two_owners_never_share_a_spool(files: SpoolFiles) -> None:
+def test_two_owners_never_share_a_spool(files):
     """G2: a spool whose owner lives is nobody else's, in this process or another."""
     first, second = files.claim(), files.claim()
     assert first.path != second.path
@@ -199,7 +197,7 @@ def test_two_owners_never_share_a_spool(files: SpoolFiles) -> None:
         spool.close()
 
 
-def test_processes_never_share_a_spool(away: Settings, spawn: Spawn) -> None:
+def test_processes_never_share_a_spool(away, spawn):
     """G2: two living agents of one host have two spools; a third takes over a dead one's."""
     agents = [agent(spawn, away, "--session", n, "--count", 3, "--hold") for n in ("a", "b")]
     for child in agents:
@@ -213,7 +211,7 @@ def test_processes_never_share_a_spool(away: Settings, spawn: Spawn) -> None:
         wait_unsent(away, 9)
 
 
-def test_adoption_survives_a_killed_owner(away: Settings, spawn: Spawn) -> None:
+def test_adoption_survives_a_killed_owner(away, spawn):
     """G1: every event for which `publish` returned is in the spool after SIGKILL."""
     child = agent(spawn, away, "--count", 200, "--hold")
     child.wait_output("holding")
@@ -226,14 +224,14 @@ def test_adoption_survives_a_killed_owner(away: Settings, spawn: Spawn) -> None:
     spool.close()
 
 
-def test_an_adopted_and_emptied_spool_leaves_no_file(files: SpoolFiles) -> None:
+def test_an_adopted_and_emptied_spool_leaves_no_file(files):
     """G10: a discarded spool leaves nothing behind in its directory."""
     spool = files.claim()
     spool.discard()
     assert list(files.directory.iterdir()) == []
 
 
-def test_one_bad_spool_does_not_stop_the_others(files: SpoolFiles) -> None:
+def test_one_bad_spool_does_not_stop_the_others(files):
     """G9: a spool that cannot be opened at all keeps nobody from working."""
     files.directory.mkdir(parents=True)
     (files.directory / "00000000000000000000000000000000.db").mkdir()
@@ -281,12 +279,7 @@ DAMAGES = [(garbage_header, 0), (damaged_middle, 200), (truncated, 50)]
 
 
 @pytest.mark.parametrize(("damage", "least"), DAMAGES, ids=lambda p: getattr(p, "__name__", ""))
-def test_a_damaged_spool_is_set_aside(
-    files: SpoolFiles,
-    damage: Callable[[Path], None],
-    least: int,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_damaged_spool_is_set_aside(files, damage, least, caplog):
     """G1: a damaged spool is kept aside and named; what can be read of it goes on, in order."""
     path, producer = filled(files)
     damage(path)
@@ -304,7 +297,7 @@ def test_a_damaged_spool_is_set_aside(
     spool.close()
 
 
-def test_publishing_goes_on_over_damage(away: Settings) -> None:
+def test_publishing_goes_on_over_damage(away):
     """G1, G9: damage found while publishing costs no accepted event and no exception."""
     with MemoryBus.connect(away) as bus:
         session = bus.session("s", warm=False)
@@ -324,7 +317,7 @@ def test_publishing_goes_on_over_damage(away: Settings) -> None:
     assert list(away.spool_dir.glob("*.corrupt"))
 
 
-def test_counting_works_in_any_directory(tmp_path: Path) -> None:
+def test_counting_works_in_any_directory(tmp_path):
     """G10: a spool under a path with signs of URLs is counted like any other."""
     spool = files_in(tmp_path / "a#b %41?c").claim()
     put(spool, 1)
@@ -358,7 +351,7 @@ def resize(place: Path, size: str) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size}", str(place)], check=True)
 
 
-def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
+def test_a_full_disk_refuses_and_can_drain(small_disk):
     """G1, G10: on a full disk `append` raises; the reserve lets rows be deleted, and it goes on."""
     spool = files_in(small_disk / "s", disk_reserve=4 << 20).claim()
 
@@ -383,7 +376,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
     spool.close()
 
 
-def test_closing_keeps_the_lock_file_free(files: SpoolFiles) -> None:
+def test_closing_keeps_the_lock_file_free(files):
     """G2: a closed spool can be locked by anybody at once."""
     spool = files.claim()
     spool.close()
@@ -392,7 +385,7 @@ def test_closing_keeps_the_lock_file_free(files: SpoolFiles) -> None:
     lock.release()
 
 
-def test_a_spool_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_a_spool_that_is_no_database_is_named(tmp_path):
     """G1: opening garbage raises `SpoolCorrupt` with the file's name."""
     path = tmp_path / "x.db"
     path.write_bytes(b"no database at all, and long enough to be looked at" * 100)
@@ -403,7 +396,7 @@ def test_a_spool_that_is_no_database_is_named(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_spool_that_is_closed_lets_its_reader_end_first(spawn: Spawn) -> None:
+def test_a_spool_that_is_closed_lets_its_reader_end_first(spawn):
     """G9: a spool is closed while its sender reads: the agent's process goes on."""
     child = spawn("-m", "helpers.processes.closing", env={"PYTHONPATH": str(TESTS)})
     assert child.wait() == 0, child.output()

@@ -30,7 +30,7 @@ def copied(settings: Settings, short_dir: Path) -> Settings:
     return msgspec.structs.replace(settings, data_dir=other)
 
 
-def test_who_starts_on_a_copy_is_another_producer(settings: Settings, short_dir: Path) -> None:
+def test_who_starts_on_a_copy_is_another_producer(settings, short_dir):
     """G2: a copied spool keeps its events, but a new owner begins one of its own."""
     path = abandoned(settings, 3)
     clone = files_of(copied(settings, short_dir)).claim()
@@ -42,9 +42,7 @@ def test_who_starts_on_a_copy_is_another_producer(settings: Settings, short_dir:
         spool.close()
 
 
-def test_another_boot_is_another_producer(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_boot_is_another_producer(settings, tmp_path, monkeypatch):
     """G2: a clone of a whole machine has all but its boot from the original."""
     path = abandoned(settings, 3)
     (tmp_path / "boot").write_text("another\n")
@@ -54,7 +52,7 @@ def test_another_boot_is_another_producer(
     clone.close()
 
 
-def test_a_spool_of_an_earlier_release_is_drained(settings: Settings) -> None:
+def test_a_spool_of_an_earlier_release_is_drained(settings):
     """G1: a spool that does not say where it was made is sent, and nobody goes on with it."""
     files = files_of(settings)
     path = abandoned(settings, 3)
@@ -69,9 +67,7 @@ def test_a_spool_of_an_earlier_release_is_drained(settings: Settings) -> None:
     fresh.close()
 
 
-def test_what_was_copied_is_logged_once(
-    redis_client: redis.Redis, settings: Settings, short_dir: Path
-) -> None:
+def test_what_was_copied_is_logged_once(redis_client, settings, short_dir):
     """G1, G2: both hosts send what lies in the copied spool, and it is in the log once."""
     abandoned(settings, 3)
     hosts = [settings, copied(settings, short_dir)]
@@ -84,9 +80,7 @@ def test_what_was_copied_is_logged_once(
     assert sorted(numbers_logged(redis_client, settings)) == [0, 1, 2, 100, 101]
 
 
-def test_two_hosts_on_copies_lose_nothing(
-    redis_client: redis.Redis, settings: Settings, short_dir: Path
-) -> None:
+def test_two_hosts_on_copies_lose_nothing(redis_client, settings, short_dir):
     """G1, G2: agents on a data directory and its copy publish at once: all is logged, once."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("before", "ok")

@@ -1,10 +1,7 @@
 """What a spool has on the disk when it says so: a power loss takes nothing of that."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-from helpers.making import MakeSettings
 from helpers.processes.synced import note_syncs
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -26,7 +23,7 @@ def levels(statements: list[str]) -> list[str]:
     return found
 
 
-def test_a_durable_event_is_synced_before_it_is_accepted(tmp_path: Path) -> None:
+def test_a_durable_event_is_synced_before_it_is_accepted(tmp_path):
     """G1: with `durable` the commit itself waits for the disk; the events around it need not."""
     files = SpoolFiles(tmp_path, new_id, clock=SYSTEM, max_bytes=1 << 20, disk_reserve=0)
     spool = files.claim()
@@ -40,9 +37,7 @@ def test_a_durable_event_is_synced_before_it_is_accepted(tmp_path: Path) -> None
     spool.close()
 
 
-def test_what_leaves_the_context_window_is_durable(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_leaves_the_context_window_is_durable(make_settings, monkeypatch):
     """G1: all events of a compression are synced, since the agent forgets what they carry."""
     append = Spool.append
     asked: list[bool] = []
@@ -62,9 +57,7 @@ def test_what_leaves_the_context_window_is_durable(
     assert all(asked)
 
 
-def test_rows_are_announced_on_the_disk_before_they_are_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_announced_on_the_disk_before_they_are_sent(tmp_path, monkeypatch):
     """G4: after a power loss the next owner knows which rows Redis may have."""
     delivered = PossiblyDelivered(tmp_path / "spool.db", 0, empty=True)
     syncs = note_syncs(monkeypatch)

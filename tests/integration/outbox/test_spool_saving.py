@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 from helpers.making import MakeSettings
 from helpers.processes.disks import MIB, Disk
 from helpers.stories.spools import abandoned, damage, files_of, numbers_in, numbers_logged, put
@@ -60,7 +59,7 @@ def without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spool, "save", full)
 
 
-def test_what_is_saved_may_be_above_the_bound(away: Settings) -> None:
+def test_what_is_saved_may_be_above_the_bound(away):
     """G1, G10: rows of a damaged spool were accepted: they are saved, and nobody is held up."""
     path = damaged(away)
     files = files_of(bounded(away))
@@ -76,7 +75,7 @@ def test_what_is_saved_may_be_above_the_bound(away: Settings) -> None:
     ours.close()
 
 
-def test_saving_holds_one_row_at_a_time(make_settings: MakeSettings) -> None:
+def test_saving_holds_one_row_at_a_time(make_settings):
     """G9, G10: what saving a damaged spool takes of an agent's memory does not grow with it."""
     away = make_settings(url=NOWHERE, spool_reserve=0)
     path = damaged(away, 1_500, 16_000)
@@ -96,7 +95,7 @@ def test_saving_holds_one_row_at_a_time(make_settings: MakeSettings) -> None:
     assert peak < size / 10
 
 
-def test_a_damaged_neighbour_holds_up_nobody(redis_client: redis.Redis, settings: Settings) -> None:
+def test_a_damaged_neighbour_holds_up_nobody(redis_client, settings):
     """G1, G9: an agent meets a large damaged spool: what is in it goes out, and its own events."""
     path = damaged(settings)
     with MemoryBus.connect(bounded(settings)) as bus:
@@ -106,9 +105,7 @@ def test_a_damaged_neighbour_holds_up_nobody(redis_client: redis.Redis, settings
     assert not spools(settings) & {path.name}
 
 
-def test_what_cannot_be_saved_is_left_alone(
-    away: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_saved_is_left_alone(away, monkeypatch, caplog):
     """G9, G10: without room a damaged spool stays, told once; no try leaves anything behind."""
     path = damaged(away)
     files = files_of(away)
@@ -125,9 +122,7 @@ def test_what_cannot_be_saved_is_left_alone(
     spool.close()
 
 
-def test_others_go_on_beside_what_cannot_be_saved(
-    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_others_go_on_beside_what_cannot_be_saved(redis_client, settings, monkeypatch):
     """G1, G9: a damaged spool that waits for room keeps neither other spools nor a start."""
     path = damaged(settings)
     files = files_of(settings)
@@ -140,9 +135,7 @@ def test_others_go_on_beside_what_cannot_be_saved(
     assert path.exists()
 
 
-def test_an_agent_goes_on_over_damage_without_room(
-    away: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_goes_on_over_damage_without_room(away, monkeypatch):
     """G1, G9: whose own damaged spool cannot be saved now goes on with an empty one."""
     files = files_of(away)
     spool = files.claim()
@@ -158,9 +151,7 @@ def test_an_agent_goes_on_over_damage_without_room(
         opened.close()
 
 
-def test_a_disk_without_room_is_not_filled(
-    make_settings: MakeSettings, make_disk: MakeDisk
-) -> None:
+def test_a_disk_without_room_is_not_filled(make_settings, make_disk):
     """G10: saving begins only where it fits; the room that is left is for draining."""
     settings = make_settings(url=NOWHERE, spool_reserve=0)
     settings.spool_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +169,7 @@ def test_a_disk_without_room_is_not_filled(
     spool.close()
 
 
-def test_a_note_that_cannot_be_written_stops_nobody(away: Settings) -> None:
+def test_a_note_that_cannot_be_written_stops_nobody(away):
     """G1, G9: the note is for those who look; without room for it a spool opens and works."""
     path = abandoned(away, 3)
     note = path.with_suffix(".unsent")

@@ -48,13 +48,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("done", [True, False], ids=["after the insert", "before it"])
-def test_ctrl_c_while_an_event_is_taken(
-    redis_client: redis.Redis,
-    settings: Settings,
-    clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
-    done: bool,
-) -> None:
+def test_ctrl_c_while_an_event_is_taken(redis_client, settings, clock, monkeypatch, done):
     """G1, G2: an interrupted `append` uses up its sequence; a gap does not stop sending."""
     spool = files_of(settings, clock).claim()
     put(spool, 0)
@@ -86,9 +80,7 @@ def lose_tail(settings: Settings, client: redis.Redis, clock: FakeClock) -> Spoo
     return files.claim()
 
 
-def test_a_lost_tail_and_a_clock_set_back(
-    redis_client: redis.Redis, settings: Settings, clock: FakeClock
-) -> None:
+def test_a_lost_tail_and_a_clock_set_back(redis_client, settings, clock):
     """G1: sequences go on above what Redis has, also if the spool does not know of them."""
     spool = lose_tail(settings, redis_client, clock)
     sender = sender_of(spool, redis_client, settings)
@@ -100,9 +92,7 @@ def test_a_lost_tail_and_a_clock_set_back(
 
 
 @pytest.mark.parametrize("owners", [1, 2])
-def test_events_below_a_lost_tail_are_no_resends(
-    redis_client: redis.Redis, settings: Settings, clock: FakeClock, owners: int
-) -> None:
+def test_events_below_a_lost_tail_are_no_resends(redis_client, settings, clock, owners):
     """G1: what was spooled under numbers that Redis has, before it could be asked, is sent too."""
     spool = lose_tail(settings, redis_client, clock)
     put(spool, 7)

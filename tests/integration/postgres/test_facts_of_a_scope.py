@@ -121,7 +121,7 @@ QUESTIONS: Mapping[str, Callable[[FactSource, Sequence[Fact]], list[str]]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_answered_from_its_scope_alone(provider: Provider, question: str) -> None:
+def test_a_question_is_answered_from_its_scope_alone(provider, question):
     """G4: no answer holds a fact of another agent, person or workspace, and none is empty."""
     assert provider.facts is not None
     with provider.facts.reading(EVERYONE, 5.0) as search:
@@ -133,7 +133,7 @@ def test_a_question_is_answered_from_its_scope_alone(provider: Provider, questio
     assert [content for content in answer if OWN not in content] == []
 
 
-def test_counts_and_names_are_of_the_scope_alone(provider: Provider) -> None:
+def test_counts_and_names_are_of_the_scope_alone(provider):
     """G4: how much there is, and who spoke, is told of the asked scope alone."""
     assert provider.facts is not None
     with provider.facts.reading(EVERYONE, 5.0) as search:
@@ -144,9 +144,7 @@ def test_counts_and_names_are_of_the_scope_alone(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(("store", "shared", "foreign"), [("memory", 1, 2), ("user", 2, 1)])
-def test_an_entry_is_taken_back_in_its_own_store_alone(
-    provider: Provider, store: str, shared: int, foreign: int
-) -> None:
+def test_an_entry_is_taken_back_in_its_own_store_alone(provider, store, shared, foreign):
     """G4: `memory` is the agent's store and `user` the person's: no other one loses an entry."""
     for number in (shared, foreign):
         entry = add(f"A note of {number}", store)

@@ -48,12 +48,10 @@ def added(content: str, store: StoreName = "user") -> MemoryWritten:
 
 def fed(provider: PostgresProvider, first: int, *events: Event, scope: Scope = ANN) -> None:
     """Apply events of a scope, numbered from `first`."""
-    feed(provider, events, first=first, scope=scope)  # type: ignore[arg-type]
+    feed(provider, events, first=first, scope=scope)
 
 
-def test_a_row_is_what_its_store_holds(
-    provider: PostgresProvider, rows: Callable[[], Rows]
-) -> None:
+def test_a_row_is_what_its_store_holds(provider, rows):
     """Entries stand in the order in which they came; a replacement and a removal are followed."""
     fed(provider, 1, added("Likes tea."), added("Has a cat."), added("Use tabs.", "memory"))
     user, memory = ("ann", "user"), ("coder@ann", "memory")
@@ -67,9 +65,7 @@ def test_a_row_is_what_its_store_holds(
     assert set(rows()[user].split("\n§\n")) == {"Likes tea.", "Has two cats."}
 
 
-def test_a_persons_row_is_of_all_agents_and_a_notes_row_of_one(
-    provider: PostgresProvider, rows: Callable[[], Rows]
-) -> None:
+def test_a_persons_row_is_of_all_agents_and_a_notes_row_of_one(provider, rows):
     """`user` follows the person; `memory` agent, person and workspace; nobody else's (G9)."""
     fed(provider, 1, added("Likes tea."), added("Use tabs.", "memory"))
     fed(provider, 3, added("Writes at night."), added("Chapter two.", "memory"), scope=HERS)
@@ -110,9 +106,7 @@ class Documented:
         """Write nothing: the rows follow the facts."""
 
 
-def test_the_documented_provider_finds_the_rows(
-    provider: PostgresProvider, postgres_url: str, tmp_path: Path
-) -> None:
+def test_the_documented_provider_finds_the_rows(provider, postgres_url, tmp_path):
     """A provider of two methods finds both stores by the contexts that the bus gives it."""
     fed(provider, 1, added("Likes green tea."), added("Use tabs, not tea.", "memory"))
     fed(provider, 3, added("Ben's tea.", "memory"), added("Ben likes tea."), scope=BEN)
@@ -128,7 +122,7 @@ def test_the_documented_provider_finds_the_rows(
     assert {one.text for one in found} == {"Likes green tea.", "Use tabs, not tea."}
 
 
-def test_a_global_scope_finds_the_rows(provider: PostgresProvider, postgres_url: str) -> None:
+def test_a_global_scope_finds_the_rows(provider, postgres_url):
     """Where the framework's scope is `global`, the key has no personality."""
     fed(provider, 1, added("Likes tea."), added("Use tabs.", "memory"))
     ctx = LoadContext(session_id="", session_key="coder@ann", user_id="ann", memory_scope="global")
@@ -137,9 +131,7 @@ def test_a_global_scope_finds_the_rows(provider: PostgresProvider, postgres_url:
     assert Documented(postgres_url).prefetch(nobody) is None
 
 
-def test_rows_of_an_older_release_are_completed(
-    postgres_url: str, tmp_path: Path, rows: Callable[[], Rows]
-) -> None:
+def test_rows_of_an_older_release_are_completed(postgres_url, tmp_path, rows):
     """A table without the keys of personalities gets them when an instance opens it."""
     with opened(PostgresProvider, tmp_path, url=postgres_url, memory_rows=True) as found:
         fed(found, 1, added("Use tabs.", "memory"), scope=HERS)
@@ -151,9 +143,7 @@ def test_rows_of_an_older_release_are_completed(
         assert rows() == whole
 
 
-def test_forgetting_erases_from_the_rows(
-    provider: PostgresProvider, rows: Callable[[], Rows]
-) -> None:
+def test_forgetting_erases_from_the_rows(provider, rows):
     """What is erased of one agent's talk goes, what the person told another stays; then all."""
     fed(provider, 1, added("Likes tea."), added("Use tabs.", "memory"))
     fed(provider, 3, added("Writes at night."), scope=HERS)
@@ -163,9 +153,7 @@ def test_forgetting_erases_from_the_rows(
     assert rows() == {}
 
 
-def test_turns_and_repetitions_change_no_row(
-    provider: PostgresProvider, rows: Callable[[], Rows]
-) -> None:
+def test_turns_and_repetitions_change_no_row(provider, rows):
     """Only the stores are in rows, and an event that comes again is there once (G4)."""
     events = (added("Likes tea."), TurnCompleted(user="Hello.", assistant="Hi.", ordinal=0))
     fed(provider, 1, *events)
@@ -174,9 +162,7 @@ def test_turns_and_repetitions_change_no_row(
     assert rows() == before == {("ann", "user"): "Likes tea."}
 
 
-def test_rows_begin_with_what_is_kept_already(
-    postgres_url: str, tmp_path: Path, rows: Callable[[], Rows]
-) -> None:
+def test_rows_begin_with_what_is_kept_already(postgres_url, tmp_path, rows):
     """An instance that gets the option later has rows of all that it remembers."""
     with opened(PostgresProvider, tmp_path, url=postgres_url) as without:
         fed(without, 1, added("Likes tea."))
@@ -184,9 +170,7 @@ def test_rows_begin_with_what_is_kept_already(
         assert rows() == {("ann", "user"): "Likes tea."}
 
 
-def test_an_erasure_without_the_option_erases_rows_that_are_left(
-    postgres_url: str, tmp_path: Path, rows: Callable[[], Rows]
-) -> None:
+def test_an_erasure_without_the_option_erases_rows_that_are_left(postgres_url, tmp_path, rows):
     """Who switched the option off, or erases from another host, leaves nothing in the rows."""
     with opened(PostgresProvider, tmp_path, url=postgres_url, memory_rows=True) as found:
         fed(found, 1, added("Likes tea."))
@@ -195,7 +179,7 @@ def test_an_erasure_without_the_option_erases_rows_that_are_left(
     assert rows() == {}
 
 
-def test_the_option_is_a_flag(tmp_path: Path) -> None:
+def test_the_option_is_a_flag(tmp_path):
     """A text is no answer."""
     options = {"memory_rows": "yes"}
     with pytest.raises(ConfigError, match="memory_rows"):

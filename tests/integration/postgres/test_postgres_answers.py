@@ -111,7 +111,7 @@ QUESTIONS = (
 )
 
 
-def test_both_stores_recall_the_same(both: Both) -> None:
+def test_both_stores_recall_the_same(both):
     """A life of every sort of event is recalled alike, also as of a time, and by an operator."""
     tell_a_life(both)
 
@@ -128,7 +128,7 @@ def test_both_stores_recall_the_same(both: Both) -> None:
     assert block == both.sqlite.system_prompt_block(MINE)
 
 
-def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
+def test_both_stores_know_alike_what_was_said_last(both):
     """The newest days come first, in whatever order they came to the store."""
     for session, day in {"a": 3, "b": 9, "c": 1, "d": 7, "e": 0}.items():
         both.take(
@@ -149,7 +149,7 @@ def test_both_stores_know_alike_what_was_said_last(both: Both) -> None:
     assert "".join(newest[:6]) == "bcdace"
 
 
-def test_both_stores_keep_the_same_instructions(both: Both) -> None:
+def test_both_stores_keep_the_same_instructions(both):
     """What a person tells the agent to keep to is kept, replaced and taken back alike."""
     both.take(
         turn("Please always answer in British English. What is the tide?", "High"),
@@ -178,7 +178,7 @@ def test_both_stores_keep_the_same_instructions(both: Both) -> None:
     assert both.agree("Do I push to main?")
 
 
-def test_both_stores_leave_out_an_answered_question(both: Both) -> None:
+def test_both_stores_leave_out_an_answered_question(both):
     """A bare question that a long answer follows is no memory in either store."""
     both.take(turn("How do I wax the skis?", "Take a hot iron and wax. " * 60))
     both.take(turn("My skis are red"), session="s2", root="s2")
@@ -200,7 +200,7 @@ TIMES = (
 """Questions for when that life was told, in whatever year they are asked."""
 
 
-def test_both_stores_find_the_same_by_time(both: Both) -> None:
+def test_both_stores_find_the_same_by_time(both):
     """What was said at a time is recalled alike, also as of a time, and by an operator."""
     tell_a_life(both)
 
@@ -213,7 +213,7 @@ def test_both_stores_find_the_same_by_time(both: Both) -> None:
     assert not both.agree("yesterday", as_of=AT + 30 * DAY)
 
 
-def test_both_stores_have_the_same_digest(both: Both) -> None:
+def test_both_stores_have_the_same_digest(both):
     """The same events give the same digest, so that one store can be verified by the other."""
     tell_a_life(both)
     both.call("memory_add", content="The harbour opens at six", tags=["harbour"])
@@ -224,7 +224,7 @@ def test_both_stores_have_the_same_digest(both: Both) -> None:
     assert list(both.postgres.digest(digest[2][0])) == digest[3:]
 
 
-def test_both_stores_answer_every_question_of_the_table(both: Both) -> None:
+def test_both_stores_answer_every_question_of_the_table(both):
     """Questions of all languages of the table are answered alike."""
     told = [
         text for cases in SPOKEN.values() for case in cases for text in (case.right, case.other)
@@ -237,7 +237,7 @@ def test_both_stores_answer_every_question_of_the_table(both: Both) -> None:
             both.agree(case.asked)
 
 
-def test_both_stores_run_tools_alike(both: Both) -> None:
+def test_both_stores_run_tools_alike(both):
     """Every tool returns the same, what it writes included."""
     tell_a_life(both)
 
@@ -262,7 +262,7 @@ def test_both_stores_run_tools_alike(both: Both) -> None:
     assert again["results"][0]["text"] == "Ana plays the viola"
 
 
-def test_a_call_that_comes_again_changes_nothing(provider: PostgresProvider) -> None:
+def test_a_call_that_comes_again_changes_nothing(provider):
     """A writing tool answers a repetition with its first result (G4)."""
     arguments = {"content": "Tea at \0 four"}
 

@@ -107,7 +107,7 @@ def await_filled(url: str, count: int) -> None:
     wait_until(filled, f"{count} facts have a vector")
 
 
-def test_a_fact_is_found_by_its_meaning(meaning: PostgresProvider, options: dict[str, str]) -> None:
+def test_a_fact_is_found_by_its_meaning(meaning, options):
     """A question that shares no word finds what means the same, of its own scope alone."""
     feed(meaning, [turn("I bought a sedan")])
     feed(meaning, [turn("The sky is blue")], first=2, session="s2", root="s2")
@@ -119,9 +119,7 @@ def test_a_fact_is_found_by_its_meaning(meaning: PostgresProvider, options: dict
     assert meaning.report() == ""
 
 
-def test_what_goes_takes_its_vector_along(
-    meaning: PostgresProvider, options: dict[str, str]
-) -> None:
+def test_what_goes_takes_its_vector_along(meaning, options):
     """A removed entry, and an erased person, have no vector left."""
     feed(meaning, [add("I bought a sedan"), turn("I like supper")])
     await_filled(options["url"], 2)
@@ -134,9 +132,7 @@ def test_what_goes_takes_its_vector_along(
     assert any("embeds" in one for one in residue.remains)
 
 
-def test_facts_from_before_the_embedder_get_vectors(
-    provider: PostgresProvider, options: dict[str, str], tmp_path: Path
-) -> None:
+def test_facts_from_before_the_embedder_get_vectors(provider, options, tmp_path):
     """An embedder that is configured later catches up, and a rolled back fact gets no vector."""
     feed(provider, [turn("I bought a sedan")])
     later = PostgresProvider(ProviderConfig(name="postgres", home=tmp_path, options=options))
@@ -152,9 +148,7 @@ def test_facts_from_before_the_embedder_get_vectors(
         later.shutdown()
 
 
-def test_a_dead_embedder_holds_up_nobody(
-    meaning: PostgresProvider, options: dict[str, str], embedder: EmbeddingServer
-) -> None:
+def test_a_dead_embedder_holds_up_nobody(meaning, options, embedder):
     """While it refuses, words answer and lanes go on; the report says why; then it catches up."""
     embedder.refuse = 1
     feed(meaning, [turn("I bought a sedan")])
@@ -165,9 +159,7 @@ def test_a_dead_embedder_holds_up_nobody(
     wait_until(lambda: meaning.report() == "", "the report is quiet again")
 
 
-def test_a_small_scope_is_found_among_many_vectors(
-    meaning: PostgresProvider, options: dict[str, str]
-) -> None:
+def test_a_small_scope_is_found_among_many_vectors(meaning, options):
     """Others' vectors, however many, take no place of one's own."""
     many = [turn(f"vehicle sedan car number{n}") for n in range(300)]
     feed(meaning, many, scope=Scope(agent="coder", user="bob"))
@@ -178,7 +170,7 @@ def test_a_small_scope_is_found_among_many_vectors(
 
 
 @pytest.mark.servers
-def test_both_stores_answer_alike_by_meaning(options: dict[str, str], tmp_path: Path) -> None:
+def test_both_stores_answer_alike_by_meaning(options, tmp_path):
     """With a real model `holographic` and `postgres` rank by the same nearness."""
     embedder = {"embedder": str(model("minilm")), "embedder_wait": 10.0}
     where = {"url": options["url"], "reader": options["reader"]}

@@ -3,13 +3,10 @@ connection, and nothing that one leaves on it may be met by the next."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.service_opening import opened
 from helpers.services.pgbouncer_server import PgBouncer, pgbouncer
@@ -52,9 +49,7 @@ def settings_of_pool(url: str) -> list[tuple[Any, ...]]:
         return [row for _ in range(20) for row in db.execute(shown).fetchall()]
 
 
-def test_a_transaction_leaves_nothing_on_its_connection(
-    url: str, postgres_server: PostgresServer, tmp_path: Path
-) -> None:
+def test_a_transaction_leaves_nothing_on_its_connection(url, postgres_server, tmp_path):
     """Role, search path, time limits and scopes end with the transaction that set them (G9)."""
     postgres_server.role("pool_reader")
     with opened(PostgresProvider, tmp_path, url=url, reader="pool_reader") as provider:
@@ -63,7 +58,7 @@ def test_a_transaction_leaves_nothing_on_its_connection(
         assert set(settings_of_pool(url)) == {("postgres", '"$user", public', "0", "")}
 
 
-def test_instances_that_open_at_once_make_the_tables_once(url: str, tmp_path: Path) -> None:
+def test_instances_that_open_at_once_make_the_tables_once(url, tmp_path):
     """The lock of migrations belongs to a transaction, so that a pool cannot lose it."""
 
     def opens(number: int) -> bool:
@@ -74,7 +69,7 @@ def test_instances_that_open_at_once_make_the_tables_once(url: str, tmp_path: Pa
         assert all(pool.map(opens, range(6)))
 
 
-def test_a_stale_owner_is_refused_through_a_pool(url: str, tmp_path: Path) -> None:
+def test_a_stale_owner_is_refused_through_a_pool(url, tmp_path):
     """The lock of a lane and its epoch are the transaction's, whichever connection it has (G5)."""
     with opened(PostgresProvider, tmp_path, url=url) as provider:
         feed(provider, [turn("I saw a heron")], epoch=2)
@@ -82,9 +77,7 @@ def test_a_stale_owner_is_refused_through_a_pool(url: str, tmp_path: Path) -> No
             pass
 
 
-def test_a_full_pool_is_a_backend_that_is_down(
-    postgres_server: PostgresServer, tmp_path: Path
-) -> None:
+def test_a_full_pool_is_a_backend_that_is_down(postgres_server, tmp_path):
     """Who gets no connection in time is held back, and goes on when there is one."""
     with pgbouncer(postgres_server, pool=1, wait=1) as narrow:
         url = narrow.url(postgres_server.database())
@@ -97,9 +90,7 @@ def test_a_full_pool_is_a_backend_that_is_down(
             assert texts(provider, "heron") == ["I saw a heron"]
 
 
-def test_a_killed_server_behind_it_is_waited_for(
-    own_postgres: PostgresServer, tmp_path: Path
-) -> None:
+def test_a_killed_server_behind_it_is_waited_for(own_postgres, tmp_path):
     """What was committed is there once PostgreSQL is back; PgBouncer is not started anew (G4)."""
     with (
         pgbouncer(own_postgres) as bouncer,
@@ -123,9 +114,7 @@ def _answers(provider: PostgresProvider) -> bool:
 
 
 @pytest.mark.timeout(240)
-def test_two_workers_remember_and_recall_through_it(
-    url: str, redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_two_workers_remember_and_recall_through_it(url, redis_url, make_settings, spawn):
     """Each turn is stored once, in order, and found by its owner alone (G3, G4, G9)."""
     settings = make_settings(
         url=redis_url, providers=("postgres",), provider={"postgres": {"url": url}}, **SURE

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers import service_opening
-from helpers.services.postgres_server import PostgresServer
 from memorybus.errors import ConfigError, LeaseLost, MissingProvider, Transient, Unavailable
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
@@ -40,9 +39,7 @@ def backends(url: str) -> list[int]:
         return [row[0] for row in db.execute(query)]
 
 
-def test_a_killed_server_loses_nothing_and_repeats_nothing(
-    own_postgres: PostgresServer, tmp_path: Path
-) -> None:
+def test_a_killed_server_loses_nothing_and_repeats_nothing(own_postgres, tmp_path):
     """What was committed is there after a kill -9, what was open is not, the lane goes on (G4)."""
 
     def say_and_die(provider: PostgresProvider) -> None:
@@ -64,9 +61,7 @@ def test_a_killed_server_loses_nothing_and_repeats_nothing(
         assert sorted(texts(provider, "What did I see?")) == ["I saw a heron", "I saw a quokka"]
 
 
-def test_a_connection_that_was_ended_is_made_anew(
-    provider: PostgresProvider, postgres_url: str
-) -> None:
+def test_a_connection_that_was_ended_is_made_anew(provider, postgres_url):
     """A failover between two transactions is not noticed."""
     feed(provider, [turn("I saw a heron")])
     assert texts(provider, "heron")
@@ -81,7 +76,7 @@ def test_a_connection_that_was_ended_is_made_anew(
     assert texts(provider, "quokka")
 
 
-def test_no_server_is_a_backend_that_is_down(tmp_path: Path) -> None:
+def test_no_server_is_a_backend_that_is_down(tmp_path):
     """Opening without a server is `Unavailable`, and no error shows the password."""
     url = f"host={tmp_path} dbname=d user=u password=hunter2"
 
@@ -94,13 +89,13 @@ def test_no_server_is_a_backend_that_is_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "schema", ["", "Has Space", "pg_catalog", 'a"; drop schema x', "x" * 64, 7]
 )
-def test_a_schema_is_a_plain_name(schema: object, tmp_path: Path) -> None:
+def test_a_schema_is_a_plain_name(schema, tmp_path):
     """What else could be pasted into SQL is refused before anything is connected."""
     with pytest.raises(ConfigError), opened("", tmp_path, schema=schema):
         pass
 
 
-def test_a_missing_password_variable_is_named(tmp_path: Path) -> None:
+def test_a_missing_password_variable_is_named(tmp_path):
     """The option names a variable that must be there."""
     with pytest.raises(ConfigError, match="NO_SUCH_VARIABLE"):
         PostgresProvider(
@@ -108,7 +103,7 @@ def test_a_missing_password_variable_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_a_statement_ends_at_its_deadline(postgres_url: str) -> None:
+def test_a_statement_ends_at_its_deadline(postgres_url):
     """The server itself ends what takes too long, and the connection serves on."""
     link = Link(Where(postgres_url, "public"))
     with pytest.raises(Transient), link.transaction(0.05, reading=True) as db:
@@ -118,9 +113,7 @@ def test_a_statement_ends_at_its_deadline(postgres_url: str) -> None:
     link.close()
 
 
-def test_a_newer_release_is_not_written_to(
-    provider: PostgresProvider, postgres_url: str, tmp_path: Path
-) -> None:
+def test_a_newer_release_is_not_written_to(provider, postgres_url, tmp_path):
     """Tables of a later step are left alone, and the remedy is named."""
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute("insert into memorybus.migrations values (999)")
@@ -129,9 +122,7 @@ def test_a_newer_release_is_not_written_to(
         pass
 
 
-def test_instances_that_open_at_once_make_the_tables_once(
-    postgres_url: str, tmp_path: Path
-) -> None:
+def test_instances_that_open_at_once_make_the_tables_once(postgres_url, tmp_path):
     """Any number of workers may start on an empty database."""
     failed: list[BaseException] = []
 
@@ -150,9 +141,7 @@ def test_instances_that_open_at_once_make_the_tables_once(
     assert not failed
 
 
-def test_a_new_owner_waits_for_the_transaction_of_the_old_one(
-    provider: PostgresProvider, postgres_url: str, tmp_path: Path
-) -> None:
+def test_a_new_owner_waits_for_the_transaction_of_the_old_one(provider, postgres_url, tmp_path):
     """What the old one commits at the last moment the new one knows; then it is stale (G5)."""
     known: list[object] = []
 
@@ -184,9 +173,7 @@ def waits(url: str) -> bool:
         return db.execute(query).fetchone() is not None
 
 
-def test_lanes_of_one_person_write_at_once(
-    provider: PostgresProvider, postgres_url: str, tmp_path: Path
-) -> None:
+def test_lanes_of_one_person_write_at_once(provider, postgres_url, tmp_path):
     """Two lanes that say the same note wait for each other, and it is kept once."""
     note = {"content": "Ana plays the cello"}
     results: list[object] = []
@@ -219,7 +206,7 @@ def blocked(url: str) -> bool:
         return db.execute(query).fetchone() is not None
 
 
-def test_errors_quote_no_values(provider: PostgresProvider, postgres_url: str) -> None:
+def test_errors_quote_no_values(provider, postgres_url):
     """What the server says of a row is left out: users' texts stand in it."""
     with psycopg.connect(postgres_url) as db, pytest.raises(psycopg.Error) as caught:
         db.execute("insert into memorybus.scopes(key, agent, person, workspace) values"
@@ -229,7 +216,7 @@ def test_errors_quote_no_values(provider: PostgresProvider, postgres_url: str) -
     assert "secret" not in str(found)
 
 
-def test_a_turn_of_any_size_is_one_of_few_round_trips(provider: PostgresProvider) -> None:
+def test_a_turn_of_any_size_is_one_of_few_round_trips(provider):
     """A batch of many turns of many sessions commits, and each is found."""
     events: list[TurnCompleted] = [turn(f"I saw bird number{n}", "Indeed") for n in range(300)]
     feed(provider, events)
@@ -237,9 +224,7 @@ def test_a_turn_of_any_size_is_one_of_few_round_trips(provider: PostgresProvider
     assert texts(provider, "number217")[0] == "I saw bird number217"
 
 
-def test_the_wall_keeps_others_rows_from_a_recall(
-    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
-) -> None:
+def test_the_wall_keeps_others_rows_from_a_recall(postgres_server, postgres_url, tmp_path):
     """With a reader's role a statement without a scope sees the asked scope, and writes nothing."""
     postgres_server.role("wall_reader")
     with opened(postgres_url, tmp_path, reader="wall_reader") as provider:
@@ -256,7 +241,7 @@ def test_the_wall_keeps_others_rows_from_a_recall(
                 db.execute("select * from scopes")
 
 
-def test_a_role_that_is_not_there_holds_the_lanes(postgres_url: str, tmp_path: Path) -> None:
+def test_a_role_that_is_not_there_holds_the_lanes(postgres_url, tmp_path):
     """A mistake of an operator parks nothing."""
     with (
         pytest.raises(Unavailable, match="no_such_role"),
@@ -265,9 +250,7 @@ def test_a_role_that_is_not_there_holds_the_lanes(postgres_url: str, tmp_path: P
         pass
 
 
-def test_without_the_driver_options_are_told_and_the_remedy_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_the_driver_options_are_told_and_the_remedy_named(monkeypatch, tmp_path):
     """Who has not installed the extra can still read what it takes, and is told how to get it."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
@@ -276,9 +259,7 @@ def test_without_the_driver_options_are_told_and_the_remedy_named(
         PostgresProvider(ProviderConfig(name="pg", home=tmp_path))
 
 
-def test_nothing_is_kept_on_the_server_between_transactions(
-    provider: PostgresProvider, postgres_url: str
-) -> None:
+def test_nothing_is_kept_on_the_server_between_transactions(provider, postgres_url):
     """A pooler in transaction mode may give each transaction another connection."""
     feed(provider, [turn("I saw a heron"), turn("I saw a quokka")])
     assert texts(provider, "What did I see?")

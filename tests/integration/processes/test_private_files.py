@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from helpers.fake_hermes import PLUGINS, python_of
 from helpers.hosted.hosted import ended
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.unmasked import opened_to_others
 from helpers.processes.waiting import wait_until
@@ -43,7 +42,7 @@ def hosting(python: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("umask", UMASKS)
-def test_everything_of_one_host_is_private(umask: int, spawn: Spawn, short_dir: Path) -> None:
+def test_everything_of_one_host_is_private(umask, spawn, short_dir):
     """Server, worker, agent, hosted plugin, archive: nobody else reads what they write."""
     settings = Settings(
         data_dir=short_dir / "new" / "data",
@@ -75,8 +74,8 @@ def test_everything_of_one_host_is_private(umask: int, spawn: Spawn, short_dir: 
 
 @pytest.mark.parametrize("umask", UMASKS)
 def test_it_does_not_depend_on_the_umask_of_a_worker(
-    umask: int, spawn: Spawn, redis_server: object, make_settings: MakeSettings, short_dir: Path
-) -> None:
+    umask, spawn, redis_server, make_settings, short_dir
+):
     """Stores, spools and the archive are made private in a process that keeps its umask."""
     settings = make_settings(
         data_dir=short_dir / "new",
@@ -91,9 +90,7 @@ def test_it_does_not_depend_on_the_umask_of_a_worker(
     assert opened_to_others(short_dir / "new", short_dir / "shared") == []
 
 
-def test_what_was_there_keeps_its_mode_and_is_told(
-    redis_server: object, make_settings: MakeSettings, short_dir: Path
-) -> None:
+def test_what_was_there_keeps_its_mode_and_is_told(redis_server, make_settings, short_dir):
     """A directory that somebody made is left as it is, and doctor names it with the command."""
     data, archive = short_dir / "data", short_dir / "archive"
     for place in (data, archive):
@@ -116,7 +113,7 @@ def test_what_was_there_keeps_its_mode_and_is_told(
     assert told.fix == f"run: chmod -R go-rwx {data} {archive}"
 
 
-def test_a_file_of_the_user_keeps_its_mode(short_dir: Path) -> None:
+def test_a_file_of_the_user_keeps_its_mode(short_dir):
     """What is there is neither opened nor changed; what is missing is made, however deep."""
     path = short_dir / "a" / "b" / "file"
     private.directory(path.parent)

@@ -4,9 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ
 from memorybus.agent.client import MemoryBus
@@ -29,13 +26,7 @@ def _trap(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "words", [("worker",), ("worker", "--processes", "2"), ("up",)], ids=" ".join
 )
-def test_nothing_in_the_working_directory_is_run(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    trap: Path,
-    words: tuple[str, ...],
-) -> None:
+def test_nothing_in_the_working_directory_is_run(redis_client, make_settings, spawn, trap, words):
     """A file `redis.py` where a worker is started runs in none of its processes."""
     table = {"answers": {"kind": "helpers.providers.recalls:Answering"}}
     settings = make_settings(providers=("answers",), provider=table)
@@ -49,9 +40,7 @@ def test_nothing_in_the_working_directory_is_run(
     assert not (trap / "ran").exists()
 
 
-def test_a_provider_of_the_working_directory_is_not_found(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, trap: Path
-) -> None:
+def test_a_provider_of_the_working_directory_is_not_found(redis_client, make_settings, spawn, trap):
     """A provider's module is found where Python is told to look; the refusal says how to."""
     kind = {"mine": {"kind": "notes:NotesProvider"}}
     settings = make_settings(providers=("mine",), provider=kind)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.fake_hindsight import fake_hindsight
 from helpers.services.fake_mem0 import fake_mem0
@@ -126,9 +125,7 @@ def in_order(texts: list[str], person: str) -> bool:
 
 @pytest.mark.timeout(240)
 @each_service
-def test_two_workers_store_each_turn_once_whatever_the_server_does(
-    settings_of: Callable[[Service, str], Settings], spawn: Spawn, service: Service
-) -> None:
+def test_two_workers_store_each_turn_once_whatever_the_server_does(settings_of, spawn, service):
     """Lost and half answers and refusals leave each turn once, for its owner (G3, G4)."""
     with service.serving() as server:
         settings = settings_of(service, server.url)
@@ -148,9 +145,7 @@ def test_two_workers_store_each_turn_once_whatever_the_server_does(
 
 @pytest.mark.timeout(240)
 @each_service
-def test_a_rebuild_fills_places_of_another_prefix(
-    settings_of: Callable[[Service, str], Settings], spawn: Spawn, service: Service
-) -> None:
+def test_a_rebuild_fills_places_of_another_prefix(settings_of, spawn, service):
     """The same events, each once, beside the first: then it serves (G8)."""
     with service.serving() as server:
         settings = settings_of(service, server.url)

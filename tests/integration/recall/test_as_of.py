@@ -4,7 +4,6 @@ import json
 
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -19,9 +18,7 @@ def _settings(redis_url: str, make_settings: MakeSettings) -> Settings:
     return make_settings(url=redis_url, providers=("holographic", "builtin"))
 
 
-def test_what_was_known_then(
-    spawn: Spawn, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_known_then(spawn, settings, capsys):
     """What was said later does not count; who cannot say is named with the reason (G9)."""
     worker(spawn, settings, jobs=1)
     with MemoryBus.connect(settings) as bus:

@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ
 from memorybus.agent.client import MemoryBus
@@ -29,9 +28,7 @@ def up(spawn: Spawn, settings: Settings) -> Child:
 
 
 @pytest.mark.timeout(240)
-def test_the_first_prompt_after_up_is_answered_within_half_a_second(
-    make_settings: MakeSettings, spawn: Spawn, witness: Witness
-) -> None:
+def test_the_first_prompt_after_up_is_answered_within_half_a_second(make_settings, spawn, witness):
     """G9: the first prompt gets its memories at once, from a worker that was never asked."""
     settings = make_settings(url="", providers=PROVIDERS, prefetch_wait=30.0)
     before = up(spawn, settings)

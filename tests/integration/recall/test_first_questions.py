@@ -42,7 +42,7 @@ def is_profile(block: str) -> bool:
 
 
 @pytest.mark.timeout(240)
-def test_first_questions_get_what_is_known(bus: MemoryBus) -> None:
+def test_first_questions_get_what_is_known(bus):
     """A first greeting, and a question for all that is known, get the profile; "ok" does not."""
     greeted = bus.session("greeted", warm=False)
     assert is_profile(greeted.prefetch("hello!"))
@@ -58,7 +58,7 @@ def test_first_questions_get_what_is_known(bus: MemoryBus) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_an_instruction_is_edited_as_other_memories(bus: MemoryBus) -> None:
+def test_an_instruction_is_edited_as_other_memories(bus):
     """An operator corrects or deletes an instruction by its event, and prompts follow."""
 
     def amend(action: MemoryAction, content: str = "") -> None:

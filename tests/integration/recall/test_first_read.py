@@ -1,16 +1,11 @@
 """The first reads of warm results, before the process has a connection."""
 
-import pytest
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.clusters import free_ports
 from memorybus.agent.client import MemoryBus
-from memorybus.config.settings import Settings
 
 
-def test_a_healthy_start_counts_no_failure(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_healthy_start_counts_no_failure(settings, monkeypatch):
     """G9: a prefetch before the first connection is made is no failure."""
     monkeypatch.setattr("memorybus.outbox.flusher.Flusher._connect", lambda self: 1 / 0)
     monkeypatch.setattr("memorybus.outbox.flusher.Flusher._back_off", lambda self, error: None)
@@ -19,7 +14,7 @@ def test_a_healthy_start_counts_no_failure(
         assert bus.counters.prefetch_failures == 0
 
 
-def test_a_redis_that_is_away_counts(make_settings: MakeSettings) -> None:
+def test_a_redis_that_is_away_counts(make_settings):
     """G9: a prefetch while Redis is known to be away is counted."""
     settings = make_settings(url=f"redis://127.0.0.1:{free_ports(1)[0]}")
     with MemoryBus.connect(settings) as bus:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
+from helpers.making import MakeSettings
 from helpers.providers.recalls import REPLY_SECONDS, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
@@ -58,7 +58,7 @@ def elapsed_since(begin: float) -> float:
 # -- killed ---------------------------------------------------------------------------------------
 
 
-def test_a_job_killed_in_the_middle_runs_again(recalls: Recalls) -> None:
+def test_a_job_killed_in_the_middle_runs_again(recalls):
     """G9: kill -9 in mid-recall delays the answer by seconds; nobody has to ask again."""
     recalls.file("block").touch()
     recalls.start()
@@ -72,7 +72,7 @@ def test_a_job_killed_in_the_middle_runs_again(recalls: Recalls) -> None:
     recalls.until(lambda: not recalls.jobs(), "no job is left")
 
 
-def test_a_job_killed_before_it_begins_runs(recalls: Recalls) -> None:
+def test_a_job_killed_before_it_begins_runs(recalls):
     """G9: kill -9 between taking a job and beginning it loses nothing."""
     recalls.start(crash_at="recall.taken:1")
     recalls.ask("s", "walnut")
@@ -85,7 +85,7 @@ def test_a_job_killed_before_it_begins_runs(recalls: Recalls) -> None:
     assert recalls.queries() == ["walnut"]
 
 
-def test_a_job_killed_after_its_answer_is_not_asked_twice(recalls: Recalls) -> None:
+def test_a_job_killed_after_its_answer_is_not_asked_twice(recalls):
     """G4, G9: kill -9 after the answer is stored leaves it, and costs no second call."""
     recalls.start(crash_at="recall.stored:1")
     recalls.ask("s", "walnut")
@@ -99,7 +99,7 @@ def test_a_job_killed_after_its_answer_is_not_asked_twice(recalls: Recalls) -> N
     recalls.answered("s", "hazel")
 
 
-def test_killed_jobs_do_not_block_their_session(recalls: Recalls) -> None:
+def test_killed_jobs_do_not_block_their_session(recalls):
     """G9: with both jobs of a session killed, its newest question is answered within seconds."""
     recalls.file("block").touch()
     recalls.start()
@@ -113,7 +113,7 @@ def test_killed_jobs_do_not_block_their_session(recalls: Recalls) -> None:
     recalls.answered("s", "fourth")
 
 
-def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
+def test_another_process_takes_a_killed_ones_job(recalls):
     """G9: of two processes one is killed for good; the other runs its job."""
     recalls.file("block").touch()
     recalls.start(2)
@@ -126,7 +126,7 @@ def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
     assert recalls.notes()[-1][0] != victim
 
 
-def test_an_innocent_job_may_be_killed_twice(recalls: Recalls) -> None:
+def test_an_innocent_job_may_be_killed_twice(recalls):
     """G9: workers that are replaced twice in a row cost a question time, not its answer."""
     recalls.file("block").touch()
     recalls.start()
@@ -138,7 +138,7 @@ def test_an_innocent_job_may_be_killed_twice(recalls: Recalls) -> None:
 
 
 @pytest.mark.long
-def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) -> None:
+def test_a_recall_that_kills_its_process_is_tried_three_times(recalls):
     """G10: a question that ends the process each time is given up, told, and blocks nobody."""
     recalls.file("exit").touch()
     recalls.start()
@@ -160,7 +160,7 @@ def test_a_recall_that_kills_its_process_is_tried_three_times(recalls: Recalls) 
     assert recalls.queries().count("poison") == 3
 
 
-def test_a_live_process_keeps_its_slow_job(recalls: Recalls) -> None:
+def test_a_live_process_keeps_its_slow_job(recalls):
     """G9: a job that takes longer than a dead one's silence is not taken from its process."""
     recalls.file("block").touch()
     recalls.start(2, recall_timeout=30.0)  # else it may be over while we wait
@@ -174,9 +174,7 @@ def test_a_live_process_keeps_its_slow_job(recalls: Recalls) -> None:
     assert read_status(recalls.settings).jobs[0].failed == 0
 
 
-def test_recalls_go_on_after_redis_was_killed(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_recalls_go_on_after_redis_was_killed(make_redis, make_settings):
     """G9: a recall process outlives its Redis and answers within seconds of its return."""
     server = make_redis(appendonly="yes", appendfsync="always")
     settings = make_settings(
@@ -196,9 +194,7 @@ def test_recalls_go_on_after_redis_was_killed(
         recalls.stop()
 
 
-def test_jobs_may_have_a_redis_of_their_own(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_jobs_may_have_a_redis_of_their_own(make_redis, make_settings):
     """G9: with `jobs_url` RQ's keys lie there and the answers in the log's Redis; a kill of the
     jobs' Redis loses questions, and the next one is answered.
     """
@@ -231,7 +227,7 @@ GARBAGE: dict[str, dict[bytes, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("what", GARBAGE)
-def test_an_entry_that_is_no_job_stops_nobody(recalls: Recalls, what: str) -> None:
+def test_an_entry_that_is_no_job_stops_nobody(recalls, what):
     """G9: what anybody puts into a recall queue costs neither a recall nor its process."""
     ((job_id, fields),) = GARBAGE[what].items()
     if fields:
@@ -251,9 +247,7 @@ def test_an_entry_that_is_no_job_stops_nobody(recalls: Recalls, what: str) -> No
 # -- bounded in time ------------------------------------------------------------------------------
 
 
-def test_a_hanging_recall_is_interrupted(
-    redis_client: redis.Redis, make_settings: MakeSettings, recalls: Recalls
-) -> None:
+def test_a_hanging_recall_is_interrupted(redis_client, make_settings, recalls):
     """G10: a recall past its time is ended and told; the process goes on with a new instance."""
     recalls.file("block").touch()
     recalls.start(recall_timeout=4.0)  # enough for the next one, however slow the machine
@@ -268,9 +262,7 @@ def test_a_hanging_recall_is_interrupted(
     assert b"JobTimeoutException" in (redis_client.hget(want, "e:rec") or b"")
 
 
-def test_a_recall_that_cannot_be_interrupted_ends_its_process(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_recall_that_cannot_be_interrupted_ends_its_process(redis_client, make_settings):
     """G10: a provider that swallows its time-out loses its process; another provider's goes on."""
     kind = {"kind": "helpers.providers.recalls:Answering"}
     settings = make_settings(
@@ -299,7 +291,7 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
 # -- bounded in number ----------------------------------------------------------------------------
 
 
-def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) -> None:
+def test_without_a_process_requests_wait_bounded_and_vanish(recalls):
     """G10: more sessions than that, unanswered, leave a bounded queue, which expires by itself."""
     more = 200
     for number in range(MAX_WAITING_JOBS + more):
@@ -313,7 +305,7 @@ def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) ->
     assert (status.queued, status.skipped) == (MAX_WAITING_JOBS, more)
 
 
-def test_old_requests_cost_no_call(recalls: Recalls) -> None:
+def test_old_requests_cost_no_call(recalls):
     """G10: jobs older than their use are dropped; a fresh request behind them is answered soon."""
     for number in range(200):
         recalls.ask(f"s{number}", "old")
@@ -333,7 +325,7 @@ def ask_as_agents_do(recalls: Recalls, slot: str, query: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["down", "block"])
-def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
+def test_a_dead_provider_is_let_rest(recalls, how):
     """G9, G10: many sessions behind a backend that fails or hangs cost a few calls, pile up
     nothing, and once it is back a fresh request is answered after the pause.
     """
@@ -362,7 +354,7 @@ def _all_failed(recalls: Recalls) -> bool:
     return {recalls.client.hget(job, "status") for job in recalls.jobs()} <= {b"failed"}
 
 
-def test_a_person_who_asks_is_a_probe(recalls: Recalls) -> None:
+def test_a_person_who_asks_is_a_probe(recalls):
     """G9: while asking pauses, `memorybus recall` still asks, and its answer ends the pause."""
     recalls.file("down").touch()
     recalls.start()
@@ -380,7 +372,7 @@ def test_a_person_who_asks_is_a_probe(recalls: Recalls) -> None:
 # -- what is left, and what is seen ---------------------------------------------------------------
 
 
-def test_nothing_of_rq_stays_for_ever(recalls: Recalls) -> None:
+def test_nothing_of_rq_stays_for_ever(recalls):
     """G10: after answers, failures and kills every key of RQ expires, but for two bounded sets."""
     recalls.start()
     recalls.ask("s", "walnut")
@@ -402,7 +394,7 @@ def test_nothing_of_rq_stays_for_ever(recalls: Recalls) -> None:
     assert recalls.client.scard("rq:workers") == 1
 
 
-def test_one_instance_serves_many_jobs(recalls: Recalls) -> None:
+def test_one_instance_serves_many_jobs(recalls):
     """G9: a provider is opened once for all jobs of its process."""
     recalls.start()
     for number in range(60):
@@ -414,7 +406,7 @@ def test_one_instance_serves_many_jobs(recalls: Recalls) -> None:
     assert len(recalls.queries()) == 60
 
 
-def test_depth_age_and_failures_are_seen(recalls: Recalls) -> None:
+def test_depth_age_and_failures_are_seen(recalls):
     """G10: the status counts what waits and since when, and what failed, without its secrets."""
     recalls.file("down").touch()
     for number in range(3):

@@ -5,13 +5,11 @@ import os
 import socket
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.threads import side_by_side
@@ -105,7 +103,7 @@ def warm(session: Session, wanted: str) -> str:
 # -- what is recalled -----------------------------------------------------------------------------
 
 
-def test_a_session_reads_its_own_writes(bus: MemoryBus, user: str) -> None:
+def test_a_session_reads_its_own_writes(bus, user):
     """G9: what was published before `queue_prefetch` is in the block, each time."""
     session = bus.session("s", user=user, warm=False)
     for number in range(5):
@@ -114,9 +112,7 @@ def test_a_session_reads_its_own_writes(bus: MemoryBus, user: str) -> None:
         assert f"harbour fact{number}" in warm(session, f"fact{number}")
 
 
-def test_own_writes_are_read_after_a_reconnect(
-    make_settings: MakeSettings, redis_server: RedisServer
-) -> None:
+def test_own_writes_are_read_after_a_reconnect(make_settings, redis_server):
     """G9: a request names the positions to wait for also when the connection is a new one."""
     settings = make_settings(**recorded("Transactional"))
     client = redis_server.client()
@@ -135,7 +131,7 @@ def test_own_writes_are_read_after_a_reconnect(
     assert max(msgspec.json.decode(body, type=RecallRequest).positions.values()) == 3
 
 
-def test_the_block_is_labelled_and_within_its_budget(bus: MemoryBus, user: str) -> None:
+def test_the_block_is_labelled_and_within_its_budget(bus, user):
     """G10: the block names each provider in the order of the settings and keeps to the budget."""
     session = bus.session("s", user=user, warm=False)
     for number in range(40):
@@ -149,7 +145,7 @@ def test_the_block_is_labelled_and_within_its_budget(bus: MemoryBus, user: str) 
     assert "loud" not in block
 
 
-def test_the_newest_query_wins(bus: MemoryBus, user: str) -> None:
+def test_the_newest_query_wins(bus, user):
     """G9: of many queries in a row the last one's answer stands in the end."""
     session = bus.session("s", user=user, warm=False)
     for number in range(20):
@@ -162,7 +158,7 @@ def test_the_newest_query_wins(bus: MemoryBus, user: str) -> None:
     wait_until(lambda: "word19" not in session.prefetch(), "no older answer is left")
 
 
-def test_warm_results_survive_the_agents_object(world: World, user: str) -> None:
+def test_warm_results_survive_the_agents_object(world, user):
     """G9: another process that names the same session finds what is warm."""
     with MemoryBus.connect(world.settings) as bus:
         session = bus.session("s", user=user, warm=False)
@@ -175,7 +171,7 @@ def test_warm_results_survive_the_agents_object(world: World, user: str) -> None
         warm(bus.session("s", user=user, warm=False), "pomegranate")
 
 
-def test_a_resumed_session_asks_at_once(world: World, user: str) -> None:
+def test_a_resumed_session_asks_at_once(world, user):
     """G9: a session that is gone on with asks for memories before it publishes anything."""
     with MemoryBus.connect(world.settings) as bus:
         session = bus.session("s", user=user, warm=False)
@@ -188,7 +184,7 @@ def test_a_resumed_session_asks_at_once(world: World, user: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["branch", "compressed", "in place", "resume", "rewind"])
-def test_what_continues_carries_over(world: World, bus: MemoryBus, user: str, how: str) -> None:
+def test_what_continues_carries_over(world, bus, user, how):
     """G9: a session that continues another begins with its warm results, in any process."""
     first = bus.session("first", user=user, warm=False)
     first.turn_completed("tangerine", "ok")
@@ -210,7 +206,7 @@ def test_what_continues_carries_over(world: World, bus: MemoryBus, user: str, ho
         warm(again, "tangerine")
 
 
-def test_a_reset_is_empty(bus: MemoryBus, user: str) -> None:
+def test_a_reset_is_empty(bus, user):
     """G9: after a reset nothing is warm, under a new id and under an old one."""
     first = bus.session("first", user=user, warm=False)
     first.turn_completed("tangerine", "ok")
@@ -222,7 +218,7 @@ def test_a_reset_is_empty(bus: MemoryBus, user: str) -> None:
     assert second.switched_to("first", reset=True).prefetch() == ""
 
 
-def test_two_users_never_meet(bus: MemoryBus, user: str) -> None:
+def test_two_users_never_meet(bus, user):
     """G9: equal session ids of two users, agents or workspaces share nothing."""
     scopes: list[dict[str, str]] = [
         {"user": f"{user}-a"},
@@ -254,7 +250,7 @@ ODD_IDS = [
 
 
 @pytest.mark.parametrize("odd", ODD_IDS, ids=range(len(ODD_IDS)))
-def test_any_id_goes_the_whole_way(bus: MemoryBus, user: str, odd: str) -> None:
+def test_any_id_goes_the_whole_way(bus, user, odd):
     """G3: ids with any characters, as session, user and agent, are published, applied, recalled."""
     session = bus.session(odd, user=f"{odd[:400]}{user}", agent=odd, warm=False)
     session.turn_completed("kingfisher \x00 \ud800 end", "")
@@ -267,7 +263,7 @@ def test_any_id_goes_the_whole_way(bus: MemoryBus, user: str, odd: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["ok", "Thanks!", "/help", "  ", "", "go on", "y"])
-def test_a_trivial_prompt_asks_nothing(world: World, bus: MemoryBus, user: str, query: str) -> None:
+def test_a_trivial_prompt_asks_nothing(world, bus, user, query):
     """G9: a prompt that memory cannot answer makes no request and no job."""
     session = bus.session(f"s{query}", user=user, warm=False)
     session.queue_prefetch(query)
@@ -282,9 +278,7 @@ def asked(client: redis.Redis, want: str) -> str:
     return msgspec.json.decode(body, type=RecallRequest).query if body else ""
 
 
-def test_one_job_waits_per_provider_and_session(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_one_job_waits_per_provider_and_session(redis_client, make_settings):
     """G10: without workers, any number of requests leaves one job per provider and session."""
     settings = make_settings(providers=("one", "two"))
     with MemoryBus.connect(settings) as bus:
@@ -306,7 +300,7 @@ def test_one_job_waits_per_provider_and_session(
 # -- failures -------------------------------------------------------------------------------------
 
 
-def test_garbage_fails_visibly_and_alone(world: World, bus: MemoryBus, user: str) -> None:
+def test_garbage_fails_visibly_and_alone(world, bus, user):
     """G9: a provider that answers nonsense or raises is named with a reason; others answer."""
     bus.session("s", user=user, warm=False).turn_completed("walnut", "ok")
     assert bus.flush("logged", 25)
@@ -320,7 +314,7 @@ def test_garbage_fails_visibly_and_alone(world: World, bus: MemoryBus, user: str
     )
 
 
-def test_an_error_is_not_cached_as_empty(world: World, bus: MemoryBus, user: str) -> None:
+def test_an_error_is_not_cached_as_empty(world, bus, user):
     """G9: a failing provider leaves no result, and what was warm before stays."""
     session = bus.session("s", user=user, warm=False)
     session.turn_completed("walnut !value", "ok")
@@ -332,7 +326,7 @@ def test_an_error_is_not_cached_as_empty(world: World, bus: MemoryBus, user: str
     assert "From rec:\n- [rec] walnut" in session.prefetch()
 
 
-def test_a_jobs_webhooks_are_not_called(world: World, bus: MemoryBus, user: str) -> None:
+def test_a_jobs_webhooks_are_not_called(world, bus, user):
     """G10: who writes a job cannot make a worker send requests, nor read why the job failed."""
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         url = f"http://127.0.0.1:{theirs.getsockname()[1]}/"
@@ -347,9 +341,7 @@ def test_a_jobs_webhooks_are_not_called(world: World, bus: MemoryBus, user: str)
             theirs.accept()
 
 
-def test_a_job_naming_another_callable_is_refused(
-    world: World, bus: MemoryBus, user: str, tmp_path: Path
-) -> None:
+def test_a_job_naming_another_callable_is_refused(world, bus, user, tmp_path):
     """G10: a job that names `os.system` fails without effect, its callbacks too; recalls go on."""
     victim = tmp_path / "victim"
     queue = world.queue("rec")
@@ -384,7 +376,7 @@ def _reasons(world: World, job: str) -> bytes:
     return zlib.decompress(base64.b64decode(packed)) if packed else b""
 
 
-def test_no_worker_is_said(redis_server: RedisServer, make_settings: MakeSettings) -> None:
+def test_no_worker_is_said(redis_server, make_settings):
     """G9: a recall that nobody would answer is refused at once, with the command that helps."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -399,7 +391,7 @@ def test_no_worker_is_said(redis_server: RedisServer, make_settings: MakeSetting
                 bus.recall("anything", providers=["wrong"])
 
 
-def test_a_question_of_any_text_is_taken(bus: MemoryBus) -> None:
+def test_a_question_of_any_text_is_taken(bus):
     """G9: a question with lone surrogates, NUL or nothing at all is answered, not refused."""
     for question in ("\ud800", "\x00", "", "x" * 100_000):
         assert bus.recall(question, providers=["rec"], timeout=25).missing == {}
@@ -408,9 +400,7 @@ def test_a_question_of_any_text_is_taken(bus: MemoryBus) -> None:
 # -- deadlines ------------------------------------------------------------------------------------
 
 
-def test_prefetch_keeps_its_deadline(
-    private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
-) -> None:
+def test_prefetch_keeps_its_deadline(private_redis, make_settings, witness):
     """G9: with Redis frozen or gone, `prefetch` answers "" within its deadline, each time."""
     settings = make_settings(url=private_redis.url, prefetch_deadline=0.3)
     with MemoryBus.connect(settings) as bus:
@@ -440,7 +430,7 @@ def _reads(bus: MemoryBus, session: Session) -> bool:
     return not bus.warm.wants_connection and bus.warm.failures == before
 
 
-def test_prefetch_from_many_threads(bus: MemoryBus, user: str) -> None:
+def test_prefetch_from_many_threads(bus, user):
     """G9: threads that read at once each get their own session's block."""
     names = [f"t{number}" for number in range(6)]
     sessions = [bus.session(name, user=f"{user}{name}", warm=False) for name in names]
@@ -461,9 +451,7 @@ def test_prefetch_from_many_threads(bus: MemoryBus, user: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["type", "field", "body"])
-def test_foreign_warm_results_never_reach_the_agent(
-    redis_client: redis.Redis, make_settings: MakeSettings, how: str
-) -> None:
+def test_foreign_warm_results_never_reach_the_agent(redis_client, make_settings, how):
     """G9: whatever stands at the warm key, `prefetch` answers, and counts a failure."""
     settings = make_settings()
     with MemoryBus.connect(settings) as bus:

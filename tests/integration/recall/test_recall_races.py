@@ -6,11 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.providers.given import GivenInstances
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
 from memorybus.recall.model import CarryAsk, RecallRequest, WarmResult
 from memorybus.recall.requester import RecallRequester
@@ -41,9 +39,7 @@ class Between:
         return getattr(self._client, name)
 
 
-def test_a_hanging_redis_of_the_jobs_holds_up_no_event(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_hanging_redis_of_the_jobs_holds_up_no_event(make_redis, make_settings):
     """G9: while the jobs' Redis alone hangs, each event is in the log within moments."""
     log, jobs = make_redis(), make_redis()
     settings = make_settings(url=log.url, jobs_url=jobs.url, providers=("builtin",))
@@ -63,9 +59,7 @@ def test_a_hanging_redis_of_the_jobs_holds_up_no_event(
             jobs.thaw()
 
 
-def test_a_failure_told_to_a_request_that_goes_leaves_nothing(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_failure_told_to_a_request_that_goes_leaves_nothing(redis_client, settings):
     """G10: a request that expires while its failure is told leaves no key without an end."""
     key = Keys(settings.namespace).want("s")
     body = msgspec.json.encode(RecallRequest("q"))
@@ -84,9 +78,7 @@ def test_a_failure_told_to_a_request_that_goes_leaves_nothing(
     assert redis_client.ttl(key) != -1
 
 
-def test_what_is_carried_over_replaces_no_answer(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_what_is_carried_over_replaces_no_answer(redis_client, settings):
     """G9: an answer that comes while older ones are carried over stays; the others come along."""
     keys = Keys(settings.namespace)
 

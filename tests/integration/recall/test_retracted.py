@@ -2,14 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.given import GivenInstances
 from helpers.stories.rebuilding import ran
@@ -60,9 +58,7 @@ def holds(session: Session, text: str) -> Callable[[], bool]:
 
 
 @pytest.mark.timeout(240)
-def test_an_undone_turn_is_recalled_nowhere(
-    patient: Settings, spawn: Spawn, redis_client: redis.Redis
-) -> None:
+def test_an_undone_turn_is_recalled_nowhere(patient, spawn, redis_client):
     """G8, G9: warm results, tools, later sessions and a rebuild: what was undone is in none."""
     child = worker(spawn, patient, jobs=1)
     with MemoryBus.connect(patient) as bus:
@@ -97,7 +93,7 @@ def test_an_undone_turn_is_recalled_nowhere(
     assert child.terminate() == 0
 
 
-def test_the_publisher_says_what_is_taken_back(settings: Settings) -> None:
+def test_the_publisher_says_what_is_taken_back(settings):
     """The rewind names each event once, in the session's next epoch; what is no id is refused."""
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
@@ -126,9 +122,7 @@ class Held:
         return [Recollection(f"{PIN}, for {query}")]
 
 
-def test_a_recall_under_way_is_not_read_afterwards(
-    redis_client: redis.Redis, patient: Settings
-) -> None:
+def test_a_recall_under_way_is_not_read_afterwards(redis_client, patient):
     """G9: what was recalled before something was forgotten, and stored after it, is not read."""
     held = Held()
     applied = ReadYourWrites(redis_client, Keys(patient.namespace), patient.recall_wait, SYSTEM)
@@ -151,9 +145,7 @@ def test_a_recall_under_way_is_not_read_afterwards(
     assert redis_client.hlen(Keys(patient.namespace).warm(session.slot)) > 0, "it was stored"
 
 
-def test_nobody_elses_warm_results_are_touched(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_nobody_elses_warm_results_are_touched(redis_client, settings):
     """What one person takes back voids that person's results of that provider, and no others."""
     ann, bob = Scope(user="ann"), Scope(user="bob")
     change_mark(redis_client, settings, ann, "one")
@@ -165,9 +157,7 @@ def test_nobody_elses_warm_results_are_touched(
     assert redis_client.ttl(key) > 0
 
 
-def test_warm_results_are_void_before_and_after_it_is_forgotten(
-    redis_client: redis.Redis, patient: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warm_results_are_void_before_and_after_it_is_forgotten(redis_client, patient, monkeypatch):
     """G9: a worker that dies while it forgets has voided what was warm; so has one that is done."""
     seen: list[str] = []
 
@@ -195,9 +185,7 @@ def test_warm_results_are_void_before_and_after_it_is_forgotten(
         assert len(seen) == 1
 
 
-def test_without_redis_nothing_is_forgotten_half(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_redis_nothing_is_forgotten_half(settings, tmp_path, monkeypatch):
     """G4: where warm results cannot be voided the event is tried again, and nothing is parked."""
 
     def away(*_: Any) -> None:
@@ -209,6 +197,6 @@ def test_without_redis_nothing_is_forgotten_half(
         answers.forget_warm_results(instance_context(settings, NAME), ctx)
 
 
-def test_an_older_release_s_switch_takes_nothing_back() -> None:
+def test_an_older_release_s_switch_takes_nothing_back():
     """A rewind without ids, as older releases wrote it, is one that takes nothing back."""
     assert SessionSwitched(new_id="s", rewound=True).retracted == ()

@@ -8,9 +8,8 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, Witness
+from helpers.making import MakeSettings
+from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import unreachable_client
 from helpers.stories.scenario import NAME, PATIENT, recorded, wait_applied, worker
@@ -57,7 +56,7 @@ def answered(session: Session) -> Callable[[], bool]:
 
 
 @pytest.mark.timeout(240)
-def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
+def test_each_prompt_gets_its_own_answer(sure, spawn):
     """Topics change at each prompt: each block answers this one, and "ok" gets none."""
     worker(spawn, sure, jobs=1)
     with MemoryBus.connect(sure) as bus:
@@ -72,9 +71,7 @@ def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_an_answer_that_came_too_early_is_asked_again(
-    redis_client: redis.Redis, sure: Settings, spawn: Spawn
-) -> None:
+def test_an_answer_that_came_too_early_is_asked_again(redis_client, sure, spawn):
     """What a provider answers before it has applied a session's turns answers no later prompt."""
     prompt, fact = next(iter(FACTS.items()))
     with MemoryBus.connect(sure) as bus, Stores(sure) as stores:
@@ -89,8 +86,8 @@ def test_an_answer_that_came_too_early_is_asked_again(
 
 @pytest.mark.timeout(240)
 def test_an_answer_before_events_are_in_the_log_is_asked_again(
-    redis_client: redis.Redis, sure: Settings, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    redis_client, sure, spawn, monkeypatch
+):
     """A prompt that overtakes its session's last events in the spool is asked again later."""
     worker(spawn, sure, jobs=1)
     prompt, fact = next(iter(FACTS.items()))
@@ -105,7 +102,7 @@ def test_an_answer_before_events_are_in_the_log_is_asked_again(
 
 
 @pytest.mark.timeout(240)
-def test_what_the_window_holds_is_not_recalled(sure: Settings, spawn: Spawn) -> None:
+def test_what_the_window_holds_is_not_recalled(sure, spawn):
     """A memory that the conversation shows is left out, warm or fresh; others are given."""
     worker(spawn, sure, jobs=1)
     prompt = "What of the parrot, the heron and the roof?"
@@ -122,9 +119,7 @@ def test_what_the_window_holds_is_not_recalled(sure: Settings, spawn: Spawn) -> 
 
 
 @pytest.mark.timeout(240)
-def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(
-    sure: Settings, spawn: Spawn
-) -> None:
+def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(sure, spawn):
     """ "And when is that?" is about the last prompt that named something, across an "ok"."""
     worker(spawn, sure, jobs=1)
     with MemoryBus.connect(sure) as bus:
@@ -139,9 +134,7 @@ def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(
 
 
 @pytest.mark.timeout(240)
-def test_a_session_that_opens_with_hello_gets_what_matters_most(
-    sure: Settings, spawn: Spawn
-) -> None:
+def test_a_session_that_opens_with_hello_gets_what_matters_most(sure, spawn):
     """A first prompt without a topic is never answered by "" if something is known."""
     worker(spawn, sure, jobs=1)
     with MemoryBus.connect(sure) as bus:
@@ -156,7 +149,7 @@ def test_a_session_that_opens_with_hello_gets_what_matters_most(
 
 
 @pytest.mark.timeout(240)
-def test_how_prompts_were_answered_is_counted(sure: Settings, spawn: Spawn) -> None:
+def test_how_prompts_were_answered_is_counted(sure, spawn):
     """The status says by provider how many answers were fresh, warm, late, or nothing."""
     worker(spawn, sure, jobs=1)
     with MemoryBus.connect(sure) as bus:
@@ -170,9 +163,7 @@ def test_how_prompts_were_answered_is_counted(sure: Settings, spawn: Spawn) -> N
     assert jobs.prompts.mean_ms is not None
 
 
-def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
-    redis_client: redis.Redis, sure: Settings, spawn: Spawn
-) -> None:
+def test_a_prompt_that_was_overtaken_is_answered_all_the_same(redis_client, sure, spawn):
     """Who waits gets a reply, also if the session has asked something else meanwhile."""
     worker(spawn, sure, jobs=1)
     keys = Keys(sure.namespace)
@@ -192,8 +183,8 @@ def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
 
 @pytest.mark.timeout(240)
 def test_a_provider_that_hangs_costs_a_prompt_its_wait_and_no_more(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, witness: Witness
-) -> None:
+    redis_url, make_settings, spawn, witness
+):
     """G9: of two providers one hangs: the other's answer is there when the wait is over."""
     both = {**recorded("Transactional"), "providers": (HOLO, NAME)}
     settings = make_settings(url=redis_url, **both, prefetch_wait=WAIT)
@@ -210,8 +201,8 @@ def test_a_provider_that_hangs_costs_a_prompt_its_wait_and_no_more(
 
 @pytest.mark.timeout(240)
 def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, witness: Witness
-) -> None:
+    redis_url, make_settings, spawn, witness
+):
     """G9: the process that answers is killed with a question in hand: another answers the next."""
     settings = make_settings(url=redis_url, providers=(HOLO,), prefetch_wait=1.0)
     running = worker(spawn, settings, jobs=1)
@@ -227,9 +218,7 @@ def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
         wait_until(answered(session), "another process answers", 60)
 
 
-def test_with_redis_away_no_prompt_waits(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_with_redis_away_no_prompt_waits(make_redis, make_settings):
     """G9: while the flusher knows that Redis is away, a prompt is answered at once by nothing."""
     server = make_redis()
     settings = make_settings(url=server.url, prefetch_wait=60.0)
@@ -242,7 +231,7 @@ def test_with_redis_away_no_prompt_waits(
         assert time.perf_counter() - began < 5.0
 
 
-def test_counts_that_could_not_be_told_are_kept(settings: Settings) -> None:
+def test_counts_that_could_not_be_told_are_kept(settings):
     """What was counted while Redis was away is told when it is back."""
     keys = Keys(settings.namespace)
     counted = deque([("notes", "fresh", 1), ("notes", "nothing", 1), ("notes", "waited_ms", 7)])

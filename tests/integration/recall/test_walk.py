@@ -40,7 +40,7 @@ def keep_warm(client: redis.Redis, settings: Settings, session: Session, provide
     scripts.run(client, call)
 
 
-def test_a_warm_prefetch_is_a_short_walk(redis_client: redis.Redis, two: Settings) -> None:
+def test_a_warm_prefetch_is_a_short_walk(redis_client, two):
     """G9: from `Session.prefetch` to a warm block of two providers there are few calls."""
     with MemoryBus.connect(two) as bus:
         session = bus.session("s", warm=False)

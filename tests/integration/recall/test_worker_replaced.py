@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
@@ -18,8 +16,8 @@ KIND = "helpers.providers.recalls:Answering"
 
 
 def test_what_is_asked_between_two_workers_is_answered_by_the_second(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+    redis_client, make_settings, spawn
+):
     """G9: a provider whose worker is replaced is asked, though a worker of another one lives."""
     names = ("kept", "replaced")
     both = make_settings(providers=names, provider={name: {"kind": KIND} for name in names})

@@ -4,12 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import msgspec
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, state_digest, texts
 from helpers.redis.clusters import RedisCluster, lengths, running
@@ -107,7 +105,7 @@ def wait_for(settings: Settings, count: int, timeout: float = 40) -> None:
 # -- at work --------------------------------------------------------------------------------------
 
 
-def test_lanes_run_across_shards(cluster: RedisCluster, on_cluster: Settings) -> None:
+def test_lanes_run_across_shards(cluster, on_cluster):
     """G3, G4: what is published is on every shard, and is applied once, in order."""
     names = spread_sessions(on_cluster, 8)
     with thread_worker(on_cluster), MemoryBus.connect(on_cluster) as bus:
@@ -120,9 +118,7 @@ def test_lanes_run_across_shards(cluster: RedisCluster, on_cluster: Settings) ->
     assert all(lengths(cluster.shards, f"{on_cluster.namespace}:*:log"))
 
 
-def test_status_and_doctor_know_a_cluster(
-    on_cluster: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_and_doctor_know_a_cluster(on_cluster, capsys):
     """G9: what people ask works on a cluster, and names every shard as one log."""
     with thread_worker(on_cluster), MemoryBus.connect(on_cluster) as bus:
         publish(bus, ["s"], 0, 5)
@@ -138,9 +134,7 @@ def test_status_and_doctor_know_a_cluster(
     assert checks["log"].ok
 
 
-def test_what_one_shard_lost_is_sent_again_before_a_flush_is_answered(
-    cluster: RedisCluster, on_cluster: Settings
-) -> None:
+def test_what_one_shard_lost_is_sent_again_before_a_flush_is_answered(cluster, on_cluster):
     """G1: a flush is answered by what each shard has then; connections may live on over a loss."""
     settings = msgspec.structs.replace(on_cluster, spool_keep=300.0)
     names = spread_sessions(settings, 8)
@@ -155,7 +149,7 @@ def test_what_one_shard_lost_is_sent_again_before_a_flush_is_answered(
         assert lengths(cluster.shards, f"{settings.namespace}:*:log") == counts
 
 
-def test_one_evicting_shard_is_refused(cluster: RedisCluster, on_cluster: Settings) -> None:
+def test_one_evicting_shard_is_refused(cluster, on_cluster):
     """G1: a log of which one shard may drop events is refused, with the remedy."""
     client = cluster.shards[2].client()
     client.config_set("maxmemory-policy", "allkeys-lru")
@@ -168,7 +162,7 @@ def test_one_evicting_shard_is_refused(cluster: RedisCluster, on_cluster: Settin
         client.config_set("maxmemory-policy", "noeviction")
 
 
-def test_recall_is_warm_on_a_cluster(on_cluster: Settings, spawn: Spawn) -> None:
+def test_recall_is_warm_on_a_cluster(on_cluster, spawn):
     """G9: requests and results lie on the cluster, the jobs between them on a plain Redis."""
     settings = msgspec.structs.replace(on_cluster, recall_wait=20.0, recall_timeout=30.0)
     child = worker(spawn, settings, jobs=1)
@@ -181,7 +175,7 @@ def test_recall_is_warm_on_a_cluster(on_cluster: Settings, spawn: Spawn) -> None
     assert child.terminate() == 0
 
 
-def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> None:
+def test_news_are_told_at_once(cluster, on_cluster):
     """G9: whoever follows the log hears of an event on any shard, and of its partition only."""
     redis = connect_redis(on_cluster)
     log = EventLog(redis, on_cluster)
@@ -197,7 +191,7 @@ def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> N
     redis.close()
 
 
-def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn: Spawn) -> None:
+def test_copies_are_filled_and_swapped_across_shards(on_cluster, spawn):
     """G8: a replay, a rebuild and its drop on a cluster: equal states, and nothing left behind."""
     names = spread_sessions(on_cluster, 8)
     child = worker(spawn, on_cluster, jobs=1)
@@ -225,7 +219,7 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
     assert child.terminate() == 0
 
 
-def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster: Settings) -> None:
+def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster):
     """G8: on a cluster, too, a rebuild frozen before its swap does not undo another's drop."""
     with pytest.raises(RebuildRuns, match="was suspended for over"):
         swap(on_cluster, NEXT, "rebuild", frozen(on_cluster, partial(drop, on_cluster)))
@@ -237,9 +231,7 @@ def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster: 
 # -- when it moves --------------------------------------------------------------------------------
 
 
-def test_a_slot_moves_under_the_load(
-    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_slot_moves_under_the_load(own_cluster, redis_server, make_settings):
     """G2, G3: while a partition moves to another shard its events wait, and none is lost."""
     cluster = own_cluster()
     settings = make_settings(
@@ -261,13 +253,7 @@ def test_a_slot_moves_under_the_load(
 # -- when it breaks -------------------------------------------------------------------------------
 
 
-def test_a_worker_and_a_shard_die_under_load(
-    own_cluster: Run,
-    redis_server: RedisServer,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    flag: Path,
-) -> None:
+def test_a_worker_and_a_shard_die_under_load(own_cluster, redis_server, make_settings, spawn, flag):
     """G1 to G5: a killed worker and a killed shard, which comes back, lose and double nothing."""
     cluster = own_cluster()
     settings = make_settings(
@@ -310,9 +296,7 @@ def shown_replicas(cluster: RedisCluster) -> int:
     return len({entry[3][1] for entry in ranges if len(entry) > 3})
 
 
-def test_a_replica_takes_over(
-    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_replica_takes_over(own_cluster, redis_server, make_settings):
     """G1, G2: a shard whose replica took over is found again; what it lost comes again."""
     cluster = own_cluster(replicas=1)
     settings = make_settings(
@@ -354,9 +338,7 @@ def test_a_replica_takes_over(
     assert_once_in_order(settings, names, 60)
 
 
-def test_replies_come_from_any_shard(
-    cluster: RedisCluster, redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_replies_come_from_any_shard(cluster, redis_server, make_settings, spawn):
     """A reply lies with its event's partition: tools and contributions work across shards."""
     tooled = {
         "providers": (NAME,),

@@ -11,7 +11,6 @@ from memorybus.redis import scripts
 from memorybus.redis.cluster import group_by_shard
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from redis import Redis
 from redis.exceptions import ConnectionError as Unreachable
 from redis.exceptions import RedisError, ResponseError
 
@@ -42,7 +41,7 @@ def _keys(settings: Settings) -> Keys:
     return Keys(settings.namespace)
 
 
-def test_replies_stand_where_their_commands_stood(client: Redis, keys: Keys) -> None:
+def test_replies_stand_where_their_commands_stood(client, keys):
     """G2: one round trip over all shards answers in order; a refusal stands in its own place."""
     client.set(keys.lease(3, "a"), "a string")
     with client.pipeline(transaction=False) as pipe:
@@ -57,7 +56,7 @@ def test_replies_stand_where_their_commands_stood(client: Redis, keys: Keys) -> 
     assert replies[17:] == [str(partition).encode() for partition in PARTITIONS]
 
 
-def test_a_refusal_is_raised_if_wanted(client: Redis, keys: Keys) -> None:
+def test_a_refusal_is_raised_if_wanted(client, keys):
     """G9: without `raise_on_error=False` the first refusal of a pipeline is an exception."""
     client.set(keys.lease(3, "b"), "a string")
     with client.pipeline(transaction=False) as pipe:
@@ -66,7 +65,7 @@ def test_a_refusal_is_raised_if_wanted(client: Redis, keys: Keys) -> None:
             pipe.execute()
 
 
-def test_a_transaction_is_one_shards(client: Redis, keys: Keys) -> None:
+def test_a_transaction_is_one_shards(client, keys):
     """G5: what is done together lies together; what does not is refused, and nothing is done."""
     with client.pipeline(transaction=True) as pipe:
         pipe.hset(keys.state(1), "x", "1")
@@ -83,7 +82,7 @@ def test_a_transaction_is_one_shards(client: Redis, keys: Keys) -> None:
     assert client.hget(keys.state(1), "y") is None
 
 
-def test_every_shard_knows_the_scripts(client: Redis, cluster: RedisCluster, keys: Keys) -> None:
+def test_every_shard_knows_the_scripts(client, cluster, keys):
     """G2: scripts that a shard forgot are loaded again, and the calls repeated in order."""
     for shard in cluster.shards:
         shard.client().script_flush()
@@ -94,7 +93,7 @@ def test_every_shard_knows_the_scripts(client: Redis, cluster: RedisCluster, key
     ]
 
 
-def test_a_moving_key_is_followed(client: Redis, cluster: RedisCluster, keys: Keys) -> None:
+def test_a_moving_key_is_followed(client, cluster, keys):
     """G3: a key on its way is asked for where it will be, and found where it went."""
     here, there = keys.state(5), keys.lease(5, "new")
     client.hset(here, "n", 1)
@@ -106,7 +105,7 @@ def test_a_moving_key_is_followed(client: Redis, cluster: RedisCluster, keys: Ke
     assert client.get(there) == b"1"
 
 
-def test_a_transaction_heals_after_a_move(client: Redis, cluster: RedisCluster, keys: Keys) -> None:
+def test_a_transaction_heals_after_a_move(client, cluster, keys):
     """G9: a transaction that met a moved key fails once, and the next one finds it."""
     key = keys.state(9)
     client.hset(key, "n", 1)
@@ -123,7 +122,7 @@ def test_a_transaction_heals_after_a_move(client: Redis, cluster: RedisCluster, 
     assert transact() == [0]
 
 
-def test_a_lost_shard_is_looked_for_again(cluster: RedisCluster, client: Redis, keys: Keys) -> None:
+def test_a_lost_shard_is_looked_for_again(cluster, client, keys):
     """G9: a shard that is away is an error at once, and serves again when it is back."""
     ours = [keys.state(p) for p in PARTITIONS]
     home = next(p for p in PARTITIONS if cluster.shard_of(ours[p]) is cluster.shards[2])

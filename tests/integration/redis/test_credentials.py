@@ -5,12 +5,10 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
+from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import free_ports
@@ -56,13 +54,7 @@ def _url(admin: redis.Redis) -> Url:
     ],
     ids=" ".join,
 )
-def test_a_command_ends_with_the_cause(
-    url: Url,
-    short_dir: Path,
-    words: tuple[str, ...],
-    password: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_ends_with_the_cause(url, short_dir, words, password, capsys):
     """A refused password is wrong usage: what to correct is told, not what starts Redis."""
     place = ("--url", url(password), "--data-dir", str(short_dir))
     assert main([*words, *place, "--json"]) == 2
@@ -75,9 +67,7 @@ def test_a_command_ends_with_the_cause(
 
 
 @pytest.mark.parametrize("words", [("worker",), ("worker", "--processes", "2"), ("up",)])
-def test_who_serves_does_not_wait_for_another_password(
-    url: Url, make_settings: MakeSettings, spawn: Spawn, words: tuple[str, ...]
-) -> None:
+def test_who_serves_does_not_wait_for_another_password(url, make_settings, spawn, words):
     """A worker that cannot log in when it begins ends with exit code 2, however it was started."""
     settings = make_settings(url=url(WRONG))
     child = spawn(*CLI, *words, "--json", env=to_environ(settings))
@@ -88,9 +78,7 @@ def test_who_serves_does_not_wait_for_another_password(
     assert WRONG not in said
 
 
-def test_an_ingest_publishes_nothing(
-    url: Url, tmp_path: Path, short_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_ingest_publishes_nothing(url, tmp_path, short_dir, capsys):
     """What could not be sent is not accepted: no spool is begun for a password that is wrong."""
     file = tmp_path / "talk.jsonl"
     file.write_text('{"role": "user", "content": "hi"}\n{"role": "assistant", "content": "yo"}\n')
@@ -99,9 +87,7 @@ def test_an_ingest_publishes_nothing(
     assert list(short_dir.rglob("*.db")) == []
 
 
-def test_the_doctor_does_not_start_what_runs(
-    url: Url, short_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_does_not_start_what_runs(url, short_dir, capsys):
     """Its remedy is another password, not another server."""
     assert main(["doctor", "--url", url(WRONG), "--data-dir", str(short_dir), "--json"]) == 1
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
@@ -110,7 +96,7 @@ def test_the_doctor_does_not_start_what_runs(
 
 
 @pytest.mark.parametrize("scheme", ["redis+sentinel", "redis+cluster"])
-def test_sentinels_and_nodes_refuse_likewise(make_settings: MakeSettings, scheme: str) -> None:
+def test_sentinels_and_nodes_refuse_likewise(make_settings, scheme):
     """Behind sentinels and in a cluster the cause is found, too."""
     with answering(b"-NOAUTH Authentication required.") as there:
         name, more = ("", {"jobs_url": "redis://x"}) if "cluster" in scheme else ("mymaster", {})
@@ -123,9 +109,7 @@ def test_sentinels_and_nodes_refuse_likewise(make_settings: MakeSettings, scheme
     client.close()
 
 
-def test_what_a_user_may_not_do_is_named(
-    admin: redis.Redis, url: Url, make_settings: MakeSettings
-) -> None:
+def test_what_a_user_may_not_do_is_named(admin, url, make_settings):
     """A user without the rights is told which command, and is not waited for either."""
     admin.execute_command("ACL", "SETUSER", "guest", "on", ">guest", "~*", "+info", "+ping")
     settings = make_settings(url=url("").replace("//", "//guest:guest@"))
@@ -135,9 +119,7 @@ def test_what_a_user_may_not_do_is_named(
     client.close()
 
 
-def test_who_runs_already_goes_on_trying(
-    admin: redis.Redis, url: Url, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_who_runs_already_goes_on_trying(admin, url, make_settings, spawn):
     """G9: a worker below which the password changes says so, stays, and goes on when it may."""
     settings = make_settings(url=url(RIGHT), partitions=1, **recorded("Transactional"))
     child = worker(spawn, settings)
@@ -158,9 +140,7 @@ def _serves(settings: Settings) -> bool:
     return bool(provider.lanes_owned) and not provider.failing
 
 
-def test_a_redis_that_reads_its_data_is_waited_for(
-    spawn: Spawn, make_settings: MakeSettings
-) -> None:
+def test_a_redis_that_reads_its_data_is_waited_for(spawn, make_settings):
     """A server that is loading is no server that refuses: a worker waits, and says for what."""
     with answering(b"-LOADING Redis is loading the dataset in memory") as there:
         settings = make_settings(url=f"redis://127.0.0.1:{there}")

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.clusters import free_ports
 from helpers.redis.servers import RedisServer
@@ -58,8 +57,8 @@ refusing = pytest.mark.parametrize(("refuse", "code", "remedy"), REFUSALS, ids=l
 
 @refusing
 def test_a_refusal_is_named_with_address_and_remedy(
-    private_redis: RedisServer, make_settings: MakeSettings, refuse: Refuse, code: str, remedy: str
-) -> None:
+    private_redis, make_settings, refuse, code, remedy
+):
     """G9: what an agent reports names the server, its state and what to do, and no key."""
     settings = make_settings(url=private_redis.url)
     with MemoryBus.connect(settings) as bus:
@@ -77,14 +76,7 @@ def test_a_refusal_is_named_with_address_and_remedy(
 
 
 @refusing
-def test_refused_events_are_logged_once(
-    private_redis: RedisServer,
-    make_settings: MakeSettings,
-    caplog: pytest.LogCaptureFixture,
-    refuse: Refuse,
-    code: str,
-    remedy: str,
-) -> None:
+def test_refused_events_are_logged_once(private_redis, make_settings, caplog, refuse, code, remedy):
     """G10: an agent logs a lasting refusal once, although each new connection succeeds."""
     settings = make_settings(url=private_redis.url)
     with MemoryBus.connect(settings) as bus:
@@ -103,13 +95,8 @@ def connections(server: RedisServer) -> int:
 
 @refusing
 def test_a_worker_logs_a_lasting_refusal_a_few_times(
-    private_redis: RedisServer,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    refuse: Refuse,
-    code: str,
-    remedy: str,
-) -> None:
+    private_redis, make_settings, spawn, refuse, code, remedy
+):
     """G10: the lines of a worker are bounded while Redis refuses writes, whatever its lanes."""
     settings = make_settings(url=private_redis.url, **recorded("Transactional"))
     child = worker(spawn, settings)
@@ -131,9 +118,7 @@ def lines_with(child: Child, words: str) -> list[str]:
     [("status",), ("check",), ("events", "ls"), ("recall", "anything"), ("doctor",), ("dlq", "ls")],
     ids=" ".join,
 )
-def test_a_configured_redis_that_is_away_is_not_started_by_us(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
-) -> None:
+def test_a_configured_redis_that_is_away_is_not_started_by_us(make_settings, capsys, words):
     """With a url the address is named without its password, and no embedded server is advised."""
     url = NOWHERE.format(free_ports(1)[0])
     settings = make_settings(url=url)
@@ -148,15 +133,13 @@ def test_a_configured_redis_that_is_away_is_not_started_by_us(
     assert "sesame" not in text
 
 
-def test_an_embedded_redis_that_is_away_is_started_by_one_command(
-    short_dir: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_embedded_redis_that_is_away_is_started_by_one_command(short_dir, capsys):
     """Without a url the command that starts the embedded server is named."""
     assert main(["status", "--data-dir", str(short_dir), "--json"]) == 1
     assert "memorybus up" in json.loads(capsys.readouterr().out)["next"]
 
 
-def test_a_jobs_server_that_is_away_is_named_as_such(make_settings: MakeSettings) -> None:
+def test_a_jobs_server_that_is_away_is_named_as_such(make_settings):
     """Of two servers the one that is away is named, with its own setting."""
     log, jobs = (NOWHERE.format(port) for port in free_ports(2))
     client = connect_jobs(make_settings(url=log, jobs_url=jobs))
@@ -167,9 +150,7 @@ def test_a_jobs_server_that_is_away_is_named_as_such(make_settings: MakeSettings
     assert "`jobs_url`" in str(error)
 
 
-def test_a_connection_that_breaks_names_its_server(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_a_connection_that_breaks_names_its_server(private_redis, make_settings):
     """A read of a key names the server that has gone, not the key."""
     settings = make_settings(url=private_redis.url)
     roster = Roster(connect_redis(settings), Keys(settings.namespace))
@@ -181,15 +162,13 @@ def test_a_connection_that_breaks_names_its_server(
     assert settings.namespace not in str(caught.value)
 
 
-def test_a_server_that_loads_its_data_is_waited_for() -> None:
+def test_a_server_that_loads_its_data_is_waited_for():
     """LOADING is named, and so is that it passes."""
     error = redis.exceptions.BusyLoadingError("Redis is loading the dataset in memory")
     assert "(LOADING); wait" in str(translate_redis_error(error, "redis://there"))
 
 
-def test_lanes_look_again_soon_after_redis_is_back(
-    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_lanes_look_again_soon_after_redis_is_back(private_redis, make_settings, spawn):
     """G9: however long Redis was away, all lanes have an owner within moments of its return."""
     settings = make_settings(url=private_redis.url, **recorded("Transactional"))
     child = worker(spawn, settings)
@@ -213,9 +192,7 @@ def all_owned(settings: Settings) -> bool:
         return False
 
 
-def test_what_a_log_cannot_open_is_said_by_its_address(
-    private_redis: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_what_a_log_cannot_open_is_said_by_its_address(private_redis, make_settings):
     """A new log on a server that takes no writes is refused with the server's state."""
     settings = make_settings(url=private_redis.url)
     become_replica(private_redis)

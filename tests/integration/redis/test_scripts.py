@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from memorybus.errors import LeaseLost
 from memorybus.outbox.producers import read_taken_sequences
@@ -110,7 +109,7 @@ def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str])
 # -- append ---------------------------------------------------------------------------------------
 
 
-def test_append_numbers_densely(redis_client: redis.Redis, keys: Keys) -> None:
+def test_append_numbers_densely(redis_client, keys):
     """G2: entries are numbered from 1 without gaps, over batches and producers."""
     assert append(redis_client, keys, [event(1), event(2)]) == Appended([])
     assert append(redis_client, keys, [event(5)], expected=2) == Appended([])
@@ -118,7 +117,7 @@ def test_append_numbers_densely(redis_client: redis.Redis, keys: Keys) -> None:
     assert numbers(redis_client, keys) == [1, 2, 3, 4]
 
 
-def test_append_skips_a_resend(redis_client: redis.Redis, keys: Keys) -> None:
+def test_append_skips_a_resend(redis_client, keys):
     """G2: a batch whose acknowledgement was lost adds only what is new of it."""
     append(redis_client, keys, [event(1), event(2)])
     assert append(redis_client, keys, [event(1), event(2), event(3)]) == Appended([])
@@ -126,7 +125,7 @@ def test_append_skips_a_resend(redis_client: redis.Redis, keys: Keys) -> None:
     assert redis_client.hget(keys.state(0), "duplicates") is None
 
 
-def test_append_takes_an_id_once_across_producers(redis_client: redis.Redis, keys: Keys) -> None:
+def test_append_takes_an_id_once_across_producers(redis_client, keys):
     """G2: the same event from another producer, or twice in a batch, is a counted duplicate."""
     append(redis_client, keys, [event(1, "same")])
     again = append(redis_client, keys, [event(1, "same"), event(2, "same")], producer="q")
@@ -136,7 +135,7 @@ def test_append_takes_an_id_once_across_producers(redis_client: redis.Redis, key
     assert numbers(redis_client, keys) == [1, 2]
 
 
-def test_append_counts_and_names_conflicts(redis_client: redis.Redis, keys: Keys) -> None:
+def test_append_counts_and_names_conflicts(redis_client, keys):
     """G2: the same id with another payload is skipped, counted and told, never silent."""
     append(redis_client, keys, [event(1, "same", digest=b"one")])
     told = append(redis_client, keys, [event(2), event(3, "same", digest=b"two")], expected=1)
@@ -145,7 +144,7 @@ def test_append_counts_and_names_conflicts(redis_client: redis.Redis, keys: Keys
     assert redis_client.hget(keys.state(0), "conflicts") == b"1"
 
 
-def test_window_of_ids_rotates_by_count(redis_client: redis.Redis, keys: Keys) -> None:
+def test_window_of_ids_rotates_by_count(redis_client, keys):
     """G10: a partition remembers between one and two windows of ids, not more."""
     for sequence in range(1, 10):
         append(redis_client, keys, [event(sequence)], expected=sequence - 1, max_ids=3)
@@ -156,7 +155,7 @@ def test_window_of_ids_rotates_by_count(redis_client: redis.Redis, keys: Keys) -
     assert numbers(redis_client, keys)[9:] == [10], "two windows back are not"
 
 
-def test_window_of_ids_rotates_by_age(redis_client: redis.Redis, keys: Keys) -> None:
+def test_window_of_ids_rotates_by_age(redis_client, keys):
     """G2: an id is known for at least one window, and forgotten after two."""
     append(redis_client, keys, [event(1)])
     for sequence in (2, 3):
@@ -166,7 +165,7 @@ def test_window_of_ids_rotates_by_age(redis_client: redis.Redis, keys: Keys) -> 
     assert (redis_client.hkeys(new), redis_client.hkeys(old)) == ([b"id3"], [b"id2"])
 
 
-def test_append_tells_that_redis_lost_its_tail(redis_client: redis.Redis, keys: Keys) -> None:
+def test_append_tells_that_redis_lost_its_tail(redis_client, keys):
     """G1: with less than the producer was told, nothing is written and the last one is told."""
     append(redis_client, keys, [event(1), event(2)])
     assert append(redis_client, keys, [event(9)], expected=8) == TailLost(2)
@@ -175,7 +174,7 @@ def test_append_tells_that_redis_lost_its_tail(redis_client: redis.Redis, keys: 
 
 
 @pytest.mark.parametrize("which", ["log", "state", "producers", "seen_new", "seen_old"])
-def test_append_refuses_a_foreign_type(redis_client: redis.Redis, keys: Keys, which: str) -> None:
+def test_append_refuses_a_foreign_type(redis_client, keys, which):
     """G6: somebody else's value at one of our keys is refused, and nothing else is written."""
     new, old = keys.seen(0)
     foreign = {
@@ -195,7 +194,7 @@ def test_append_refuses_a_foreign_type(redis_client: redis.Redis, keys: Keys, wh
     redis_client.delete(foreign)
 
 
-def test_append_out_of_memory_leaves_nothing_half_written(make_redis: Any, keys: Keys) -> None:
+def test_append_out_of_memory_leaves_nothing_half_written(make_redis, keys):
     """G1: a full server refuses a batch whole; what it took before is numbered without a gap."""
     server = make_redis(maxmemory="3mb")
     client = server.client()
@@ -216,7 +215,7 @@ def test_append_out_of_memory_leaves_nothing_half_written(make_redis: Any, keys:
     assert numbers(client, keys)[-1] == sequence + 20
 
 
-def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> None:
+def test_commit_and_park_work_on_a_full_server(make_redis, keys):
     """G4: a server without memory still records progress and dead letters; leases are renewed."""
     client = make_redis().client()
     owner = acquire(client, keys, "w")
@@ -232,7 +231,7 @@ def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> N
 # -- leases ---------------------------------------------------------------------------------------
 
 
-def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_taken_lane_is_not_given_away(redis_client, keys):
     """G5: a lane has one owner at a time, and each owner a higher epoch."""
     first = acquire(redis_client, keys, "one")
     assert acquire(redis_client, keys, "two") is None
@@ -240,7 +239,7 @@ def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -
     assert acquire(redis_client, keys, "two").epoch == first.epoch + 1
 
 
-def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client, keys):
     """G4, G5: who names the lease it holds takes the lane again; nobody died, and no event did it.
 
     What a thread of the old epoch still commits is refused.
@@ -263,7 +262,7 @@ def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, 
     assert not commit(redis_client, keys, first.epoch, n=7)
 
 
-def test_the_epoch_grows_over_an_expired_lease(redis_client: redis.Redis, keys: Keys) -> None:
+def test_the_epoch_grows_over_an_expired_lease(redis_client, keys):
     """G5: after an expiry the next owner's epoch is higher, so the last one's commit is refused."""
     first = acquire(redis_client, keys, "one", ms=1)
     second = wait_until(lambda: acquire(redis_client, keys, "two"), "the lease has expired")
@@ -273,7 +272,7 @@ def test_the_epoch_grows_over_an_expired_lease(redis_client: redis.Redis, keys: 
     assert commit(redis_client, keys, second.epoch, n=7)
 
 
-def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:
+def test_the_next_owner_goes_on_at_the_checkpoint(redis_client, keys):
     """G3: who takes a lane gets the place where the one before committed last."""
     first = acquire(redis_client, keys, "one")
     commit(redis_client, keys, first.epoch, n=5, entry="17-3")
@@ -282,7 +281,7 @@ def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, key
     assert (second.entry, second.n) == ("17-3", 5)
 
 
-def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys) -> None:
+def test_renew_never_makes_anothers_lease(redis_client, keys):
     """G5: a renewal of a lost lease says so and neither creates one nor touches another's."""
     lease = keys.lease(0, "a")
     assert renew(redis_client, keys, 1, "one") == 0
@@ -294,7 +293,7 @@ def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys)
     assert redis_client.get(lease) == f"{epoch}:two".encode()
 
 
-def test_leases_renewed_together_are_judged_apart(redis_client: redis.Redis, keys: Keys) -> None:
+def test_leases_renewed_together_are_judged_apart(redis_client, keys):
     """G5: of leases renewed by one script a lost one, or another's key, costs no other its own."""
     epochs = [
         scripts.run(redis_client, scripts.acquire(keys, 0, name, "one", 5_000)).epoch
@@ -316,9 +315,7 @@ def test_leases_renewed_together_are_judged_apart(redis_client: redis.Redis, key
     redis_client.delete(foreign)
 
 
-def test_a_lease_that_another_had_since_is_not_made_again(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_a_lease_that_another_had_since_is_not_made_again(redis_client, keys):
     """G5: once another owned the lane, even one that gave it up, a renewal finds it lost."""
     first = acquire(redis_client, keys, "one", ms=60_000).epoch
     redis_client.delete(keys.lease(0, "a"))
@@ -329,9 +326,7 @@ def test_a_lease_that_another_had_since_is_not_made_again(
     assert not redis_client.exists(keys.lease(0, "a"))
 
 
-def test_a_lease_that_ran_out_too_early_is_made_again(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_a_lease_that_ran_out_too_early_is_made_again(redis_client, keys):
     """G5: if the server's clock was set forward, the owner keeps a lane that nobody took since."""
     epoch = acquire(redis_client, keys, "one", ms=60_000).epoch
     redis_client.delete(keys.lease(0, "a"))
@@ -340,9 +335,7 @@ def test_a_lease_that_ran_out_too_early_is_made_again(
     assert acquire(redis_client, keys, "two") is None
 
 
-def test_a_lane_that_was_lost_begins_above_its_epochs(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_a_lane_that_was_lost_begins_above_its_epochs(redis_client, keys):
     """G5: a lane whose hash was lost with its epochs gives none of them a second time."""
     first = acquire(redis_client, keys, "one").epoch
     redis_client.delete(keys.lane(0, "a"), keys.lease(0, "a"))
@@ -350,7 +343,7 @@ def test_a_lane_that_was_lost_begins_above_its_epochs(
     assert acquire(redis_client, keys, "two").epoch > first
 
 
-def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:
+def test_the_done_set_goes_with_the_checkpoint(redis_client, keys):
     """G4: the next owner learns what was done above the checkpoint, and what may have been sent."""
     epoch = acquire(redis_client, keys, "one").epoch
     at = scripts.Checkpoint("5-1", 5, b"\x05 bits", 9)
@@ -364,9 +357,7 @@ def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: 
     assert (third.n, third.done, third.sent, third.deaths) == (6, b"", 9, 1)
 
 
-def test_after_a_restart_everything_in_the_log_counts_as_sent(
-    make_redis: MakeServer, keys: Keys
-) -> None:
+def test_after_a_restart_everything_in_the_log_counts_as_sent(make_redis, keys):
     """G4, G5: a restarted server may have lost what lanes did last: new epochs, all is doubted."""
     server = make_redis(appendonly="yes")
     client = server.client()
@@ -379,7 +370,7 @@ def test_after_a_restart_everything_in_the_log_counts_as_sent(
     assert second.sent == 3
 
 
-def test_after_a_restart_an_owner_is_refused(make_redis: MakeServer, keys: Keys) -> None:
+def test_after_a_restart_an_owner_is_refused(make_redis, keys):
     """G3, G5, G6: what an owner knows from before a restart may be lost: it writes nothing more."""
     server = make_redis(appendonly="yes")
     epoch = acquire(server.client(), keys, "one").epoch
@@ -397,9 +388,7 @@ def test_after_a_restart_an_owner_is_refused(make_redis: MakeServer, keys: Keys)
 
 
 @pytest.mark.parametrize("known", [None, ""])
-def test_an_owner_without_a_known_server_goes_on(
-    redis_client: redis.Redis, keys: Keys, known: str | None
-) -> None:
+def test_an_owner_without_a_known_server_goes_on(redis_client, keys, known):
     """G5: a lane of an older release, or taken where INFO is not permitted, is not refused."""
     epoch = acquire(redis_client, keys, "one").epoch
     redis_client.hdel(keys.lane(0, "a"), "run")
@@ -408,13 +397,13 @@ def test_an_owner_without_a_known_server_goes_on(
     assert owner_writes(redis_client, keys, epoch) == [True] * 4
 
 
-def test_who_may_not_ask_for_the_server_goes_on(make_redis: MakeServer, keys: Keys) -> None:
+def test_who_may_not_ask_for_the_server_goes_on(make_redis, keys):
     """G5: where INFO is not permitted any more, nothing is refused."""
     server = make_redis()
     epoch = acquire(server.client(), keys, "one").epoch
     server.client().hset(keys.lane(0, "a"), "run", "another")
     client = server.client()
-    client.acl_setuser(  # type: ignore[no-untyped-call]
+    client.acl_setuser(
         "u", enabled=True, nopass=True, categories=["+@all"], commands=["-info"], keys=["*"]
     )
     client.execute_command("AUTH", "u", "")
@@ -431,7 +420,7 @@ def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> li
     ]
 
 
-def test_only_a_log_of_the_running_server_has_new_lanes(make_redis: MakeServer, keys: Keys) -> None:
+def test_only_a_log_of_the_running_server_has_new_lanes(make_redis, keys):
     """G4: a lane that is not there is new, or was lost by a server before: that one doubts all."""
     server = make_redis(appendonly="yes")
     append(server.client(), keys, [event(1), event(2), event(3)])
@@ -445,7 +434,7 @@ def test_only_a_log_of_the_running_server_has_new_lanes(make_redis: MakeServer, 
     assert acquire(server.client(), keys, "three").sent == 3
 
 
-def test_what_was_called_at_a_death_is_suspected(redis_client: redis.Redis, keys: Keys) -> None:
+def test_what_was_called_at_a_death_is_suspected(redis_client, keys):
     """G6: the next owner learns what the dead one was calling; a death without calls adds nothing.
 
     What was suspected before stays so, also when an owner gives the lane up in order.
@@ -473,7 +462,7 @@ def test_what_was_called_at_a_death_is_suspected(redis_client: redis.Redis, keys
     assert taken("five").suspects == b'{"5":2}'
 
 
-def test_a_call_that_returned_is_not_suspected(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_call_that_returned_is_not_suspected(redis_client, keys):
     """G6: an owner that clears its note before it dies leaves no suspect."""
     epoch = acquire(redis_client, keys, "one").epoch
     assert note_tries(redis_client, keys, epoch, b'{"4":1}', b'{"4":1}')
@@ -482,9 +471,7 @@ def test_a_call_that_returned_is_not_suspected(redis_client: redis.Redis, keys: 
     assert acquire(redis_client, keys, "two").suspects == b""
 
 
-def test_a_death_is_an_owner_that_neither_released_nor_came_back(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_a_death_is_an_owner_that_neither_released_nor_came_back(redis_client, keys):
     """G6: who loses a lease and takes its lane again has not died."""
     lease = keys.lease(0, "a")
     deaths = []
@@ -494,7 +481,7 @@ def test_a_death_is_an_owner_that_neither_released_nor_came_back(
     assert deaths == [0, 0, 1, 1, 2]
 
 
-def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_commit_shows_in_the_consumer_group(redis_client, keys):
     """G5: the group of the provider's name mirrors the checkpoint, for ordinary tools."""
     append(redis_client, keys, [event(1), event(2)])
     owner = acquire(redis_client, keys, "w")
@@ -504,7 +491,7 @@ def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: K
     assert [(g["name"], g["last-delivered-id"]) for g in groups] == [(b"a", entries[0][0])]
 
 
-def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, keys: Keys) -> None:
+def test_park_is_fenced_and_puts_an_event_aside_once(redis_client, keys):
     """G6: an event put aside again, as after a crash before the commit, stands there once."""
     owner = acquire(redis_client, keys, "w")
     assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-4", "other")) == 3
@@ -526,9 +513,7 @@ def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> boo
     return client.hget(keys.warm("slot"), "p") == result
 
 
-def test_an_older_result_never_overwrites_a_newer_one(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_an_older_result_never_overwrites_a_newer_one(redis_client, keys):
     """G9: results are kept by generation: newer wins, older is refused, unasked is refused."""
     assert not warm(redis_client, keys, 1, b"unasked")
     for generation in (1, 2, 3):
@@ -546,7 +531,7 @@ def test_an_older_result_never_overwrites_a_newer_one(
 # -- a server that forgot -------------------------------------------------------------------------
 
 
-def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_forgotten_script_is_loaded_again(redis_client, keys):
     """G2: after SCRIPT FLUSH a call, alone or among others, works and works once."""
     append(redis_client, keys, [event(1)])
     redis_client.script_flush()

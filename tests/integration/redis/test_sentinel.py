@@ -1,12 +1,10 @@
 """A master watched by sentinels: its client follows it, and a failover costs nothing (G1, G2)."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import Sentinels, running
@@ -62,7 +60,7 @@ def resent(settings: Settings) -> int:
     return sum(event.resent for event in found)
 
 
-def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> None:
+def test_a_failover_loses_nothing(sentinels, watched):
     """G1, G4: what was `replicated` is there; what only the master had is sent again, once.
 
     Rows stay in the spool until a replica has them, however short `spool_keep` is.
@@ -94,9 +92,7 @@ def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> No
     assert texts(home(watched)) == [f"turn {number}" for number in range(150)]
 
 
-def test_a_failover_under_load(
-    sentinels: Sentinels, watched: Settings, spawn: Spawn, flag: Path
-) -> None:
+def test_a_failover_under_load(sentinels, watched, spawn, flag):
     """G1 to G5: agents and workers outlive the death of their master; all is applied once."""
     turns = 2_000
     workers = [worker(spawn, watched), worker(spawn, watched)]
@@ -128,7 +124,7 @@ def test_a_failover_under_load(
 
 
 @pytest.mark.long
-def test_a_master_that_only_stalled(sentinels: Sentinels, watched: Settings) -> None:
+def test_a_master_that_only_stalled(sentinels, watched):
     """G2, G4: what a replaced master still took, before it was told, comes again, once."""
     old, new = sentinels.servers
     with thread_worker(watched), MemoryBus.connect(watched) as bus:
@@ -155,7 +151,7 @@ def _role(server: RedisServer) -> str:
         return ""  # whoever is made a replica breaks its connections
 
 
-def test_jobs_go_through_sentinels(sentinels: Sentinels, watched: Settings, spawn: Spawn) -> None:
+def test_jobs_go_through_sentinels(sentinels, watched, spawn):
     """G9: recalls are asked and answered over sentinels too, also after a failover."""
     child = worker(spawn, watched, jobs=1)
     with MemoryBus.connect(watched) as bus:

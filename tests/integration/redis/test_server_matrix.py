@@ -6,8 +6,6 @@ Servers that are not here are skipped with the command that gets them; see `help
 from typing import Any
 
 import pytest
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.redis import binaries
@@ -51,9 +49,7 @@ def expected(count: int) -> list[str]:
     return [f"turn {number}" for number in range(count)]
 
 
-def test_from_event_to_recall(
-    server: Available, make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_from_event_to_recall(server, make_redis, make_settings, spawn):
     """G1 to G4, G9: published, logged, applied, committed, and warm when it is asked for."""
     redis = make_redis(binary=server.path, appendonly="yes")
     settings = make_settings(
@@ -71,9 +67,7 @@ def test_from_event_to_recall(
     assert texts(home(settings)) == expected(20)
 
 
-def test_tools_see_the_progress(
-    server: Available, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_tools_see_the_progress(server, make_redis, make_settings):
     """G3: the mirror for other tools says how far a lane is, and its lag where that is counted."""
     redis = make_redis(binary=server.path)
     settings = make_settings(url=redis.url, **recorded("Keyed"))
@@ -97,13 +91,7 @@ def _group(redis: Any, stream: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fsync", ["everysec", "always"])
-def test_a_killed_server_loses_nothing(
-    server: Available,
-    fsync: str,
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-) -> None:
+def test_a_killed_server_loses_nothing(server, fsync, make_redis, make_settings, spawn):
     """G1, G3: with either policy of the append-only file, kill -9 under load costs nothing."""
     redis = make_redis(binary=server.path, appendonly="yes", appendfsync=fsync)
     settings = make_settings(url=redis.url, spool_keep=60.0, **recorded("Transactional"))
@@ -120,9 +108,7 @@ def test_a_killed_server_loses_nothing(
 
 
 @pytest.mark.parametrize("fsync", ["everysec", "always"])
-def test_replicated_without_a_replica(
-    server: Available, fsync: str, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_replicated_without_a_replica(server, fsync, make_redis, make_settings):
     """G1: a synced append-only file counts where the server can confirm it (7.2), else nothing."""
     redis = make_redis(binary=server.path, appendonly="yes", appendfsync=fsync)
     with MemoryBus.connect(make_settings(url=redis.url)) as bus:
@@ -132,9 +118,7 @@ def test_replicated_without_a_replica(
         assert bus.flush("replicated", 10 if confirms else 0.5) is confirms
 
 
-def test_replicated_with_a_replica_on(
-    server: Available, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_replicated_with_a_replica_on(server, make_redis, make_settings):
     """G1: on every server a replica's word is taken, and its silence is told."""
     master, replica = with_replica(make_redis, binary=server.path)
     with MemoryBus.connect(make_settings(url=master.url)) as bus:
@@ -149,9 +133,7 @@ def test_replicated_with_a_replica_on(
         assert bus.flush("replicated", 25), bus.problem
 
 
-def test_an_evicting_server_is_refused_on(
-    server: Available, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_an_evicting_server_is_refused_on(server, make_redis, make_settings):
     """G1: a server that may drop events is refused at the start, with the remedy."""
     redis = make_redis(binary=server.path, maxmemory_policy="allkeys-lru")
     settings = make_settings(url=redis.url)
@@ -162,9 +144,7 @@ def test_an_evicting_server_is_refused_on(
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "Transactional"])
-def test_a_full_server_is_drained(
-    server: Available, kind: str, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_full_server_is_drained(server, kind, make_redis, make_settings):
     """G1, G4: without memory workers apply and commit, publishers hear why, and none does twice."""
     redis = make_redis(binary=server.path, appendonly="yes")
     timings = {"lease": 30.0, "call_timeout": 20.0}  # a lease lost on the way would do all again

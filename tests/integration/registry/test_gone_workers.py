@@ -1,9 +1,6 @@
 """Workers that end without leaving: who they are is known until another one takes their place."""
 
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import recorded, worker
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -27,9 +24,7 @@ def beat_of(settings: Settings, worker_id: str) -> str:
     return max(o.heartbeat_at for o in read_status(settings).workers if o.id == worker_id)
 
 
-def test_a_killed_worker_is_a_finding_until_it_is_replaced(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_killed_worker_is_a_finding_until_it_is_replaced(redis_server, make_settings, spawn):
     """G9: what kill -9 took is named beside those that live; one started in its place ends that."""
     settings = make_settings(**recorded("Keyed"))
     killed = worker(spawn, settings)
@@ -45,9 +40,7 @@ def test_a_killed_worker_is_a_finding_until_it_is_replaced(
     wait_until(lambda: not found(settings, "worker_gone"), "it is replaced")
 
 
-def test_the_last_worker_is_named_where_none_is_alive(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_last_worker_is_named_where_none_is_alive(redis_server, make_settings, spawn):
     """G9: without any worker there is one finding, which names the one that disappeared."""
     settings = make_settings(**recorded("Keyed"))
     child = worker(spawn, settings)
@@ -59,9 +52,7 @@ def test_the_last_worker_is_named_where_none_is_alive(
     assert found(settings, "worker_gone") == []
 
 
-def test_a_worker_that_leaves_is_not_missed(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_worker_that_leaves_is_not_missed(redis_server, make_settings, spawn):
     """A worker that ends in order has not disappeared."""
     settings = make_settings(**recorded("Keyed"))
     assert worker(spawn, settings).terminate() == 0
@@ -73,7 +64,7 @@ def info(name: str, beat: int, started: int, host: str = "h") -> WorkerInfo:
     return WorkerInfo(name, host, 1, 0, 0, ("p",), beat, started_at=started)
 
 
-def test_each_newcomer_replaces_one_worker_of_its_host() -> None:
+def test_each_newcomer_replaces_one_worker_of_its_host():
     """Of two killed workers one is still missed after one start, and none of another host."""
     old, older, far = info("a", 20, 1), info("b", 10, 1), info("c", 10, 1, host="far")
     assert unreplaced([old, older, far], [info("d", 99, 30)]) == [far, old]

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.synced import note_syncs
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, LogUnavailable
@@ -25,7 +24,7 @@ def homes(client: redis.Redis, settings: Settings) -> Homes:
     return Homes(client, Keys(settings.namespace))
 
 
-def test_a_place_keeps_its_id(make_settings: MakeSettings) -> None:
+def test_a_place_keeps_its_id(make_settings):
     """The id of a data directory is made once, and read ever after."""
     settings = make_settings(url="redis://h:1")
     first = place_id(settings)
@@ -34,9 +33,7 @@ def test_a_place_keeps_its_id(make_settings: MakeSettings) -> None:
     assert sorted(path.name for path in settings.data_dir.iterdir()) == ["place", "place.lock"]
 
 
-def test_a_place_is_on_the_disk_before_it_is_used(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_is_on_the_disk_before_it_is_used(make_settings, monkeypatch):
     """G9: Redis never remembers an id that the directory loses in a power loss."""
     settings = make_settings()
     syncs = note_syncs(monkeypatch)
@@ -46,7 +43,7 @@ def test_a_place_is_on_the_disk_before_it_is_used(
     assert FILE not in sync.beside
 
 
-def test_many_who_ask_first_get_one_id(make_settings: MakeSettings) -> None:
+def test_many_who_ask_first_get_one_id(make_settings):
     """Processes that start at once agree on one id, and none reads half of it."""
     settings = make_settings(url="redis://h:1")
     at_once = threading.Barrier(8)
@@ -60,7 +57,7 @@ def test_many_who_ask_first_get_one_id(make_settings: MakeSettings) -> None:
     assert len(found) == 1
 
 
-def test_a_broken_place_is_told(make_settings: MakeSettings) -> None:
+def test_a_broken_place_is_told(make_settings):
     """G10: a file that holds no id, and a directory that cannot be, are errors with a remedy."""
     settings = make_settings(url="redis://h:1")
     (settings.data_dir / FILE).write_bytes(b"\xff\x00 not an id")
@@ -83,14 +80,12 @@ def test_a_broken_place_is_told(make_settings: MakeSettings) -> None:
         (msgspec.structs.replace(OURS, place="b" * 32), False),
     ],
 )
-def test_a_copy_is_told_from_a_move(ours: Home, same: bool) -> None:
+def test_a_copy_is_told_from_a_move(ours, same):
     """G4: what was renamed or mounted elsewhere is the home; what was copied elsewhere is not."""
     assert is_same_home(OURS, ours) is same
 
 
-def test_a_directory_that_was_renamed_is_still_the_home(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_directory_that_was_renamed_is_still_the_home(redis_client, make_settings):
     """A data directory that moved on its disk stays the home, and is noted where it is now."""
     before = make_settings(data_dir=make_settings().data_dir / "old")
     homes(redis_client, before).claim("notes", local_home(before))
@@ -99,9 +94,7 @@ def test_a_directory_that_was_renamed_is_still_the_home(
     assert homes(redis_client, after).all()["notes"].path == str(after.data_dir)
 
 
-def test_a_copied_directory_is_not_the_home(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_copied_directory_is_not_the_home(redis_client, make_settings):
     """G4: a cloned data directory, or a backup restored beside it, does not serve by itself."""
     original = make_settings(data_dir=make_settings().data_dir / "original")
     holder = homes(redis_client, original).claim("notes", local_home(original))
@@ -112,9 +105,7 @@ def test_a_copied_directory_is_not_the_home(
     assert homes(redis_client, clone).all() == {"notes": holder}
 
 
-def test_a_copy_with_its_own_log_is_at_home(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_copy_with_its_own_log_is_at_home(redis_client, make_settings):
     """A data directory restored with the embedded server's log in it works without more words."""
     original = make_settings(url="", data_dir=make_settings().data_dir / "original")
     homes(redis_client, original).claim("notes", local_home(original))
@@ -130,7 +121,7 @@ def _copied(directory: Path) -> Path:
     return copied
 
 
-def test_the_first_claim_holds(redis_client: redis.Redis, settings: Settings) -> None:
+def test_the_first_claim_holds(redis_client, settings):
     """G4: a provider has one home, that of who came first; another provider may have another."""
     mine = homes(redis_client, settings)
     assert mine.claim("notes", OURS) == OURS
@@ -139,7 +130,7 @@ def test_the_first_claim_holds(redis_client: redis.Redis, settings: Settings) ->
     assert mine.all() == {"graph": THEIRS, "notes": OURS}
 
 
-def test_claims_at_once_have_one_winner(redis_client: redis.Redis, settings: Settings) -> None:
+def test_claims_at_once_have_one_winner(redis_client, settings):
     """G4: of workers on many hosts that start together, one place becomes the home for all."""
     at_once = threading.Barrier(8)
 
@@ -156,9 +147,7 @@ def test_claims_at_once_have_one_winner(redis_client: redis.Redis, settings: Set
     assert found == {homes(redis_client, settings).all()["notes"]}
 
 
-def test_a_moved_home_is_learned_at_the_next_claim(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_moved_home_is_learned_at_the_next_claim(redis_client, settings):
     """G5: after a move the old place is told so when it asks again, and the new one holds."""
     mine = homes(redis_client, settings)
     mine.claim("notes", OURS)
@@ -170,9 +159,7 @@ def test_a_moved_home_is_learned_at_the_next_claim(
     assert mine.claim("notes", THEIRS) == THEIRS
 
 
-def test_a_home_that_redis_lost_is_claimed_again(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_home_that_redis_lost_is_claimed_again(redis_client, settings):
     """G4: a running worker claims its home anew if Redis forgot it, before another may."""
     mine = homes(redis_client, settings)
     mine.claim("notes", OURS)
@@ -181,9 +168,7 @@ def test_a_home_that_redis_lost_is_claimed_again(
     assert mine.claim("notes", THEIRS) == OURS
 
 
-def test_a_look_at_known_homes_writes_nothing(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_look_at_known_homes_writes_nothing(redis_client, settings):
     """A look at each heartbeat costs a read, also where several hosts mount one volume."""
     mine = homes(redis_client, settings)
     mine.claim("notes", OURS)
@@ -193,9 +178,7 @@ def test_a_look_at_known_homes_writes_nothing(
     assert redis_client.info("persistence")["rdb_changes_since_last_save"] == before
 
 
-def test_a_home_is_claimed_in_a_full_redis(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_home_is_claimed_in_a_full_redis(make_redis, make_settings):
     """G10: workers start, hence drain, also when Redis is out of memory."""
     server = make_redis(maxmemory="2mb", maxmemory_policy="noeviction")
     client = server.client()
@@ -212,9 +195,7 @@ def _fill(client: redis.Redis) -> None:
         client.set(f"t:{number}", b"x" * 4096, ex=600)
 
 
-def test_without_redis_and_with_foreign_entries(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_without_redis_and_with_foreign_entries(make_redis, make_settings):
     """G10: an entry or a key that is not ours is named with its remedy; so is an absent Redis."""
     server = make_redis()
     settings = make_settings(url=server.url)

@@ -1,13 +1,11 @@
 """What comes out of Redis names no path, no code and no command: records that a stranger wrote."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
@@ -65,9 +63,7 @@ def folders(settings: Settings) -> set[str]:
     return {path.name for path in (settings.data_dir / "providers").iterdir()}
 
 
-def test_a_hostile_name_makes_no_file(
-    redis_client: redis.Redis, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_hostile_name_makes_no_file(redis_client, make_settings, caplog):
     """A worker serves the copies that have a copy's name, and makes nothing for all others."""
     deep = make_settings(**recorded("Transactional"))
     settings = msgspec.structs.replace(deep, data_dir=deep.data_dir / "below" / "data")
@@ -96,9 +92,7 @@ def test_a_hostile_name_makes_no_file(
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_no_record_speaks_for_an_instance_of_the_settings(
-    dropped: bool, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_no_record_speaks_for_an_instance_of_the_settings(dropped, redis_client, make_settings):
     """A record under a configured name neither takes that instance's place nor deletes it."""
     tables = recorded("Transactional")["provider"]
     tables |= {"other": {"kind": "helpers.providers.recording:Transactional"}}
@@ -118,9 +112,7 @@ def test_no_record_speaks_for_an_instance_of_the_settings(
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name != ""])
-def test_a_hostile_live_entry_is_not_followed(
-    name: str, redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_hostile_live_entry_is_not_followed(name, redis_client, settings):
     """Which instance serves is one of ours: any other entry is as none."""
     body = msgspec.json.encode({"instance": name})
     redis_client.hset(Keys(settings.namespace).live, NAME, body)
@@ -131,9 +123,7 @@ def test_a_hostile_live_entry_is_not_followed(
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "builtin"])
-def test_a_recall_process_opens_no_stranger(
-    name: str, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_recall_process_opens_no_stranger(name, redis_client, make_settings):
     """A job that names an instance is a stranger's word, too: what is no copy is not opened."""
     settings = make_settings(providers=(NAME, "builtin"), provider=recorded("Blind")["provider"])
     planted(redis_client, settings, name, name)
@@ -157,9 +147,7 @@ def test_a_recall_process_opens_no_stranger(
         ("builtin", {"kind": "builtins:print"}),
     ],
 )
-def test_a_record_sets_only_what_its_provider_declares(
-    kind: str, options: dict[str, Any], make_settings: MakeSettings
-) -> None:
+def test_a_record_sets_only_what_its_provider_declares(kind, options, make_settings):
     """Paths, code, commands and whose memories are shown come from the worker's own settings."""
     settings = make_settings(providers=("p",), provider={"p": {"kind": kind}})
     with pytest.raises(ConfigError) as refused:
@@ -169,7 +157,7 @@ def test_a_record_sets_only_what_its_provider_declares(
     assert "cannot be set" in said or "unknown option" in said
 
 
-def test_what_is_declared_may_be_set(make_settings: MakeSettings) -> None:
+def test_what_is_declared_may_be_set(make_settings):
     """What a provider declares as harmless is taken from a record, its own table goes first."""
     table = {"builtin@1": {"user_limit": 7}}
     settings = make_settings(providers=("builtin",), provider=table)
@@ -178,7 +166,7 @@ def test_what_is_declared_may_be_set(make_settings: MakeSettings) -> None:
     assert made.config.options == {"memory_limit": 9, "user_limit": 7}
 
 
-def test_the_settings_say_where_a_shared_copy_lies(make_settings: MakeSettings) -> None:
+def test_the_settings_say_where_a_shared_copy_lies(make_settings):
     """G8: a copy's own table gives it a place; without one it is not made in its provider's."""
     mine = recorded("KeyedShared")["provider"]
     plain = make_settings(providers=(NAME,), provider=mine)
@@ -189,9 +177,7 @@ def test_the_settings_say_where_a_shared_copy_lies(make_settings: MakeSettings) 
     assert made.config.home.name == "collection-two"
 
 
-def test_why_a_copy_is_not_served_is_told(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_why_a_copy_is_not_served_is_told(redis_client, make_settings):
     """G9: status says which option is not obeyed and what to do; everything else goes on."""
     settings = make_settings(**recorded("Transactional"))
     planted(redis_client, settings, COPY, COPY, options={"busy": 1})
@@ -206,9 +192,7 @@ def test_why_a_copy_is_not_served_is_told(
 
 
 @pytest.mark.parametrize("log", ["../../outside", "/outside", "a\0b", "x" * 65, "é", ""])
-def test_a_hostile_log_id_is_no_folder(
-    log: str, redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_hostile_log_id_is_no_folder(log, redis_client, make_settings, tmp_path):
     """G7: the archive's folder is called by the log's id, and nothing else can be one."""
     settings = make_settings(archive=str(tmp_path / "a" / "archive"), seal_after=0, segment_age=0)
     EventLog(redis_client, settings).open()
@@ -221,7 +205,7 @@ def test_a_hostile_log_id_is_no_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_of_the_settings_is_checked_alike(make_settings: MakeSettings) -> None:
+def test_a_name_of_the_settings_is_checked_alike(make_settings):
     """The same rule holds for what the settings name."""
     for wrong in HOSTILE:
         with pytest.raises(ConfigError, match="make an instance's name"):

@@ -11,7 +11,6 @@ import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, PATIENT, recorded, say, thread_worker, wait_applied
 from helpers.stories.screens import Screen, screen
 from memorybus.agent.client import MemoryBus
@@ -77,7 +76,7 @@ FOOT = " q Quit  ? Keys  / Filter  g Group  p Pause  r Retry  d Discard  space H
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_the_overview_fits_a_terminal(running: Settings, size: tuple[int, int]) -> None:
+def test_the_overview_fits_a_terminal(running, size):
     """G10: providers, what is wrong and what to do, at 80 by 24 as at 120 by 40."""
 
     async def story() -> str:
@@ -91,7 +90,7 @@ def test_the_overview_fits_a_terminal(running: Settings, size: tuple[int, int]) 
     assert steady(asyncio.run(story())) == [*(HEAD + FOUND[size]).splitlines(), FOOT]
 
 
-def test_each_view_has_its_key(running: Settings) -> None:
+def test_each_view_has_its_key(running):
     """G10: figures, lanes, dead letters and events, by number or one after another."""
 
     async def story() -> None:
@@ -119,7 +118,7 @@ def test_each_view_has_its_key(running: Settings) -> None:
     asyncio.run(story())
 
 
-def test_the_cursor_stays_with_its_row(running: Settings) -> None:
+def test_the_cursor_stays_with_its_row(running):
     """G10: who is about to act on a row does not act on another because news came."""
 
     async def story() -> None:
@@ -137,7 +136,7 @@ def test_the_cursor_stays_with_its_row(running: Settings) -> None:
     asyncio.run(story())
 
 
-def test_words_narrow_the_rows(running: Settings) -> None:
+def test_words_narrow_the_rows(running):
     """G10: what is looked for stays in sight as news come; esc shows all again."""
 
     async def story() -> None:
@@ -155,7 +154,7 @@ def test_words_narrow_the_rows(running: Settings) -> None:
     asyncio.run(story())
 
 
-def test_a_pause_is_asked_for_with_its_reason(running: Settings) -> None:
+def test_a_pause_is_asked_for_with_its_reason(running):
     """G10: nothing happens without a reason; with one it is the command's own act."""
 
     async def story() -> None:
@@ -189,7 +188,7 @@ def pauses(settings: Settings) -> dict[str, tuple[str, str]]:
         return {name: (one.reason, one.by) for name, one in stores.instances.pauses().items()}
 
 
-def test_dead_letters_are_retried_and_discarded(running: Settings) -> None:
+def test_dead_letters_are_retried_and_discarded(running):
     """G6: what is refused again is told; a discard is in the log with who and why."""
 
     async def story() -> None:
@@ -220,7 +219,7 @@ def test_dead_letters_are_retried_and_discarded(running: Settings) -> None:
     )
 
 
-def test_hostile_text_stays_text(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_hostile_text_stays_text(redis_client, make_settings):
     """G9: neither mark-up nor escape sequences of what people say do anything."""
     said = "[bold red]X[/] [@click=app.quit]Y[/] \x1b[2J\u202e \x07"
     settings = make_settings(partitions=4, **recorded("Transactional"))
@@ -239,9 +238,7 @@ def test_hostile_text_stays_text(redis_client: redis.Redis, make_settings: MakeS
 
 
 @pytest.mark.long
-def test_a_redis_that_hangs_stops_no_key(
-    make_settings: MakeSettings, private_redis: RedisServer
-) -> None:
+def test_a_redis_that_hangs_stops_no_key(make_settings, private_redis):
     """G9: the screen answers, says since when it sees nothing, and can be left at once."""
     settings = make_settings(url=private_redis.url, partitions=4, **recorded("Transactional"))
 
@@ -265,7 +262,7 @@ def test_a_redis_that_hangs_stops_no_key(
             private_redis.thaw()
 
 
-def test_a_bus_that_is_not_there_is_said(make_settings: MakeSettings) -> None:
+def test_a_bus_that_is_not_there_is_said(make_settings):
     """G9: without Redis it says why, and shows what it can."""
     settings = make_settings(url="redis://127.0.0.1:1/0")
 
@@ -277,7 +274,7 @@ def test_a_bus_that_is_not_there_is_said(make_settings: MakeSettings) -> None:
     asyncio.run(story())
 
 
-def test_a_look_that_comes_after_the_end_is_dropped(running: Settings) -> None:
+def test_a_look_that_comes_after_the_end_is_dropped(running):
     """G9: the reader's thread may still look while the screen is left; that is no error."""
 
     async def story() -> None:
@@ -290,7 +287,7 @@ def test_a_look_that_comes_after_the_end_is_dropped(running: Settings) -> None:
     asyncio.run(story())
 
 
-def test_what_is_held_does_not_change(running: Settings) -> None:
+def test_what_is_held_does_not_change(running):
     """G10: somebody who reads a row keeps it."""
 
     async def story() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -20,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Sampler, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import DEFAULT_ON, TraceIdRatioBased
 from opentelemetry.trace import Tracer
 
 KINDS = (
@@ -61,9 +60,7 @@ def counts(span: ReadableSpan) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_apply_is_linked_to_what_was_published(
-    redis_url: str, make_settings: MakeSettings, kind: str
-) -> None:
+def test_an_apply_is_linked_to_what_was_published(redis_url, make_settings, kind):
     """From publish over append to apply, whatever the provider's class; no text, nobody's name."""
     settings = make_settings(url=redis_url, **recorded(kind))
     with kept() as spans:
@@ -87,7 +84,7 @@ def linked(spans: Kept) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
-def test_a_failing_call_is_seen(redis_url: str, make_settings: MakeSettings, kind: str) -> None:
+def test_a_failing_call_is_seen(redis_url, make_settings, kind):
     """A refused event leaves a failed span with the error's class, and no word of the event."""
     settings = make_settings(url=redis_url, **recorded(kind))
     with kept() as spans:
@@ -100,7 +97,7 @@ def test_a_failing_call_is_seen(redis_url: str, make_settings: MakeSettings, kin
     assert "parrot" not in failed[0].to_json()
 
 
-def test_an_append_tells_of_what_it_sends(redis_url: str, make_settings: MakeSettings) -> None:
+def test_an_append_tells_of_what_it_sends(redis_url, make_settings):
     """What a spool still holds of a process before is in the log already: no span counts it."""
     settings = make_settings(url=redis_url)
     with kept() as spans:
@@ -109,7 +106,7 @@ def test_an_append_tells_of_what_it_sends(redis_url: str, make_settings: MakeSet
         assert sum(map(counts, spans.of("append"))) == len(spans.of("publish")) == 3
 
 
-def test_asyncio_goes_on_with_the_trace(settings: Settings) -> None:
+def test_asyncio_goes_on_with_the_trace(settings):
     """What a coroutine publishes and asks is below its own span, though a thread does it."""
 
     async def turn(tracer: Tracer) -> int:
@@ -127,9 +124,7 @@ def test_asyncio_goes_on_with_the_trace(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("sampler", "last"), [(DEFAULT_ON, "13"), (TraceIdRatioBased(0), "02")])
-def test_an_envelope_says_whether_its_publisher_is_sampled(
-    redis_url: str, make_settings: MakeSettings, sampler: Sampler, last: str
-) -> None:
+def test_an_envelope_says_whether_its_publisher_is_sampled(redis_url, make_settings, sampler, last):
     """The trace is handed on also where it is not sampled, as W3C asks; it says so."""
     settings = make_settings(url=redis_url)
     with kept(sampler):
@@ -137,7 +132,7 @@ def test_an_envelope_says_whether_its_publisher_is_sampled(
     assert {trace[-1] in last for trace in in_log(settings)} == {True}
 
 
-def test_without_tracers_an_envelope_has_no_trace(settings: Settings) -> None:
+def test_without_tracers_an_envelope_has_no_trace(settings):
     """Who has no tracers pays no byte for them."""
     told(settings, TEXT)
     assert in_log(settings) == ["", ""]
@@ -159,9 +154,7 @@ def traced_worker(spawn: Spawn, settings: Settings, url: str, **otel: str) -> Ch
 
 
 @pytest.mark.timeout(240)
-def test_one_trace_from_a_prompt_to_its_memories(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, collector: FakeCollector
-) -> None:
+def test_one_trace_from_a_prompt_to_its_memories(redis_url, make_settings, spawn, collector):
     """An agent's turn, its send, the worker's apply and both sides of a recall, by OTLP."""
     sure: Any = {**PATIENT, "prefetch_wait": 30.0}
     settings = make_settings(url=redis_url, providers=("holographic",), **sure)
@@ -191,9 +184,7 @@ def linked_to(spans: list[Received], ids: tuple[str, str]) -> Received | None:
     return next((span for span in spans if ids in span.links), None)
 
 
-def test_last_spans_go_out_before_a_worker_ends(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, collector: FakeCollector
-) -> None:
+def test_last_spans_go_out_before_a_worker_ends(redis_url, make_settings, spawn, collector):
     """A worker that is told to end first sends what its exporter still holds."""
     settings = make_settings(url=redis_url, **recorded("Keyed"))
     with kept():
@@ -210,9 +201,7 @@ def applied(settings: Settings) -> bool:
     return TEXT in texts(home(settings))
 
 
-def test_a_collector_that_is_away_stops_nothing(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_collector_that_is_away_stops_nothing(redis_url, make_settings, spawn):
     """Without a collector a worker applies, says so once, and ends in order."""
     settings = make_settings(url=redis_url, **recorded("Keyed"))
     with kept():
@@ -232,9 +221,7 @@ def test_a_collector_that_is_away_stops_nothing(
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "opentelemetry-exporter-otlp-proto-grpc"),
     ],
 )
-def test_what_cannot_be_exported_is_said(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, otel: dict[str, str], remedy: str
-) -> None:
+def test_what_cannot_be_exported_is_said(redis_url, make_settings, spawn, otel, remedy):
     """An exporter that is not there costs a line with the remedy; the worker works."""
     settings = make_settings(url=redis_url, **recorded("Keyed"))
     child = traced_worker(spawn, settings, "http://127.0.0.1:9", **otel)

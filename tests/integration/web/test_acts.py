@@ -12,7 +12,7 @@ def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
     return make_settings(url=redis_url, page_token=HASH)
 
 
-def test_an_act_that_fails_is_told_so(guarded: Settings) -> None:
+def test_an_act_that_fails_is_told_so(guarded):
     """The log is told before an act, and again if it could not be done; people are told why."""
     with served(guarded) as visitor:
         visitor.sign_in("ann")
@@ -25,7 +25,7 @@ def test_an_act_that_fails_is_told_so(guarded: Settings) -> None:
     assert "nobody" in second.failed
 
 
-def test_nobody_acts_by_a_form_of_others(guarded: Settings) -> None:
+def test_nobody_acts_by_a_form_of_others(guarded):
     """Without the proof, with another's, from elsewhere or without a reason nothing is done."""
     with served(guarded) as visitor:
         visitor.sign_in("ann")
@@ -43,7 +43,7 @@ def test_nobody_acts_by_a_form_of_others(guarded: Settings) -> None:
         assert stores.instances.pauses() == {}
 
 
-def test_without_a_token_nobody_acts(settings: Settings) -> None:
+def test_without_a_token_nobody_acts(settings):
     """Who has not signed in changes nothing."""
     with served(settings) as visitor:
         answer = visitor.post("/providers/builtin/pause", {"why": "x", "proof": ""})

@@ -53,9 +53,7 @@ def _guarded(make_settings: MakeSettings, redis_url: str) -> Settings:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
-def test_every_view_opens_without_a_complaint(
-    guarded: Settings, browser: Browser, scheme: str, width: int
-) -> None:
+def test_every_view_opens_without_a_complaint(guarded, browser, scheme, width):
     """No view errs, asks another host or is wider than a phone, in light and in dark."""
     with served(guarded) as visitor, browser.tab(visitor.address, scheme, width) as tab:
         tab.sign_in("ann", TOKEN)
@@ -67,7 +65,7 @@ def test_every_view_opens_without_a_complaint(
         assert tab.strangers == []
 
 
-def test_dark_is_dark(settings: Settings, browser: Browser) -> None:
+def test_dark_is_dark(settings, browser):
     """The ground follows the reader's preference."""
     with served(settings) as visitor:
         grounds = []
@@ -80,7 +78,7 @@ def test_dark_is_dark(settings: Settings, browser: Browser) -> None:
     assert grounds[1] < 150
 
 
-def test_the_overview_stays_up_to_date(settings: Settings, browser: Browser) -> None:
+def test_the_overview_stays_up_to_date(settings, browser):
     """What comes while somebody looks is shown without loading the page again."""
     with served(settings) as visitor, browser.tab(visitor.address) as tab:
         tab.open("/")
@@ -92,7 +90,7 @@ def test_the_overview_stays_up_to_date(settings: Settings, browser: Browser) -> 
         assert tab.complaints == []
 
 
-def test_the_last_hour_is_drawn(settings: Settings, browser: Browser) -> None:
+def test_the_last_hour_is_drawn(settings, browser):
     """Both charts have a line for each provider."""
     with served(settings) as visitor, browser.tab(visitor.address) as tab:
         tab.open("/")
@@ -100,7 +98,7 @@ def test_the_last_hour_is_drawn(settings: Settings, browser: Browser) -> None:
         assert tab.page.locator(".chart").first.get_by_text("holographic").count() == 1
 
 
-def test_an_act_is_done_and_told_to_the_log(guarded: Settings, browser: Browser) -> None:
+def test_an_act_is_done_and_told_to_the_log(guarded, browser):
     """Who is signed in pauses a provider with a reason; the log says who, what and why."""
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
@@ -148,7 +146,7 @@ def _poisoned(make_settings: MakeSettings, redis_url: str) -> Iterator[Settings]
         yield settings
 
 
-def test_hostile_text_stays_text(poisoned: Settings, browser: Browser) -> None:
+def test_hostile_text_stays_text(poisoned, browser):
     """What anybody wrote or is called is shown as it is, whole and live, and runs nowhere."""
     signed = msgspec.structs.replace(poisoned, page_token=HASH)
     with served(signed) as visitor, browser.tab(visitor.address) as tab:
@@ -169,7 +167,7 @@ def is_live(tab: Watched) -> bool:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(guarded: Settings, browser: Browser, scheme: str) -> None:
+def test_axe_finds_nothing(guarded, browser, scheme):
     """Every view keeps WCAG 2.1 A and AA, as far as axe can tell, with something wrong to show."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
@@ -183,7 +181,7 @@ def test_axe_finds_nothing(guarded: Settings, browser: Browser, scheme: str) -> 
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_keys_open_views_and_the_first_tab_skips(guarded: Settings, browser: Browser) -> None:
+def test_keys_open_views_and_the_first_tab_skips(guarded, browser):
     """A key opens a view, ``?`` lists them, they may be turned off; Tab reaches the skip first."""
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)

@@ -84,7 +84,7 @@ def act(visitor: Visitor, path: str, plan: str, **fields: str) -> str:
     return html.unescape(re.findall(r'<p class="flash" role="status">(.*?)</p>', shown)[0])
 
 
-def test_letters_are_shown_by_error_and_by_key(ann: Visitor) -> None:
+def test_letters_are_shown_by_error_and_by_key(ann):
     """G6: why, how often, and what waits behind, for each error and for each key."""
     page = ann.get("/dead").text
     by_error, by_key = page.split("<h2>By key</h2>")
@@ -96,7 +96,7 @@ def test_letters_are_shown_by_error_and_by_key(ann: Visitor) -> None:
     assert "<tr><td><a" not in ann.get("/dead?provider=nobody").text
 
 
-def test_a_letter_tells_what_waits_behind_it(parked: Settings, ann: Visitor) -> None:
+def test_a_letter_tells_what_waits_behind_it(parked, ann):
     """G6: one letter has its reason, its traceback, its event, and those of its key behind it."""
     found = {path: ann.get(path).text for path in links(ann.get("/dead").text, f"/dead/{NAME}/")}
     first = next(page for page in found.values() if " one" in page)
@@ -110,7 +110,7 @@ def test_a_letter_tells_what_waits_behind_it(parked: Settings, ann: Visitor) -> 
     assert ann.get(f"/dead/{NAME}/nothing/x").status == 404
 
 
-def test_a_plan_changes_nothing(parked: Settings, ann: Visitor) -> None:
+def test_a_plan_changes_nothing(parked, ann):
     """Each act says first what would follow; only its form does it."""
     page = ann.get("/dead").text
     (retry,), (discard,) = links(page, "/dead/retry?"), links(page, "/dead/discard?")
@@ -123,7 +123,7 @@ def test_a_plan_changes_nothing(parked: Settings, ann: Visitor) -> None:
     assert told(parked) == []
 
 
-def test_a_retry_applies_in_order(parked: Settings, ann: Visitor, flag: Path) -> None:
+def test_a_retry_applies_in_order(parked, ann, flag):
     """G3, G6: once the provider is well, a retry from the page applies what waits; it is told."""
     (retry,) = links(ann.get("/dead").text, "/dead/retry?")
     assert "told to raise Permanent" in act(ann, "/dead/retry", retry, why="a try")
@@ -137,7 +137,7 @@ def test_a_retry_applies_in_order(parked: Settings, ann: Visitor, flag: Path) ->
     assert "There are none." in ann.get("/dead").text
 
 
-def test_a_discard_frees_what_waits(parked: Settings, ann: Visitor) -> None:
+def test_a_discard_frees_what_waits(parked, ann):
     """G6: what is given up stays in the log with who and why; its key goes on."""
     letter = next(
         page
@@ -156,7 +156,7 @@ def test_a_discard_frees_what_waits(parked: Settings, ann: Visitor) -> None:
     assert "ann: test data" in story
 
 
-def test_an_edit_is_applied_in_its_place(parked: Settings, ann: Visitor) -> None:
+def test_an_edit_is_applied_in_its_place(parked, ann):
     """G6: an event is put in the place of the one that was refused, if it is one."""
     letter = next(
         page
@@ -176,7 +176,7 @@ def test_an_edit_is_applied_in_its_place(parked: Settings, ann: Visitor) -> None
     assert len(letters(parked)) == 3
 
 
-def test_strangers_see_no_letter(parked: Settings) -> None:
+def test_strangers_see_no_letter(parked):
     """Without a token no view shows letters or plans, and a POST does nothing."""
     with served(msgspec.structs.replace(parked, page_token="")) as visitor:
         for path in ("/dead", "/dead/retry?all=1"):
@@ -186,7 +186,7 @@ def test_strangers_see_no_letter(parked: Settings) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_errors_stay_texts(make_settings: MakeSettings, redis_url: str, text: str) -> None:
+def test_hostile_errors_stay_texts(make_settings, redis_url, text):
     """What a provider says of an event, its names and its texts add no element to any view."""
     sayable = text.encode("utf-8", "replace").decode()
     known = set[tuple[str, tuple[str, ...]]]()

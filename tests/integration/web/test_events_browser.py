@@ -54,9 +54,7 @@ def views(tab: Watched) -> list[str]:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_every_view_opens_and_reads(
-    guarded: Settings, browser: Browser, scheme: str, width: int
-) -> None:
+def test_every_view_opens_and_reads(guarded, browser, scheme, width):
     """No view errs, asks another host, is wider than a phone or breaks WCAG 2.1 AA (axe)."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
@@ -73,9 +71,7 @@ def test_every_view_opens_and_reads(
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
 
-def test_a_search_goes_on_by_itself(
-    guarded: Settings, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_goes_on_by_itself(guarded, browser, monkeypatch):
     """A search that takes more than one request is gone on with until all is looked at."""
     monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus_console.operations.events.search.ASK_EVERY", 10)
@@ -87,9 +83,7 @@ def test_a_search_goes_on_by_itself(
         assert tab.complaints == []
 
 
-def test_a_search_can_be_stopped(
-    guarded: Settings, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_can_be_stopped(guarded, browser, monkeypatch):
     """The button ends it; what was found stays, and a link goes on from there."""
     monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus_console.operations.events.search.ASK_EVERY", 1)
@@ -103,7 +97,7 @@ def test_a_search_can_be_stopped(
         assert [one for one in tab.complaints if not one.startswith("htmx:")] == []
 
 
-def test_the_tail_follows(guarded: Settings, browser: Browser) -> None:
+def test_the_tail_follows(guarded, browser):
     """What is published comes to the top by itself; who types in the form is not interrupted."""
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
@@ -117,7 +111,7 @@ def test_the_tail_follows(guarded: Settings, browser: Browser) -> None:
         assert tab.complaints == []
 
 
-def test_a_plan_and_its_act_with_the_keyboard(guarded: Settings, browser: Browser) -> None:
+def test_a_plan_and_its_act_with_the_keyboard(guarded, browser):
     """From the list over the plan to the act; without a worker it says that nobody does it."""
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
@@ -135,9 +129,7 @@ def test_a_plan_and_its_act_with_the_keyboard(guarded: Settings, browser: Browse
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_runs_nowhere(
-    make_settings: MakeSettings, redis_url: str, browser: Browser, text: str
-) -> None:
+def test_hostile_text_runs_nowhere(make_settings, redis_url, browser, text):
     """What anybody said, and what a provider said of it, is text in every view, live ones too."""
     settings = make_settings(url=redis_url, page_token=HASH)
     sayable = text.encode("utf-8", "replace").decode()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.web.hostile import HOSTILE, elements
 from helpers.web.pages import Visitor, looked_at
 from memorybus.agent.client import MemoryBus
@@ -39,7 +38,7 @@ def said(text: str) -> list[str]:
     return [html.unescape(re.findall(r"<td[^>]*>(.*?)</td>", row)[-1]) for row in rows]
 
 
-def test_the_form_finds_by_words_person_and_session(visitor: Visitor) -> None:
+def test_the_form_finds_by_words_person_and_session(visitor):
     """The form's fields narrow the search, and stand in the form again."""
     found = visitor.get("/events?q=%22ann+asks%22")
     assert sorted(said(found.text)) == [f"ann asks {turn}" for turn in range(5)]
@@ -50,7 +49,7 @@ def test_the_form_finds_by_words_person_and_session(visitor: Visitor) -> None:
     assert said(visitor.get("/events?q=asks&until=1h").text) == []
 
 
-def test_a_page_leads_to_older_events(visitor: Visitor) -> None:
+def test_a_page_leads_to_older_events(visitor):
     """A full page names the next one; together they are all, each once."""
     first = visitor.get("/events?q=asks").text
     assert len(said(first)) == events.PAGE_SIZE
@@ -59,9 +58,7 @@ def test_a_page_leads_to_older_events(visitor: Visitor) -> None:
     assert len(both) == len(set(both)) == 35
 
 
-def test_a_search_that_takes_long_is_gone_on_with(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_takes_long_is_gone_on_with(visitor, monkeypatch):
     """A request looks for a bounded time; the page asks for the rest, and stops if told to."""
     monkeypatch.setattr(events, "SEARCH_SECONDS", 0.0)
     monkeypatch.setattr("memorybus_console.operations.events.search.ASK_EVERY", 10)
@@ -81,14 +78,14 @@ def test_a_search_that_takes_long_is_gone_on_with(
 
 
 @pytest.mark.parametrize("wrong", ["since=yesterday", "type=Nothing", "before=p1"])
-def test_what_nobody_can_read_is_told_in_the_form(visitor: Visitor, wrong: str) -> None:
+def test_what_nobody_can_read_is_told_in_the_form(visitor, wrong):
     """A wrong time, type or place is a sentence above the table, not a failure."""
     answer = visitor.get(f"/events?{wrong}")
     assert answer.status == 200
     assert 'role="alert"' in answer.text
 
 
-def test_an_event_has_its_story(settings: Settings, visitor: Visitor) -> None:
+def test_an_event_has_its_story(settings, visitor):
     """One event: what it says, where it lies, and at each provider how much is before it."""
     place = re.findall(r'href="(/events/p[^"]*)"', visitor.get("/events?q=%22ann+asks+4%22").text)[
         0
@@ -103,12 +100,12 @@ def test_an_event_has_its_story(settings: Settings, visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("place", ["p00:1-1", "p99:1-1", "nothing", "p00%3A1795486545838-99"])
-def test_where_there_is_no_event_none_is_shown(visitor: Visitor, place: str) -> None:
+def test_where_there_is_no_event_none_is_shown(visitor, place):
     """A place without an event is not found, and says so."""
     assert visitor.get(f"/events/{place}").status == 404
 
 
-def test_the_tail_is_live(settings: Settings, visitor: Visitor) -> None:
+def test_the_tail_is_live(settings, visitor):
     """What is published while somebody follows comes by itself, the newest first."""
     connection = http.client.HTTPConnection(visitor.address, timeout=30)
     headers = visitor.headers | {"Accept": "text/event-stream"}
@@ -135,7 +132,7 @@ def until(stream: http.client.HTTPResponse, text: str) -> str:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_stay_texts(make_settings: MakeSettings, redis_url: str, text: str) -> None:
+def test_hostile_texts_stay_texts(make_settings, redis_url, text):
     """Whatever is said, is a name or is searched for adds no element and no attribute to a page."""
     harmless, hostile = (make_settings(url=redis_url, namespace=name) for name in ("a", "b"))
     sayable = text.encode("utf-8", "replace").decode()
@@ -160,7 +157,7 @@ def views(settings: Settings, text: str) -> list[str]:
         return [found, *(visitor.get(path).text for path in paths)]
 
 
-def test_what_is_sealed_is_seen(ready: Settings) -> None:
+def test_what_is_sealed_is_seen(ready):
     """G7: search and story read the archive, too."""
     say(ready, "s-ann", "asks 1", "asks 2")
     assert main(["archive", "run"]) == 0

@@ -85,7 +85,7 @@ def kept(visitor: Visitor, user: str, provider: str) -> str:
     return page.text
 
 
-def test_a_prompt_is_asked_as_a_person(guarded: Settings, visitor: Visitor) -> None:
+def test_a_prompt_is_asked_as_a_person(guarded, visitor):
     """The block on the page is the very block; each memory says why and leads to its event."""
     text = answer(visitor, "/recall?user=ana&q=Where+was+the+heron+by+the+boathouse%3F")
     block = preview_prompt(guarded, QUESTION, Asker(user="ana")).block
@@ -103,7 +103,7 @@ def test_a_prompt_is_asked_as_a_person(guarded: Settings, visitor: Visitor) -> N
     assert "hx-get" not in visitor.get("/recall").text, "nobody is asked before somebody asks"
 
 
-def test_people_lead_to_their_memories_and_those_to_events(visitor: Visitor) -> None:
+def test_people_lead_to_their_memories_and_those_to_events(visitor):
     """From a name to what each provider keeps of it, and from there to the event."""
     people = visitor.get("/memories?name=ana").text
     found = re.findall(r'href="(/memories/kept[^"]*)"', people)
@@ -121,9 +121,7 @@ def test_people_lead_to_their_memories_and_those_to_events(visitor: Visitor) -> 
     assert "there is no provider" in kept(visitor, "ana", "nobody")
 
 
-def test_a_memory_is_put_right_and_another_deleted(
-    visitor: Visitor, redis_client: redis.Redis, guarded: Settings
-) -> None:
+def test_a_memory_is_put_right_and_another_deleted(visitor, redis_client, guarded):
     """First what would happen, then a reason, then events; the log is told who did it and why."""
     [where] = links(kept(visitor, "ana", "builtin"), "Correct…")
     plan = visitor.get(where).text
@@ -160,7 +158,7 @@ def form(page: str) -> dict[str, str]:
     return {name: html.unescape(value) for name, value in fields}
 
 
-def test_memories_of_anybody_stay_text(visitor: Visitor) -> None:
+def test_memories_of_anybody_stay_text(visitor):
     """Markup in memories and names makes no element in any of the views."""
     calm = elements(visitor.get("/memories?name=ana").text)
     assert elements(visitor.get("/memories?name=eve").text) <= calm
@@ -177,9 +175,7 @@ def test_memories_of_anybody_stay_text(visitor: Visitor) -> None:
             assert "<script>window" not in visitor.get(change).text
 
 
-def test_who_is_not_signed_in_sees_nothing_and_changes_nothing(
-    guarded: Settings, visitor: Visitor
-) -> None:
+def test_who_is_not_signed_in_sees_nothing_and_changes_nothing(guarded, visitor):
     """Memories are shown to nobody without the token; without it nobody changes any."""
     del visitor.headers["Cookie"]
     for path in ("/recall", "/recall/answer?q=heron", "/memories", "/memories/kept?user=ana"):
@@ -187,7 +183,7 @@ def test_who_is_not_signed_in_sees_nothing_and_changes_nothing(
     assert visitor.post("/memories/delete", {"why": "x", "event": "0" * 32}).status == 403
 
 
-def test_without_a_worker_the_views_say_what_to_start(settings: Settings) -> None:
+def test_without_a_worker_the_views_say_what_to_start(settings):
     """A bus that nobody serves: the views open, and name the remedy."""
     with looked_at(settings) as visitor:
         assert "memorybus up" in answer(visitor, "/recall?q=heron")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
@@ -52,9 +51,7 @@ def asked(tab: Watched, user: str, question: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_hostile_memories_stay_text(
-    bus_settings: Settings, redis_client: redis.Redis, browser: Browser, scheme: str
-) -> None:
+def test_hostile_memories_stay_text(bus_settings, redis_client, browser, scheme):
     """What was stored as memories is shown, makes nothing happen, and keeps WCAG 2.1 AA."""
     with MemoryBus.connect(bus_settings) as bus:
         session = bus.session("s", user="eve", warm=False)
@@ -103,9 +100,7 @@ def test_hostile_memories_stay_text(
 
 @pytest.mark.locomo
 @pytest.mark.skipif(not TALKS, reason=f"no LoCoMo conversations in {DATA}")
-def test_real_conversations_are_asked_and_browsed(
-    bus_settings: Settings, redis_client: redis.Redis, browser: Browser
-) -> None:
+def test_real_conversations_are_asked_and_browsed(bus_settings, redis_client, browser):
     """A real conversation: a question of its people finds a block, and pages hold all memories."""
     where = ("--url", bus_settings.url, "--namespace", bus_settings.namespace)
     where += ("--data-dir", str(bus_settings.data_dir))

@@ -1,8 +1,6 @@
 """Rebuilding from the page, with a real worker."""
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.rebuilding import fill
 from helpers.stories.scenario import NAME, TESTS, recorded, worker
@@ -13,11 +11,8 @@ from memorybus_console.operations.stores import Stores
 
 @pytest.mark.timeout(180)
 def test_a_rebuild_a_rollback_and_a_drop_from_the_page(
-    redis_url: str,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    redis_url, make_settings, spawn, monkeypatch
+):
     """G8: the page shows the plan, does each, compares both, and tells what it came to."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     settings = make_settings(url=redis_url, page_token=HASH, **recorded("Transactional"))

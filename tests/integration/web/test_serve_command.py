@@ -9,12 +9,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.commands import run_command
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import environ
 from helpers.web.pages import HASH
-from memorybus.config.settings import Settings
 from memorybus_console.web.access import hash_token
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -26,9 +23,7 @@ def _get(url: str) -> str:
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_it_serves_until_it_is_told_to_end(
-    settings: Settings, spawn: Spawn, stop: signal.Signals
-) -> None:
+def test_it_serves_until_it_is_told_to_end(settings, spawn, stop):
     """It says where it listens and whether people may act, and ends with 0 while somebody looks."""
     child = spawn("-m", "memorybus", "serve", "--port", "0", "--json", env=environ(settings))
     child.wait_output('"url"')
@@ -42,9 +37,7 @@ def test_it_serves_until_it_is_told_to_end(
         assert child.wait() == 0
 
 
-def test_a_wrong_hash_or_a_taken_port_is_told(
-    make_settings: MakeSettings, redis_url: str, spawn: Spawn
-) -> None:
+def test_a_wrong_hash_or_a_taken_port_is_told(make_settings, redis_url, spawn):
     """Exit code 2, and what to do, without a traceback."""
     wrong = make_settings(url=redis_url, page_token="plain text")
     child = spawn("-m", "memorybus", "serve", "--port", "0", env=environ(wrong))
@@ -53,9 +46,7 @@ def test_a_wrong_hash_or_a_taken_port_is_told(
     assert "Traceback" not in child.output()
 
 
-def test_the_log_of_the_page_is_structured_and_masked(
-    make_settings: MakeSettings, redis_url: str, spawn: Spawn
-) -> None:
+def test_the_log_of_the_page_is_structured_and_masked(make_settings, redis_url, spawn):
     """What the server logs of a request that fails is a JSON line without credentials."""
     program = (
         "import sys; from memorybus.health import verdict; from memorybus_console.cli import main\n"
@@ -75,14 +66,14 @@ def test_the_log_of_the_page_is_structured_and_masked(
     assert child.wait() == 0
 
 
-def test_others_may_not_reach_what_nobody_guards(settings: Settings, spawn: Spawn) -> None:
+def test_others_may_not_reach_what_nobody_guards(settings, spawn):
     """Without a token or a proxy it refuses an address that others reach."""
     child = spawn("-m", "memorybus", "serve", "--host", "0.0.0.0", env=environ(settings))
     assert child.wait(60) == 2
     assert "page_token" in child.output()
 
 
-def test_the_first_start_makes_a_token_and_shows_it_once(settings: Settings, spawn: Spawn) -> None:
+def test_the_first_start_makes_a_token_and_shows_it_once(settings, spawn):
     """The page's own token is printed once, is kept for its user alone, and lets people in."""
     words = ("-m", "memorybus", "serve", "--port", "0")
     child = spawn(*words, env=environ(settings))
@@ -101,7 +92,7 @@ def test_the_first_start_makes_a_token_and_shows_it_once(settings: Settings, spa
     assert settings.page_token_path.read_text().strip() == token
 
 
-def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:
+def test_a_token_is_shown_once_and_its_hash_fits_the_settings():
     """What is printed for the file is a line of it, and only the hash is there."""
     ran = run_command({}, "config", "page-token")
     assert ran.returncode == 0
@@ -111,7 +102,7 @@ def test_a_token_is_shown_once_and_its_hash_fits_the_settings() -> None:
     assert token not in line
 
 
-def test_the_hash_is_masked_where_settings_are_shown(make_settings: MakeSettings) -> None:
+def test_the_hash_is_masked_where_settings_are_shown(make_settings):
     """The hash is a secret of the settings: no error and no command shows it."""
     assert HASH not in repr(make_settings(page_token=HASH))
     assert hash_token("x" * 20) != hash_token("x" * 20)
@@ -122,7 +113,7 @@ def test_the_hash_is_masked_where_settings_are_shown(make_settings: MakeSettings
     [(["serve"], "starlette"), (["config", "page-token"], "argon2")],
     ids=["serve", "page-token"],
 )
-def test_without_the_extra_it_says_what_to_install(words: list[str], lacking: str) -> None:
+def test_without_the_extra_it_says_what_to_install(words, lacking):
     """Nothing of the page is loaded before it is asked for, and then the extra is named."""
     program = (
         "import sys; from memorybus_console.cli.app import main\n"

@@ -5,12 +5,9 @@ import json
 import logging
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
 from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
-from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.health.finding import Finding
 from memorybus.health.metrics_server import Address
@@ -18,7 +15,7 @@ from memorybus.health.verdict import Verdict
 from memorybus_console.web import serving
 
 
-def test_the_overview_shows_what_the_status_knows(settings: Settings) -> None:
+def test_the_overview_shows_what_the_status_knows(settings):
     """Figures and findings of the status are on the overview, with the remedy."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("Where is it?", "There.")
@@ -32,7 +29,7 @@ def test_the_overview_shows_what_the_status_knows(settings: Settings) -> None:
     assert 'aria-label="lanes of builtin: 0 of 16 owned' in page.text
 
 
-def test_what_is_shown_of_others_stays_text(make_settings: MakeSettings, redis_url: str) -> None:
+def test_what_is_shown_of_others_stays_text(make_settings, redis_url):
     """Markup and steering characters of anybody are shown, and are not part of the page."""
     hostile = make_settings(url=redis_url, providers=("a",), namespace="n")
     with served(hostile) as visitor:
@@ -43,7 +40,7 @@ def test_what_is_shown_of_others_stays_text(make_settings: MakeSettings, redis_u
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:1"])
-def test_a_strangers_name_gets_nothing(settings: Settings, host: str) -> None:
+def test_a_strangers_name_gets_nothing(settings, host):
     """A request for a name that is not ours is refused, whatever it asks (DNS rebinding)."""
     with served(settings) as visitor:
         answer = visitor.get("/", Host=host)
@@ -51,7 +48,7 @@ def test_a_strangers_name_gets_nothing(settings: Settings, host: str) -> None:
     assert "memorybus</title>" not in answer.text
 
 
-def test_answers_bind_the_browser(settings: Settings) -> None:
+def test_answers_bind_the_browser(settings):
     """No answer lets a script or a style run inline, or another site frame or read it."""
     with served(settings) as visitor:
         for path in ("/", "/livez", "/nothing", "/assets/static/page.js"):
@@ -63,9 +60,7 @@ def test_answers_bind_the_browser(settings: Settings) -> None:
             assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_an_error_of_ours_quotes_nothing(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_ours_quotes_nothing(settings, monkeypatch):
     """Whatever fails has a page that quotes nothing and binds the browser; the log is masked."""
 
     def fail(_: object) -> None:
@@ -86,7 +81,7 @@ def test_an_error_of_ours_quotes_nothing(
     assert "secret" not in said.getvalue()
 
 
-def test_programs_ask_for_health(settings: Settings) -> None:
+def test_programs_ask_for_health(settings):
     """``/livez`` and ``/readyz`` say yes; ``/healthz`` has the verdict, 503 if it is critical."""
     with served(settings) as visitor:
         assert visitor.get("/livez").status == 200
@@ -97,9 +92,7 @@ def test_programs_ask_for_health(settings: Settings) -> None:
         assert "memorybus_up 1.0" in visitor.get("/metrics").text
 
 
-def test_without_redis_the_page_says_so(
-    make_settings: MakeSettings, private_redis: RedisServer
-) -> None:
+def test_without_redis_the_page_says_so(make_settings, private_redis):
     """Redis away: the page lives, is not ready, and tells what it tries to reach."""
     private_redis.kill()
     with served(make_settings(url=private_redis.url)) as visitor:
@@ -110,7 +103,7 @@ def test_without_redis_the_page_says_so(
     assert "MEMORYBUS CRITICAL" in page.text
 
 
-def test_others_are_asked_who_they_are_before_they_see_anything(settings: Settings) -> None:
+def test_others_are_asked_who_they_are_before_they_see_anything(settings):
     """Nobody listens where others come without a token or a proxy."""
     with pytest.raises(ConfigError, match="page_token"):
         serving.run(settings, Address("0.0.0.0", 0), lambda *_: None)
@@ -120,7 +113,7 @@ PRIVATE = ("/events", "/tail", "/sessions", "/dead", "/recall", "/memories", "/h
 
 
 @pytest.mark.parametrize("path", [*PRIVATE, "/providers/builtin", "/memories/parts", "/event/x"])
-def test_strangers_see_no_memory(settings: Settings, path: str) -> None:
+def test_strangers_see_no_memory(settings, path):
     """Without a token the page shows counts: no view of events, people or memories opens."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("My tuba is sold", "Noted.")
@@ -132,7 +125,7 @@ def test_strangers_see_no_memory(settings: Settings, path: str) -> None:
         assert "tuba" not in visitor.get(path, Accept="text/event-stream").text
 
 
-def test_strangers_read_no_error_of_a_backend(settings: Settings) -> None:
+def test_strangers_read_no_error_of_a_backend(settings):
     """What a backend said may quote people: strangers see that it fails, and not its words."""
     said = Finding("failing", "critical", "mem0", "mem0 waits: the tuba is sold", "repair it")
     own = Finding("no_worker", "critical", "workers", "no worker is alive", "run it")
@@ -143,7 +136,7 @@ def test_strangers_read_no_error_of_a_backend(settings: Settings) -> None:
     assert "no worker is alive" in shown.line
 
 
-def test_with_a_token_nobody_looks_without(make_settings: MakeSettings, redis_url: str) -> None:
+def test_with_a_token_nobody_looks_without(make_settings, redis_url):
     """With a token, pages, JSON and metrics ask for it; programs show it as a bearer's."""
     with served(make_settings(url=redis_url, page_token=HASH)) as visitor:
         assert visitor.get("/").headers["location"] == "/signin?next=/"
@@ -156,7 +149,7 @@ def test_with_a_token_nobody_looks_without(make_settings: MakeSettings, redis_ur
         assert visitor.get("/metrics", **wrong).status == 401
 
 
-def test_signing_in_and_out(make_settings: MakeSettings, redis_url: str) -> None:
+def test_signing_in_and_out(make_settings, redis_url):
     """The right token opens a session in a cookie that no script reads; signing out ends it."""
     with served(make_settings(url=redis_url, page_token=HASH)) as visitor:
         assert visitor.sign_in("ann", "wrong").status == 403
@@ -168,7 +161,7 @@ def test_signing_in_and_out(make_settings: MakeSettings, redis_url: str) -> None
         assert visitor.get("/").status == 303
 
 
-def test_guessing_is_slowed_down(make_settings: MakeSettings, redis_url: str) -> None:
+def test_guessing_is_slowed_down(make_settings, redis_url):
     """After five wrong tokens from an address, not even the right one is looked at for a minute."""
     with served(make_settings(url=redis_url, page_token=HASH)) as visitor:
         for _ in range(5):
@@ -176,7 +169,7 @@ def test_guessing_is_slowed_down(make_settings: MakeSettings, redis_url: str) ->
         assert visitor.sign_in("eve").status == 429
 
 
-def test_a_proxy_names_who_is_there(make_settings: MakeSettings, redis_url: str) -> None:
+def test_a_proxy_names_who_is_there(make_settings, redis_url):
     """A trusted proxy's header names a person; of anybody else it means nothing."""
     trusted = make_settings(url=redis_url, page_proxy_header="X-Forwarded-User")
     with served(trusted) as visitor:

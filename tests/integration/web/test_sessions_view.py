@@ -4,7 +4,6 @@ import html
 import re
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.web.hostile import HOSTILE, elements
 from helpers.web.pages import looked_at
 from memorybus.agent.client import MemoryBus
@@ -29,7 +28,7 @@ def rows(text: str) -> list[tuple[str, str]]:
     return [(drawn, html.unescape(name)) for drawn, name in found]
 
 
-def test_sessions_stand_below_where_they_came_from(settings: Settings) -> None:
+def test_sessions_stand_below_where_they_came_from(settings):
     """Branches and delegations stand under their sessions, with the reason."""
     talk(settings, "s-1")
     talk(settings, "s-2", user="bob")
@@ -48,7 +47,7 @@ def test_sessions_stand_below_where_they_came_from(settings: Settings) -> None:
         assert "No such sessions" in visitor.get("/sessions?session=nobody").text
 
 
-def test_a_view_reads_a_bounded_part(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_reads_a_bounded_part(settings, monkeypatch):
     """What is older stands on the pages behind the first."""
     monkeypatch.setattr(sessions, "MAX_EVENTS", 2)
     for number in range(3):
@@ -65,7 +64,7 @@ def test_a_view_reads_a_bounded_part(settings: Settings, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_names_stay_texts(make_settings: MakeSettings, redis_url: str, text: str) -> None:
+def test_hostile_names_stay_texts(make_settings, redis_url, text):
     """What sessions and people are called adds no element to the view."""
     sayable = text.encode("utf-8", "replace").decode()
     pages = []

@@ -1,7 +1,6 @@
 """What the adapters of other contracts are made of: options, passages, owners, calls."""
 
 import threading
-from pathlib import Path
 
 import pytest
 from helpers.processes.time_up import TimeUp
@@ -14,7 +13,7 @@ from memorybus_providers.owners import MAX_OWNERS, Owner, Owners
 EVERYONE = RecallScope(None, None, None)
 
 
-def test_home_in_an_option_is_the_instances_own(tmp_path: Path) -> None:
+def test_home_in_an_option_is_the_instances_own(tmp_path):
     """``{home}`` is replaced in texts, also in tables; other braces and values stay."""
     given = {"dir": "{home}/x", "more": {"path": "{home}"}, "text": "{other}", "number": 3}
 
@@ -44,12 +43,12 @@ def test_home_in_an_option_is_the_instances_own(tmp_path: Path) -> None:
         ("#hashtag", ["#hashtag"]),
     ],
 )
-def test_a_text_as_passages(text: str, expected: list[str]) -> None:
+def test_a_text_as_passages(text, expected):
     """Paragraphs and list items stand alone, headings go, nothing is joined."""
     assert split_passages(text) == expected
 
 
-def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
+def test_owners_are_noted_once_and_found_by_others(tmp_path):
     """A second instance reads what the first has noted, and adds to it."""
     first, second = Owners(tmp_path), Owners(tmp_path)
     for owner in (Owner("a", "u", ""), Owner("a", "u", ""), Owner("b", "v", "")):
@@ -66,7 +65,7 @@ def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
     assert first.owners_in(RecallScope("x", "y")) == [Owner("x", "y", "")]
 
 
-def test_no_workspace_is_a_workspace_of_its_own(tmp_path: Path) -> None:
+def test_no_workspace_is_a_workspace_of_its_own(tmp_path):
     """A recall without a workspace asks for none's memories; only None asks for every one's."""
     owners = Owners(tmp_path)
     kept = [Owner("a", "u", workspace) for workspace in ("", "boat", "house")]
@@ -77,7 +76,7 @@ def test_no_workspace_is_a_workspace_of_its_own(tmp_path: Path) -> None:
     assert owners.owners_in(RecallScope("a", "u", None)) == kept[::-1]
 
 
-def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
+def test_a_broken_line_costs_only_itself(tmp_path):
     """A crash in mid-write leaves the owners before and after it readable."""
     Owners(tmp_path).note(Owner("a", "u", ""))
     with (tmp_path / "owners.jsonl").open("ab") as file:
@@ -89,7 +88,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     assert after.owners_in(EVERYONE) == [Owner("c", "w", ""), Owner("a", "u", "")]
 
 
-def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
+def test_a_recall_asks_a_bounded_number_of_owners(tmp_path):
     """Everyone's memories are those of the newest owners (G10)."""
     owners = Owners(tmp_path)
     for number in range(MAX_OWNERS + 5):
@@ -100,7 +99,7 @@ def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
     assert (len(asked), asked[0].user, asked[-1].user) == (MAX_OWNERS, str(MAX_OWNERS + 4), "5")
 
 
-def test_late_answers_are_time_outs() -> None:
+def test_late_answers_are_time_outs():
     """Who answers in time is heard; of the others it is said that they did not."""
     go = threading.Event()
     calls = {"late": lambda: go.wait(60), "good": lambda: 1, "bad": lambda: 1 / 0}
@@ -113,7 +112,7 @@ def test_late_answers_are_time_outs() -> None:
     assert isinstance(found["late"], TimeoutError)
 
 
-def test_a_late_coroutine_is_cancelled() -> None:
+def test_a_late_coroutine_is_cancelled():
     """After its deadline a coroutine is cancelled, and the caller can be used again."""
     caller = Caller("test")
     begun, cancelled = threading.Event(), threading.Event()

@@ -4,13 +4,11 @@ import asyncio
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from memorybus import AsyncMemoryBus, MemoryBus, Session
 from memorybus.agent.aio import AsyncSession
-from memorybus.config.settings import Settings
 
 NO_REDIS_URL = "redis://127.0.0.1:1/0"
 ROOT = Path(__file__).parents[3]
@@ -67,19 +65,19 @@ def _said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return {name: [one for one in lines if f"{file}.py:" in one] for file, name in names.items()}
 
 
-def test_right_calls_have_types(said: dict[str, list[str]]) -> None:
+def test_right_calls_have_types(said):
     """Every method of the asynchronous form has the arguments and the result of the other."""
     assert said["right"] == []
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_an_error_of_mypy(said: dict[str, list[str]], mistake: str) -> None:
+def test_a_mistake_is_an_error_of_mypy(said, mistake):
     """A misspelt method or argument, a wrong type and a forgotten `await` are found by mypy."""
     _, code = MISTAKES[mistake]
     assert [one for one in said[mistake] if one.endswith(f"[{code}]")], said[mistake]
 
 
-def test_a_forgotten_await_is_warned_of(make_settings: Callable[..., Settings]) -> None:
+def test_a_forgotten_await_is_warned_of(make_settings):
     """Python warns of a call that nobody awaits, and names it: nothing was published."""
 
     async def live() -> int:
@@ -96,7 +94,7 @@ def test_a_forgotten_await_is_warned_of(make_settings: Callable[..., Settings]) 
 @pytest.mark.parametrize(
     ("plain", "awaited"), [(Session, AsyncSession), (MemoryBus, AsyncMemoryBus)]
 )
-def test_nothing_is_missing(plain: type, awaited: type) -> None:
+def test_nothing_is_missing(plain, awaited):
     """Every public method is there, with the same arguments, and is to be awaited."""
     methods = {
         name: method

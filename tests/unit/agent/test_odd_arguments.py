@@ -77,7 +77,7 @@ def _refusal(call: Callable[..., Any], given: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("method", GIVEN)
-def test_a_session_refuses_an_odd_argument_by_its_name(bus: MemoryBus, method: str) -> None:
+def test_a_session_refuses_an_odd_argument_by_its_name(bus, method):
     """G1: whatever is given, a session's method publishes it readably or raises `InvalidEvent`."""
     session = bus.session("s", warm=False)
     for name in _arguments(getattr(Session, method)):
@@ -92,22 +92,20 @@ def test_a_session_refuses_an_odd_argument_by_its_name(bus: MemoryBus, method: s
         ("adopt", {"scope": Scope(), "ref": SessionRef("a", "a")}),
     ],
 )
-def test_a_bus_refuses_an_odd_argument_by_its_name(
-    bus: MemoryBus, method: str, given: dict[str, Any]
-) -> None:
+def test_a_bus_refuses_an_odd_argument_by_its_name(bus, method, given):
     """G1: whatever is given, a bus publishes it readably or raises `InvalidEvent`."""
     for name in _arguments(getattr(MemoryBus, method)):
         assert _refused(getattr(bus, method), given, name), name
 
 
-def test_a_recall_of_operators_refuses_an_odd_argument_by_its_name(bus: MemoryBus) -> None:
+def test_a_recall_of_operators_refuses_an_odd_argument_by_its_name(bus):
     """G9: a question that workers could not read is not sent."""
     for name in ("question", "agent", "user", "workspace", "budget", "as_of"):
         with pytest.raises(InvalidEvent, match=name):
             bus.recall(**({"question": "where"} | {name: object()}))
 
 
-def test_whole_floats_are_integers_everywhere(bus: MemoryBus) -> None:
+def test_whole_floats_are_integers_everywhere(bus):
     """G2: 3.0 is 3, also in ids that are derived from it; a broken float is refused."""
     session = bus.session("s", warm=False)
     for number in (3, 3.0):
@@ -126,7 +124,7 @@ def test_whole_floats_are_integers_everywhere(bus: MemoryBus) -> None:
         session.turn_completed("hi", "ho", at=1_793_523_600_123.456)
 
 
-def test_a_refused_switch_is_not_noted(bus: MemoryBus) -> None:
+def test_a_refused_switch_is_not_noted(bus):
     """G1: a session whose switch was refused stays where it was, also for the next process."""
     session = bus.session("s", warm=False)
     for refused in (session.undo, session.compressed, lambda at: session.branch("b", at=at)):
@@ -136,7 +134,7 @@ def test_a_refused_switch_is_not_noted(bus: MemoryBus) -> None:
     assert bus.sessions.get(session.scope, "b") is None
 
 
-def test_recall_breaks_no_agent(bus: MemoryBus) -> None:
+def test_recall_breaks_no_agent(bus):
     """G9: what asks for memories takes any value; what is no text asks nothing."""
     session = bus.session("s", warm=False)
     for odd in ODD:
@@ -148,7 +146,7 @@ def test_recall_breaks_no_agent(bus: MemoryBus) -> None:
         assert session.system_prompt(known=odd) == ""
 
 
-def test_a_tool_call_raises_nothing(bus: MemoryBus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_call_raises_nothing(bus, monkeypatch):
     """G9: whatever a model or its host gives, the result of a tool call says what was wrong."""
     tools = [Tool("keep", "p", "keep", writes=True), Tool("find", "p", "find", writes=False)]
     offered = OfferedTools((tool, {"name": tool.offered}) for tool in tools)

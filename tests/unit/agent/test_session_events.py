@@ -5,7 +5,7 @@ from memorybus.agent.session_events import checked_time, session_details
 from memorybus.errors import InvalidEvent
 
 
-def test_details_are_clean_and_bounded() -> None:
+def test_details_are_clean_and_bounded():
     """What a host tells of a session is cleaned like all text, and bounded; none is cut (G10)."""
     told = {"chat_name": "a\0b", "thread_id": "", "chat_id": "x" * 1_025, "k" * 1_025: "v"}
     assert session_details(told) == {"chat_name": "a\ufffdb"}
@@ -15,13 +15,13 @@ def test_details_are_clean_and_bounded() -> None:
 
 
 @pytest.mark.parametrize("at", [None, 0, 1_000, 10**9 - 1, 10**10, 1_767_225_600_000])
-def test_a_time_in_milliseconds_is_taken(at: int | None) -> None:
+def test_a_time_in_milliseconds_is_taken(at):
     """No time is now, and small ones are as hosts without a clock tell them."""
     assert checked_time(at) == at
 
 
 @pytest.mark.parametrize("at", [10**9, 1_767_225_600, 10**10 - 1])
-def test_a_time_in_seconds_is_refused(at: int) -> None:
+def test_a_time_in_seconds_is_refused(at):
     """What would be a time of this age in seconds is a mistake, and is told as one (G10)."""
     with pytest.raises(InvalidEvent, match="milliseconds are wanted"):
         checked_time(at)

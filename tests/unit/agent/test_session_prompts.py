@@ -20,7 +20,7 @@ def _notes(tmp_path: Path) -> Iterator[HostSessions]:
     notes.close()
 
 
-def test_the_first_text_counts(notes: HostSessions, tmp_path: Path) -> None:
+def test_the_first_text_counts(notes, tmp_path):
     """What was kept first stays, in this process and in another, for that owner's lineage alone."""
     assert notes.prompt(ANN, "s", 1) is None
     assert notes.keep_prompt(ANN, "s", "first", 1) == "first"
@@ -33,7 +33,7 @@ def test_the_first_text_counts(notes: HostSessions, tmp_path: Path) -> None:
     assert notes.prompt(ANN, "t", 4) is None
 
 
-def test_those_used_last_are_kept(notes: HostSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_used_last_are_kept(notes, monkeypatch):
     """G10: beyond the bound the one unused longest goes, and each after a month without use."""
     monkeypatch.setattr(session_store, "_MAX_PROMPTS", 3)
     for at, root in enumerate("abc"):
@@ -45,14 +45,14 @@ def test_those_used_last_are_kept(notes: HostSessions, monkeypatch: pytest.Monke
     assert [notes.prompt(ANN, root, 14) for root in "acde"] == [None, None, None, "e"]
 
 
-def test_a_file_that_cannot_be_written_is_said(notes: HostSessions) -> None:
+def test_a_file_that_cannot_be_written_is_said(notes):
     """A full disk is an error of the spool's kind, which the caller may live with (G9)."""
     notes._db.execute("pragma query_only = on")
     with pytest.raises(SpoolError, match="readonly"):
         notes.keep_prompt(ANN, "s", "text", 1)
 
 
-def test_what_is_forgotten_is_not_in_the_file(notes: HostSessions, tmp_path: Path) -> None:
+def test_what_is_forgotten_is_not_in_the_file(notes, tmp_path):
     """All prompts and the turns of a forgotten session go, bytes too; the rest stays."""
     for scope in (ANN, BOB):
         notes.put(scope, SessionRef("s", "root"))

@@ -15,8 +15,6 @@ CASES = [
 
 
 @pytest.mark.parametrize(("sections", "known", "left"), CASES)
-def test_what_was_said_before_is_left_out(
-    sections: list[tuple[str, tuple[str, ...]]], known: str, left: list[int]
-) -> None:
+def test_what_was_said_before_is_left_out(sections, known, left):
     """An item that an earlier provider or the prompt itself has is not said again."""
     assert [len(lines) for _, lines in new_sections(sections, known)] == left

@@ -70,7 +70,7 @@ def again(home: Path) -> None:
 
 @pytest.mark.fault
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_doubles_nothing_and_loses_nothing(spawn: Spawn, home: Path, point: str) -> None:
+def test_a_kill_doubles_nothing_and_loses_nothing(spawn, home, point):
     """After a kill, opening repairs what was committed, and a replay changes nothing more (G4)."""
     killed_at(spawn, home, point)
 
@@ -91,9 +91,7 @@ def test_a_kill_doubles_nothing_and_loses_nothing(spawn: Spawn, home: Path, poin
         ("builtin.after_commit", "mine\n§\nx\n§\ntea tea"),
     ],
 )
-def test_an_edit_before_the_file_is_written_stays(
-    spawn: Spawn, home: Path, point: str, memory: str
-) -> None:
+def test_an_edit_before_the_file_is_written_stays(spawn, home, point, memory):
     """Writes still waiting for their file are applied to what a person made of it meanwhile."""
     killed_at(spawn, home, point)
     memory_file(home).write_text("mine\n§\nx\n§\nx\n§\ntea")
@@ -104,7 +102,7 @@ def test_an_edit_before_the_file_is_written_stays(
 
 
 @pytest.mark.fault
-def test_an_edit_after_the_file_was_written_stays(spawn: Spawn, home: Path) -> None:
+def test_an_edit_after_the_file_was_written_stays(spawn, home):
     """Writes that had reached their file are not applied again over a person's edit."""
     killed_at(spawn, home, "builtin.after_file:2")
     memory_file(home).write_text("x\n§\nnothing but x")
@@ -115,7 +113,7 @@ def test_an_edit_after_the_file_was_written_stays(spawn: Spawn, home: Path) -> N
 
 
 @pytest.mark.fault
-def test_a_crash_at_the_very_first_write_is_repaired(spawn: Spawn, tmp_path: Path) -> None:
+def test_a_crash_at_the_very_first_write_is_repaired(spawn, tmp_path):
     """Folders that do not exist yet are no special case."""
     home = tmp_path / "fresh"
     events = msgspec.json.encode([add("one"), add("two", "user")]).decode()
@@ -161,7 +159,7 @@ _EDITS = {
 @settings(max_examples=50)
 @given(st.lists(_STEPS, max_size=6))
 @pytest.mark.slow(reason="generates histories with crashes")
-def test_any_history_of_crashes_and_edits_applies_each_write_once(steps: list[Step]) -> None:
+def test_any_history_of_crashes_and_edits_applies_each_write_once(steps):
     """Whatever dies where and whoever edits when: each batch once, each edit kept (G4)."""
     with TemporaryDirectory() as folder:
         home = Path(folder)

@@ -41,13 +41,13 @@ WRITES = st.builds(
         ("one\n§\none", ("one", "one")),
     ],
 )
-def test_parse(text: str, entries: tuple[str, ...]) -> None:
+def test_parse(text, entries):
     """Entries are parted by lines that hold only the sign; hands may be untidy."""
     assert parse(text) == entries
 
 
 @given(ENTRIES)
-def test_entries_survive_a_round_trip(entries: tuple[str, ...]) -> None:
+def test_entries_survive_a_round_trip(entries):
     """What is written is read back as it was, whatever the text."""
     assert parse(render(entries)) == entries
 
@@ -82,17 +82,17 @@ HELD = ("likes tea", "likes coffee", "lives in Oslo")
         (EntryWrite("remove", "", " "), HELD, "unmatched"),
     ],
 )
-def test_writes(write: EntryWrite, entries: tuple[str, ...], outcome: str) -> None:
+def test_writes(write, entries, outcome):
     """One entry is meant by a substring that no different entry contains; nothing else changes."""
     assert apply_write(HELD, write) == (entries, outcome)
 
 
-def test_identical_matches_are_not_ambiguous() -> None:
+def test_identical_matches_are_not_ambiguous():
     """Of identical entries the first is taken, one at a time."""
     assert apply_write(("x", "y", "x"), EntryWrite("remove", "", "x")) == (("y", "x"), "done")
 
 
-def test_an_exact_match_wins_over_longer_entries() -> None:
+def test_an_exact_match_wins_over_longer_entries():
     """An entry that equals the old text is meant, though others contain it."""
     assert apply_write(("tea time", "tea"), EntryWrite("remove", "", "tea")) == (
         ("tea time",),
@@ -101,7 +101,7 @@ def test_an_exact_match_wins_over_longer_entries() -> None:
 
 
 @given(ENTRIES, st.lists(WRITES, max_size=8))
-def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[EntryWrite]) -> None:
+def test_writes_keep_the_format(entries, writes):
     """After any writes the entries still survive a round trip."""
     after, outcomes = apply_writes(entries, writes)
 
@@ -110,7 +110,7 @@ def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[EntryWrit
 
 
 @given(ENTRIES, WRITES)
-def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: EntryWrite) -> None:
+def test_a_write_touches_one_entry_at_most(entries, write):
     """All other entries, a person's among them, keep their text and their order."""
     after, _ = apply_write(entries, write)
 
@@ -119,7 +119,7 @@ def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: Entr
 
 
 @given(ENTRIES, WRITES)
-def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: EntryWrite) -> None:
+def test_what_the_agent_wrote_is_held(entries, write):
     """After an add or a replacement its content is an entry, whether or not the old one matched."""
     after, _ = apply_write(entries, write)
 
@@ -138,12 +138,12 @@ def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: EntryWrit
         (15, ("aaa", "bbb", "ccc")),
     ],
 )
-def test_the_newest_entries_fit_the_limit(limit: int, shown: tuple[str, ...]) -> None:
+def test_the_newest_entries_fit_the_limit(limit, shown):
     """The last entries whose text, separators counted, fits are shown, in the file's order."""
     assert newest_within(("aaa", "bbb", "ccc"), limit) == shown
 
 
-def test_block_names_what_is_left_out() -> None:
+def test_block_names_what_is_left_out():
     """A store over its limit is shown as far as it fits, and says so."""
     text = render_block("user", ("a" * 10, "b" * 10), 15)
 
@@ -152,7 +152,7 @@ def test_block_names_what_is_left_out() -> None:
     assert shown == ["b" * 10]
 
 
-def test_block_of_nothing_is_empty() -> None:
+def test_block_of_nothing_is_empty():
     """No entries, no block."""
     assert render_block("memory", (), 2_200) == ""
 

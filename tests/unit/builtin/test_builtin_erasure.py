@@ -1,7 +1,5 @@
 """What an erasure takes out of the memory files, and what it says of the rest."""
 
-from pathlib import Path
-
 import msgspec
 from builtin_feeding import ME, add, feed, memory_file, provider_at
 from memorybus.events import Scope
@@ -11,7 +9,7 @@ ANN = RecallScope(None, "ann", None)
 BOB = msgspec.structs.replace(ME, user="bob")
 
 
-def test_what_an_agent_noted_of_a_person_goes_with_the_person(tmp_path: Path) -> None:
+def test_what_an_agent_noted_of_a_person_goes_with_the_person(tmp_path):
     """An agent's notes from a person's sessions are erased; those from others' sessions stay."""
     provider = provider_at(tmp_path)
     provider.open()
@@ -26,7 +24,7 @@ def test_what_an_agent_noted_of_a_person_goes_with_the_person(tmp_path: Path) ->
     provider.shutdown()
 
 
-def test_what_an_agent_wrote_of_persons_goes_with_the_agent(tmp_path: Path) -> None:
+def test_what_an_agent_wrote_of_persons_goes_with_the_agent(tmp_path):
     """An agent's erasure takes its own file, and its entries in the files of persons."""
     provider = provider_at(tmp_path)
     provider.open()
@@ -41,7 +39,7 @@ def test_what_an_agent_wrote_of_persons_goes_with_the_agent(tmp_path: Path) -> N
     provider.shutdown()
 
 
-def test_what_was_written_by_hand_is_named(tmp_path: Path) -> None:
+def test_what_was_written_by_hand_is_named(tmp_path):
     """An entry whose writer nobody knows stays in another's file, and the residue counts it."""
     provider = provider_at(tmp_path)
     provider.open()
@@ -56,7 +54,7 @@ def test_what_was_written_by_hand_is_named(tmp_path: Path) -> None:
     provider.shutdown()
 
 
-def test_files_of_others_in_a_persons_folder_are_named(tmp_path: Path) -> None:
+def test_files_of_others_in_a_persons_folder_are_named(tmp_path):
     """A folder with files that are not ours stays, and the residue names it."""
     provider = provider_at(tmp_path)
     provider.open()

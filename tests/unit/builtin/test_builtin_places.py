@@ -39,13 +39,13 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("owner", ["ann", "default", "agent-7", "a.b_c", "0", "x" * 64])
-def test_plain_names_are_their_own_folder(owner: str) -> None:
+def test_plain_names_are_their_own_folder(owner):
     """An operator finds a plain name's files by the name."""
     assert folder_of(owner) == owner
 
 
 @pytest.mark.parametrize("owner", HOSTILE)
-def test_hostile_names_are_plain_folders(owner: str) -> None:
+def test_hostile_names_are_plain_folders(owner):
     """No id names a path, a reserved name, or a name too long for a file system."""
     folder = folder_of(owner)
 
@@ -58,7 +58,7 @@ def test_hostile_names_are_plain_folders(owner: str) -> None:
 
 
 @given(st.sets(st.text(max_size=80) | st.sampled_from(HOSTILE), min_size=2))
-def test_different_owners_have_different_folders(owners: set[str]) -> None:
+def test_different_owners_have_different_folders(owners):
     """No two ids share a folder, also on a file system that does not tell upper from lower case."""
     assert len({folder_of(owner).lower() for owner in owners}) == len(owners)
 
@@ -70,9 +70,7 @@ def test_different_owners_have_different_folders(owners: set[str]) -> None:
         ("user", Scope(agent="z", user="u", workspace="w"), Scope(agent="a", user="v")),
     ],
 )
-def test_memory_follows_the_agent_and_user_the_person(
-    store: str, same: Scope, other: Scope
-) -> None:
+def test_memory_follows_the_agent_and_user_the_person(store, same, other):
     """MEMORY.md is one per agent profile, USER.md one per person; neither splits by the other."""
     mine = file_of(store, Scope(agent="a", user="u"))
 
@@ -80,7 +78,7 @@ def test_memory_follows_the_agent_and_user_the_person(
     assert file_of(store, other) != mine
 
 
-def test_nobody_in_particular_is_everyone(tmp_path: Path) -> None:
+def test_nobody_in_particular_is_everyone(tmp_path):
     """None asks for every owner that has a folder; stray files are no owners."""
     for folder in ("memory/a", "memory/b", "user/u"):
         (tmp_path / folder).mkdir(parents=True)

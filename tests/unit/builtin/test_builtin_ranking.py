@@ -26,12 +26,12 @@ ENTRIES = [
         ("", [2, 1, 0]),
     ],
 )
-def test_rank(query: str, order: list[int]) -> None:
+def test_rank(query, order):
     """Shared terms rank, rare ones more, newer first among equals; stop words ask for all."""
     assert [i for _, i in rank(ENTRIES, query)] == order
 
 
-def test_matched_words_are_told_as_the_entry_spells_them() -> None:
+def test_matched_words_are_told_as_the_entry_spells_them():
     """What an entry shares with a query is told in the entry's own words, each once."""
     assert matched_words("Two Cats, and cats of Oslo", "Has the user a cat in Oslo?") == (
         "Cats",
@@ -41,7 +41,7 @@ def test_matched_words_are_told_as_the_entry_spells_them() -> None:
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=200))
-def test_rank_takes_any_text(entries: list[str], query: str) -> None:
+def test_rank_takes_any_text(entries, query):
     """Any query and any entries give each entry at most once, best first."""
     ranked = rank(entries, query)
 

@@ -53,7 +53,7 @@ def provider(home: Path) -> Any:
     provider.shutdown()
 
 
-def test_writes_reach_both_files(provider: BuiltinProvider, home: Path) -> None:
+def test_writes_reach_both_files(provider, home):
     """Each store has its own file in the format of Hermes Agent."""
     feed(provider, add("uses ruff"), add("likes tea", "user"), add("uses mypy"))
     feed(provider, replace("ruff", "uses ruff 0.17"), remove("tea", "user"), first=4)
@@ -62,7 +62,7 @@ def test_writes_reach_both_files(provider: BuiltinProvider, home: Path) -> None:
     assert user_file(home).read_text() == ""
 
 
-def test_files_and_folders_are_private(provider: BuiltinProvider, home: Path) -> None:
+def test_files_and_folders_are_private(provider, home):
     """Others on the host cannot read what is remembered."""
     feed(provider, add("private"))
 
@@ -70,9 +70,7 @@ def test_files_and_folders_are_private(provider: BuiltinProvider, home: Path) ->
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
-def test_a_batch_writes_a_file_once(
-    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_writes_a_file_once(provider, home, monkeypatch):
     """Five hundred writes of one transaction are one rename (and one row)."""
     consumed: list[Path] = []
     consume = files.consume_token
@@ -86,7 +84,7 @@ def test_a_batch_writes_a_file_once(
     assert memory_file(home).read_text().count("§") == 499
 
 
-def test_nothing_but_the_files_is_left(provider: BuiltinProvider, home: Path) -> None:
+def test_nothing_but_the_files_is_left(provider, home):
     """Tokens are gone once the writes are in their files."""
     feed(provider, add("one"), add("two", "user"))
     feed(provider, remove("absent"), first=3)
@@ -95,9 +93,7 @@ def test_nothing_but_the_files_is_left(provider: BuiltinProvider, home: Path) ->
     assert names - {"state.db-wal", "state.db-shm"} == {"state.db", "MEMORY.md", "USER.md"}
 
 
-def test_leftovers_of_transactions_that_never_committed_go(
-    provider: BuiltinProvider, home: Path
-) -> None:
+def test_leftovers_of_transactions_that_never_committed_go(provider, home):
     """A token that no committed write owns is removed with the file's next write."""
     feed(provider, add("one"))
     token = files.token_of(memory_file(home), 77)
@@ -108,7 +104,7 @@ def test_leftovers_of_transactions_that_never_committed_go(
     assert memory_file(home).read_text() == "one\n§\ntwo"
 
 
-def test_a_failed_batch_leaves_the_files_alone(provider: BuiltinProvider, home: Path) -> None:
+def test_a_failed_batch_leaves_the_files_alone(provider, home):
     """An exception inside the transaction takes the collected writes back (G4)."""
     feed(provider, add("kept"))
     with pytest.raises(KeyError), provider.transaction(Fence(LANE, 1)):
@@ -118,7 +114,7 @@ def test_a_failed_batch_leaves_the_files_alone(provider: BuiltinProvider, home: 
     assert memory_file(home).read_text() == "kept\n§\nalso kept"
 
 
-def test_a_write_outside_a_transaction_is_refused(provider: BuiltinProvider) -> None:
+def test_a_write_outside_a_transaction_is_refused(provider):
     """A write that would never be committed is an error, not a silence."""
     feed(provider, add("kept"))
 
@@ -127,7 +123,7 @@ def test_a_write_outside_a_transaction_is_refused(provider: BuiltinProvider) -> 
 
 
 @pytest.mark.parametrize("edited", ["by hand\n§\none\n", "one\r\n§\r\nby hand\r\n"])
-def test_hand_edits_survive_writes(provider: BuiltinProvider, home: Path, edited: str) -> None:
+def test_hand_edits_survive_writes(provider, home, edited):
     """A write is applied to the file as it stands, whatever a person made of it."""
     feed(provider, add("one"), add("two"))
     memory_file(home).write_bytes(edited.encode())
@@ -137,7 +133,7 @@ def test_hand_edits_survive_writes(provider: BuiltinProvider, home: Path, edited
     assert text == "\n§\n".join(e.replace("one", "one!") for e in _entries(edited)) + "\n§\nthree"
 
 
-def test_bytes_that_are_not_text_survive(provider: BuiltinProvider, home: Path) -> None:
+def test_bytes_that_are_not_text_survive(provider, home):
     """An editor's Latin-1 stays as it is in the file, and is shown with a replacement sign."""
     feed(provider, add("one"))
     memory_file(home).write_bytes(b"\xd8l\n\xc2\xa7\none")
@@ -147,9 +143,7 @@ def test_bytes_that_are_not_text_survive(provider: BuiltinProvider, home: Path) 
     assert "\ufffdl" in {r.text for r in provider.prefetch("", MINE)}
 
 
-def test_a_write_that_changes_nothing_leaves_the_formatting(
-    provider: BuiltinProvider, home: Path
-) -> None:
+def test_a_write_that_changes_nothing_leaves_the_formatting(provider, home):
     """A duplicate does not rewrite a file that a person has laid out."""
     feed(provider, add("one"))
     memory_file(home).write_text("\n\none\n  §  \n\nmine\n")
@@ -158,7 +152,7 @@ def test_a_write_that_changes_nothing_leaves_the_formatting(
     assert memory_file(home).read_text() == "\n\none\n  §  \n\nmine\n"
 
 
-def test_a_rewritten_file_keeps_its_permissions(provider: BuiltinProvider, home: Path) -> None:
+def test_a_rewritten_file_keeps_its_permissions(provider, home):
     """Who opened a file to a group finds it open after a write."""
     feed(provider, add("one"))
     memory_file(home).chmod(0o640)
@@ -167,7 +161,7 @@ def test_a_rewritten_file_keeps_its_permissions(provider: BuiltinProvider, home:
     assert stat.S_IMODE(memory_file(home).stat().st_mode) == 0o640
 
 
-def test_a_deleted_file_is_made_again(provider: BuiltinProvider, home: Path) -> None:
+def test_a_deleted_file_is_made_again(provider, home):
     """A person who deletes a file has emptied the store; the next write starts it anew."""
     feed(provider, add("one"))
     memory_file(home).unlink()
@@ -176,9 +170,7 @@ def test_a_deleted_file_is_made_again(provider: BuiltinProvider, home: Path) -> 
     assert memory_file(home).read_text() == "two"
 
 
-def test_misfits_are_counted_and_named_without_their_text(
-    provider: BuiltinProvider, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_misfits_are_counted_and_named_without_their_text(provider, caplog):
     """What matches nothing is no error: it is counted, and the log does not tell the text."""
     with caplog.at_level(logging.WARNING):
         feed(provider, add("a b"), add("a b"), add("a c"), remove("secret"), replace("a", "new"))
@@ -192,7 +184,7 @@ def test_misfits_are_counted_and_named_without_their_text(
     assert [r.text for r in provider.prefetch("", MINE)] == ["new", "a c", "a b"]
 
 
-def test_recollections_tell_where_they_come_from(provider: BuiltinProvider, home: Path) -> None:
+def test_recollections_tell_where_they_come_from(provider, home):
     """An entry carries the session and time of its write; a hand-made one carries none."""
     feed(provider, add("likes tea", "user"), add("likes coffee", "user"))
     user_file(home).write_text(user_file(home).read_text() + "\n§\nlikes milk")
@@ -206,7 +198,7 @@ def test_recollections_tell_where_they_come_from(provider: BuiltinProvider, home
     }
 
 
-def test_the_origin_goes_with_the_entry(provider: BuiltinProvider) -> None:
+def test_the_origin_goes_with_the_entry(provider):
     """An entry that was removed and written again is as old as its second write."""
     feed(provider, add("likes tea", "user"))
     feed(provider, remove("tea", "user"), first=2)
@@ -216,7 +208,7 @@ def test_the_origin_goes_with_the_entry(provider: BuiltinProvider) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_reader_needs_no_lock_and_sees_what_is_pending(home: Path) -> None:
+def test_a_reader_needs_no_lock_and_sees_what_is_pending(home):
     """While another process holds the store, committed writes are recalled (G9)."""
     writer = provider_at(home, _die_at("builtin.after_commit"))
     writer.open()
@@ -238,9 +230,7 @@ def test_a_reader_needs_no_lock_and_sees_what_is_pending(home: Path) -> None:
     writer.shutdown()
 
 
-def test_a_reader_sees_a_rename_under_its_eyes_once(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_sees_a_rename_under_its_eyes_once(home, monkeypatch):
     """A write that reaches its file between two looks of a reader is not shown twice."""
     memory_file(home).parent.mkdir(parents=True)
     memory_file(home).write_text("x\n§\nx")
@@ -262,9 +252,7 @@ def test_a_reader_sees_a_rename_under_its_eyes_once(
     assert found == ["x"]
 
 
-def test_a_busy_new_file_can_be_opened(
-    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_new_file_can_be_opened(provider, home, monkeypatch):
     """Who meets another process at a database not yet in WAL mode leaves the switch to it."""
     monkeypatch.setattr(database, "LOCK_WAIT_MS", 200)
     provider.shutdown()
@@ -280,7 +268,7 @@ def test_a_busy_new_file_can_be_opened(
 
 
 @pytest.mark.usefixtures("patient")
-def test_two_writers_of_one_home_take_turns(home: Path) -> None:
+def test_two_writers_of_one_home_take_turns(home):
     """Workers that share a home bring each other's writes to the files, each once (G4)."""
 
     def work(first: int) -> None:
@@ -300,7 +288,7 @@ def test_two_writers_of_one_home_take_turns(home: Path) -> None:
     assert [e for e in entries if " 2" in e] == expected[30:60], "one writer's order is lost"
 
 
-def test_a_locked_store_is_transient(provider: BuiltinProvider, home: Path) -> None:
+def test_a_locked_store_is_transient(provider, home):
     """A write that meets another process's transaction is worth another try."""
     provider._store._db.execute("pragma busy_timeout = 0")
     holder = sqlite3.connect(home / "state.db", isolation_level=None)
@@ -313,9 +301,7 @@ def test_a_locked_store_is_transient(provider: BuiltinProvider, home: Path) -> N
     holder.close()
 
 
-def test_a_file_that_cannot_be_read_stops_only_its_owner(
-    provider: BuiltinProvider, home: Path
-) -> None:
+def test_a_file_that_cannot_be_read_stops_only_its_owner(provider, home):
     """A folder in a file's place is named and refused; once it is gone, all is well (G6)."""
     memory_file(home).mkdir(parents=True)
     with pytest.raises(Permanent, match=r"MEMORY\.md"):
@@ -326,9 +312,7 @@ def test_a_file_that_cannot_be_read_stops_only_its_owner(
     assert memory_file(home).read_text() == "one"
 
 
-def test_nothing_is_committed_while_a_file_cannot_be_written(
-    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_committed_while_a_file_cannot_be_written(provider, home, monkeypatch):
     """A full disk after the commit holds later batches back, and loses nothing (G4, G10)."""
 
     def disk_full(file: Path, seq: int, text: str | None) -> None:
@@ -347,7 +331,7 @@ def test_nothing_is_committed_while_a_file_cannot_be_written(
     assert memory_file(home).read_text() == "one\n§\ntwo"
 
 
-def test_a_damaged_database_is_unavailable(home: Path) -> None:
+def test_a_damaged_database_is_unavailable(home):
     """A file that is no database is named; nothing is parked because of it."""
     home.mkdir()
     (home / "state.db").write_bytes(b"not a database" * 100)
@@ -358,7 +342,7 @@ def test_a_damaged_database_is_unavailable(home: Path) -> None:
     provider.shutdown()
 
 
-def test_agents_share_a_person_and_people_share_an_agent(provider: BuiltinProvider) -> None:
+def test_agents_share_a_person_and_people_share_an_agent(provider):
     """The user store never splits by agent, the memory store never by person."""
     feed(provider, add("likes tea", "user"), add("uses ruff"))
 
@@ -369,7 +353,7 @@ def test_agents_share_a_person_and_people_share_an_agent(provider: BuiltinProvid
     assert [r.text for r in provider.prefetch("", other_user)] == ["uses ruff"]
 
 
-def test_system_prompt_block_shows_one_agent_and_person(home: Path) -> None:
+def test_system_prompt_block_shows_one_agent_and_person(home):
     """It holds the stores of its scope alone, as Hermes shows them; of everyone's, nothing."""
     provider = provider_at(home, user_limit=9)
     provider.open()
@@ -388,27 +372,25 @@ def test_system_prompt_block_shows_one_agent_and_person(home: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"memory_limit": "many"}, {"memory_limt": 3}])
-def test_bad_options_are_refused(home: Path, options: dict[str, Any]) -> None:
+def test_bad_options_are_refused(home, options):
     """An option of the wrong type or name is a configuration error that names it."""
     with pytest.raises(ConfigError, match="memory_lim"):
         provider_at(home, **options)
 
 
-def test_every_option_is_described() -> None:
+def test_every_option_is_described():
     """The schema describes each option of the table, with its default."""
     schema = {field["key"]: field["default"] for field in BuiltinProvider.get_config_schema()}
 
     assert schema == {"memory_limit": 2_200, "user_limit": 1_375}
 
 
-def test_a_commit_is_synced_before_the_file_changes(provider: BuiltinProvider) -> None:
+def test_a_commit_is_synced_before_the_file_changes(provider):
     """At a power failure no file is ahead of its ledger: SQLite syncs every commit (G4)."""
     assert provider._store._db.execute("pragma synchronous").fetchone() == (2,)
 
 
-def test_a_files_text_is_on_the_disk_before_it_has_its_name(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_files_text_is_on_the_disk_before_it_has_its_name(home, monkeypatch):
     """G4: after a power loss a file has its old text or its new one, and its folders are there."""
     file = home / "agents" / "coder" / "MEMORY.md"
     syncs = note_syncs(monkeypatch)
@@ -424,7 +406,7 @@ def test_a_files_text_is_on_the_disk_before_it_has_its_name(
     assert folder.beside == {file.name}
 
 
-def test_use_before_open_says_so(home: Path) -> None:
+def test_use_before_open_says_so(home):
     """A hook on an instance that is not open is a clear error and touches no disk."""
     with pytest.raises(RuntimeError, match="not open"):
         provider_at(home).progress(LANE)

@@ -23,13 +23,13 @@ def commands(app: App, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield from commands(app[name], (*path, name))
 
 
-def test_every_command_has_a_schema() -> None:
+def test_every_command_has_a_schema():
     """Whoever adds a command declares what it prints."""
     assert set(commands(build_app())) - NO_JSON == set(RESULTS)
 
 
 @pytest.mark.parametrize("command", sorted(RESULTS))
-def test_a_schema_is_whole(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_schema_is_whole(command, capsys):
     """Each schema is a JSON Schema whose references it contains itself."""
     assert main(["schema", *command.split()]) == 0
     schema = json.loads(capsys.readouterr().out)
@@ -38,9 +38,7 @@ def test_a_schema_is_whole(command: str, capsys: pytest.CaptureFixture[str]) -> 
     assert named <= schema["$defs"].keys()
 
 
-def test_an_unknown_command_is_refused_with_the_nearest(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_unknown_command_is_refused_with_the_nearest(capsys):
     """A slip of the pen gets the name that was meant; no name gets all of them."""
     assert main(["schema", "provider", "sl"]) == 2
     assert "did you mean 'provider ls'" in capsys.readouterr().err

@@ -1,15 +1,12 @@
 """`memorybus config show`, and completion for shells."""
 
 import json
-from pathlib import Path
 
 import pytest
 from memorybus_console.cli import main
 
 
-def test_settings_are_shown_with_their_origin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_shown_with_their_origin(tmp_path, monkeypatch, capsys):
     """The command says which value holds and which file it read."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "memorybus.toml").write_text("batch = 7\n")
@@ -27,9 +24,7 @@ def test_settings_are_shown_with_their_origin(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_the_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
-) -> None:
+def test_shells_complete_the_commands(tmp_path, monkeypatch, shell):
     """The script that completes knows the commands."""
     monkeypatch.setenv("HOME", str(tmp_path))  # the script is named in the shell's start-up file
     script = tmp_path / "script"

@@ -32,7 +32,7 @@ def run(
 @pytest.mark.slow(reason="processes with a surrounding of their own")
 @pytest.mark.parametrize("columns", ["0", "1", "-5", "abc", "00", "19"])
 @pytest.mark.parametrize("words", [("status",), ("status", "--help"), ("--help",)], ids=" ".join)
-def test_any_width_will_do(short_dir: Path, columns: str, words: tuple[str, ...]) -> None:
+def test_any_width_will_do(short_dir, columns, words):
     """Whatever COLUMNS and LINES say, a command ends, and not by a mistake of ours."""
     done = run(*words, cwd=short_dir, env={"COLUMNS": columns, "LINES": columns})
     assert done.returncode in (0, 1)
@@ -45,9 +45,7 @@ def test_any_width_will_do(short_dir: Path, columns: str, words: tuple[str, ...]
     [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"LANG": "C"}, {}],
     ids=str,
 )
-def test_a_terminal_of_another_encoding_is_shown_escapes(
-    short_dir: Path, env: Mapping[str, str]
-) -> None:
+def test_a_terminal_of_another_encoding_is_shown_escapes(short_dir, env):
     """What an encoding lacks is escaped; without TERM and HOME a command works, too."""
     done = run("doctor", cwd=short_dir, env=env)
     assert "python" in done.stdout
@@ -56,7 +54,7 @@ def test_a_terminal_of_another_encoding_is_shown_escapes(
 
 @pytest.mark.slow(reason="processes with a surrounding of their own")
 @pytest.mark.parametrize("words", [("status",), ("check",), ("worker",)], ids=" ".join)
-def test_a_deleted_working_directory_is_named(short_dir: Path, words: tuple[str, ...]) -> None:
+def test_a_deleted_working_directory_is_named(short_dir, words):
     """Where no directory is, none can have settings: that is said, in one line."""
     before = "mkdir gone; cd gone; rmdir ../gone"
     done = run(*words, cwd=short_dir, before=before)
@@ -66,21 +64,21 @@ def test_a_deleted_working_directory_is_named(short_dir: Path, words: tuple[str,
     assert "Traceback" not in told
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
     """No directory named ~ is made."""
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda _: "~/.local/share/memorybus")
     with pytest.raises(ConfigError, match="MEMORYBUS_DATA_DIR"):
         Settings()
 
 
-def test_a_byte_order_mark_is_read_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_read_over(tmp_path):
     """A file that an editor begins with a BOM is a file of settings."""
     file = tmp_path / FILE_NAME
     file.write_bytes(b'\xef\xbb\xbfnamespace = "here"\n')
     assert load(environ={}, file=file).namespace == "here"
 
 
-def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path):
     """A directory in its place, and another encoding, are named with the file."""
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(ConfigError) as caught:
@@ -92,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
         load(environ={}, file=other)
 
 
-def test_a_renamed_setting_names_its_successor() -> None:
+def test_a_renamed_setting_names_its_successor():
     """A setting of a former name is refused with the present one."""
     with pytest.raises(UnknownSetting, match=r"'spool_ballast' is now spool_reserve$"):
         load(environ={"MEMORYBUS_SPOOL_BALLAST": "1"})

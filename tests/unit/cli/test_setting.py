@@ -20,20 +20,20 @@ from memorybus_console.cli.key_values import parse_key_values
         ("a=nan", "nan"),
     ],
 )
-def test_a_value_is_what_toml_says_or_a_text(word: str, value: object) -> None:
+def test_a_value_is_what_toml_says_or_a_text(word, value):
     """A value that a record could not hold as it is, as `inf`, is not taken for a number."""
     assert parse_key_values([word]) == {"a": value}
 
 
 @pytest.mark.parametrize("word", ["a", "=1", ""])
-def test_a_word_without_a_name_or_a_value_is_refused(word: str) -> None:
+def test_a_word_without_a_name_or_a_value_is_refused(word):
     """G10: the error says what was given and what it must look like."""
     with pytest.raises(ConfigError, match="must read NAME=VALUE"):
         parse_key_values([word])
 
 
 @pytest.mark.parametrize("name", ["api_key", "TOKEN", "db_password", "credentials"])
-def test_secrets_are_refused(name: str) -> None:
+def test_secrets_are_refused(name):
     """A secret is named by where it belongs, and is not repeated."""
     with pytest.raises(ConfigError, match="environment") as refused:
         parse_key_values([f"{name}=hush"])

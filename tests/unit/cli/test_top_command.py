@@ -2,19 +2,16 @@
 
 import sys
 
-import pytest
 from memorybus_console.cli import main
 
 
-def test_it_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_needs_a_terminal(capsys):
     """G10: in a pipe it names what to use there."""
     assert main(["top"]) == 2
     assert "memorybus status --watch --json" in capsys.readouterr().err
 
 
-def test_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_to_install(monkeypatch, capsys):
     """G10: without the extra it names it."""
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)

@@ -51,7 +51,7 @@ def fork() -> None:
     in_child(child)
 
 
-def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_waits_for_every_user(monkeypatch):
     """G9: it begins when the last user has left, and none enters until it is over."""
     monkeypatch.setattr(
         sqlite_guard(), "patience", 30.0
@@ -74,7 +74,7 @@ def test_a_fork_waits_for_every_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(20)
-def test_who_forks_may_enter() -> None:
+def test_who_forks_may_enter():
     """G9: a signal's handler that publishes while its thread waits to fork does not wait for it."""
     one, entered = ForkGuard(1.0), list[int]()
     one.inside.add(0)  # some other thread
@@ -94,7 +94,7 @@ def test_who_forks_may_enter() -> None:
     assert entered == [signal.SIGALRM]
 
 
-def test_a_fork_does_not_wait_for_ever() -> None:
+def test_a_fork_does_not_wait_for_ever():
     """G9: a user that hangs holds a fork up for a second, not more; the child is without it."""
     user = User()
     assert user.inside.wait(10)
@@ -104,7 +104,7 @@ def test_a_fork_does_not_wait_for_ever() -> None:
     user.end()
 
 
-def test_an_interrupt_holds_nobody_up() -> None:
+def test_an_interrupt_holds_nobody_up():
     """G9: wherever an interrupt falls, users and forks go on, and the next visit leaves no mark."""
 
     def visit() -> None:
@@ -121,7 +121,7 @@ def test_an_interrupt_holds_nobody_up() -> None:
     assert steps > 10
 
 
-def test_a_lock_that_is_held_at_a_fork_is_free_in_the_child() -> None:
+def test_a_lock_that_is_held_at_a_fork_is_free_in_the_child():
     """G9: threads of one process share the lock; a child has its own."""
     lock = ProcessLock()
     assert lock.here() is lock.here()

@@ -36,7 +36,7 @@ for _ in range(200):
 """
 
 
-def test_threads_decode_into_a_new_type_at_once() -> None:
+def test_threads_decode_into_a_new_type_at_once():
     """Four threads that meet a struct of structs together all get it, and the process lives."""
     done = subprocess.run(
         [sys.executable, "-c", DECODING], capture_output=True, text=True, check=False, timeout=60
@@ -45,7 +45,7 @@ def test_threads_decode_into_a_new_type_at_once() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_decodes() -> None:
+def test_a_forked_child_decodes():
     """A fork leaves no child that waits for a thread which was preparing a type in the parent."""
     over = threading.Event()
 

@@ -11,7 +11,7 @@ from memorybus.concurrency.backoff import (
 )
 
 
-def test_restarts_back_off_and_are_bounded() -> None:
+def test_restarts_back_off_and_are_bounded():
     """G10: a process that dies at once is restarted ever later, up to the bound."""
     delays = [0.0]
     for _ in range(10):
@@ -21,13 +21,13 @@ def test_restarts_back_off_and_are_bounded() -> None:
 
 
 @given(st.floats(0, 1e6))
-def test_a_process_that_lived_long_starts_over(previous: float) -> None:
+def test_a_process_that_lived_long_starts_over(previous):
     """After a healthy life the next restart is quick again."""
     assert restart_delay(HEALTHY_SECONDS, previous) == FIRST_RESTART
 
 
 @given(st.floats(0, 0.4))
-def test_an_answer_is_seen_soon_after_it_came(came: float) -> None:
+def test_an_answer_is_seen_soon_after_it_came(came):
     """Whoever waits for an answer waits an eighth longer at most, or 2 ms."""
     now = 0.0
     while now < came:
@@ -35,7 +35,7 @@ def test_an_answer_is_seen_soon_after_it_came(came: float) -> None:
     assert now - came <= max(0.002, came / 8)
 
 
-def test_a_long_wait_takes_few_looks() -> None:
+def test_a_long_wait_takes_few_looks():
     """While an answer does not come, it is looked for 20 times a second."""
     now, looks = 0.0, 0
     while now < 10.0:

@@ -19,7 +19,7 @@ class Interrupted(Exception):
 
 
 @pytest.mark.slow(reason="real signals against a busy thread")
-def test_an_interrupt_leaves_it_usable() -> None:
+def test_an_interrupt_leaves_it_usable():
     """G9: wherever a signal interrupts the one who wakes, both threads go on."""
     wake, armed, hits, done = Wake(), False, 0, threading.Event()
     main = threading.get_ident()
@@ -57,7 +57,7 @@ def test_an_interrupt_leaves_it_usable() -> None:
 
 
 @pytest.mark.slow(reason="forty thousand real waits")
-def test_a_wait_ends_however_short_it_was() -> None:
+def test_a_wait_ends_however_short_it_was():
     """G9: a time-out that has passed before the wait began is over, also the first time."""
     begin = time.monotonic()
     for _ in range(20_000):
@@ -66,7 +66,7 @@ def test_a_wait_ends_however_short_it_was() -> None:
     assert time.monotonic() - begin < 60
 
 
-def test_a_word_before_the_wait_counts_once() -> None:
+def test_a_word_before_the_wait_counts_once():
     """Whoever looks later is woken at once, and only once however often it was said."""
     wake, clock = Wake(), threading.Event()
     wake.set()
@@ -78,7 +78,7 @@ def test_a_word_before_the_wait_counts_once() -> None:
     wake.wait(0.0)  # nothing is left, and it does not block
 
 
-def test_an_end_is_said_for_good() -> None:
+def test_an_end_is_said_for_good():
     """What was told to end waits no more, however often it looks."""
     ending = StopSignal()
     ending.wait(0.0)
@@ -89,7 +89,7 @@ def test_an_end_is_said_for_good() -> None:
     assert ending.is_set()
 
 
-def test_who_waits_looks_when_told() -> None:
+def test_who_waits_looks_when_told():
     """Every waiter is told; each looks for itself, and goes on when it is true or time is up."""
     waiters, seen = Waiters(), [0]
     ends = [threading.Event() for _ in range(3)]
@@ -112,7 +112,7 @@ def test_who_waits_looks_when_told() -> None:
 
 
 @pytest.mark.parametrize("act", ["wait_for", "set", "wait", "end"])
-def test_an_interrupt_stops_no_other_thread(act: str) -> None:
+def test_an_interrupt_stops_no_other_thread(act):
     """G9: wherever an interrupt falls, who tells and who waits afterwards goes on."""
     waiters, ending = Waiters(), StopSignal()
     wake = Wake()

@@ -1,14 +1,12 @@
 """Where each setting comes from, as `memorybus config show` tells it."""
 
-from pathlib import Path
-
 from memorybus.config.origins import effective_settings
 from memorybus.config.settings import FIELDS, FILE_NAME, read_layers
 
 NOTHING: dict[str, str] = {}
 
 
-def test_the_origin_is_where_the_value_that_holds_was_written(tmp_path: Path) -> None:
+def test_the_origin_is_where_the_value_that_holds_was_written(tmp_path):
     """A setting's origin is the last layer that gives it; without one it is the default."""
     file = tmp_path / FILE_NAME
     file.write_text('namespace = "a"\nuser = "ann"\nbatch = 100\n')
@@ -26,7 +24,7 @@ def test_the_origin_is_where_the_value_that_holds_was_written(tmp_path: Path) ->
     assert found["window"] == ("1024", "default")
 
 
-def test_credentials_are_masked(tmp_path: Path) -> None:
+def test_credentials_are_masked(tmp_path):
     """The password of a URL and an option that is called a key are not shown."""
     (tmp_path / FILE_NAME).write_text('[provider.x]\napi_key = "swordfish-one"\n')
     environ = {"MEMORYBUS_URL": "redis://:swordfish-two@somewhere/0"}
@@ -35,7 +33,7 @@ def test_credentials_are_masked(tmp_path: Path) -> None:
     assert "somewhere" in shown
 
 
-def test_a_secrets_file_beside_is_an_origin(tmp_path: Path) -> None:
+def test_a_secrets_file_beside_is_an_origin(tmp_path):
     """A secrets file that was found beside the settings is named as found there."""
     (tmp_path / FILE_NAME).touch()
     beside = tmp_path / "memorybus.secrets.toml"

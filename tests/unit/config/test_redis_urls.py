@@ -1,7 +1,6 @@
 """Where Redis is: what URLs are understood, what they are compared by, and what is never shown."""
 
 from inspect import signature
-from pathlib import Path
 
 import pytest
 from memorybus.config.redis_urls import (
@@ -47,14 +46,14 @@ CLUSTER = "redis+cluster://ann:s3cret@one:7000,two:7001"
         ("redis://one?socket_timeout=s3cret", "socket_timeout must be a number"),
     ],
 )
-def test_a_url_nobody_can_read_is_refused(url: str, said: str) -> None:
+def test_a_url_nobody_can_read_is_refused(url, said):
     """A mistake is named when the settings are read, and no part that may be a secret is shown."""
     with pytest.raises(ConfigError, match=said) as refused:
         Settings(url=url, jobs_url=JOBS)
     assert "s3cret" not in str(refused.value)
 
 
-def test_an_option_of_the_jobs_url_is_read_likewise() -> None:
+def test_an_option_of_the_jobs_url_is_read_likewise():
     """The message names the setting, and the command that is next."""
     with pytest.raises(ConfigError, match=r"^jobs_url: redis:// has no option 'dbb'.*leave it out"):
         Settings(jobs_url="redis://one?dbb=2")
@@ -70,14 +69,14 @@ def test_an_option_of_the_jobs_url_is_read_likewise() -> None:
         ("rediss+cluster://one", SSLConnection),
     ],
 )
-def test_each_option_is_one_that_redis_py_takes(url: str, connection: type) -> None:
+def test_each_option_is_one_that_redis_py_takes(url, connection):
     """What is not refused when settings are read does not fail when a connection is made."""
     taken = {name for kind in connection.__mro__ for name in signature(kind.__init__).parameters}
     ours = {name.removeprefix("sentinel_") for name in options_of(url)} - {"max_connections"}
     assert ours <= taken
 
 
-def test_jobs_need_a_plain_redis() -> None:
+def test_jobs_need_a_plain_redis():
     """RQ cannot work on a cluster: without another Redis for the jobs the settings are refused."""
     with pytest.raises(ConfigError, match="set jobs_url"):
         Settings(url=CLUSTER)
@@ -86,7 +85,7 @@ def test_jobs_need_a_plain_redis() -> None:
     assert Settings(url=CLUSTER, jobs_url=SENTINEL).redis_jobs_url == SENTINEL
 
 
-def test_hosts_and_the_masters_name() -> None:
+def test_hosts_and_the_masters_name():
     """Each host has its own port, or the usual one of what it is; an address may be an IPv6 one."""
     assert hosts_of(SENTINEL) == [("one", 1), ("two", 26379)]
     assert service_of(SENTINEL) == "mymaster"
@@ -94,7 +93,7 @@ def test_hosts_and_the_masters_name() -> None:
     assert hosts_of("redis+cluster://[::1]:7000,two") == [("::1", 7000), ("two", 6379)]
 
 
-def test_one_server_keeps_what_is_said_beside_the_hosts() -> None:
+def test_one_server_keeps_what_is_said_beside_the_hosts():
     """Credentials, database and options are those of every server behind the URL."""
     assert single_server_url(f"{SENTINEL}?socket_keepalive=1").endswith(
         "//ann:s3cret@unknown/2?socket_keepalive=1"
@@ -102,7 +101,7 @@ def test_one_server_keeps_what_is_said_beside_the_hosts() -> None:
     assert single_server_url("rediss+cluster://a:p%40ss@one,two").startswith("rediss://a:p%40ss@")
 
 
-def test_a_log_has_one_place() -> None:
+def test_a_log_has_one_place():
     """Hosts in another order, or other credentials, lead to the same log; another name does not."""
     assert place_of(CLUSTER) == place_of("rediss+cluster://two:7001,one:7000/")
     assert place_of(SENTINEL) == place_of("redis+sentinel://two:26379,one:1/mymaster/2")
@@ -110,13 +109,13 @@ def test_a_log_has_one_place() -> None:
 
 
 @pytest.mark.parametrize("url", [SENTINEL, f"{CLUSTER}?sentinel_password=s3cret"])
-def test_no_password_is_shown(url: str) -> None:
+def test_no_password_is_shown(url):
     """What people see of a URL holds the hosts and no credentials, wherever they stood."""
     assert "s3cret" not in redacted(url)
     assert "two" in redacted(url)
 
 
-def test_every_server_behind_a_url_is_reached_alike(tmp_path: Path) -> None:
+def test_every_server_behind_a_url_is_reached_alike(tmp_path):
     """TLS, credentials and database of a sentinel URL are the master's; theirs are their own."""
     url = (
         "rediss+sentinel://ann:p%40ss@one,two/mymaster/3?sentinel_password=quiet&ssl_cert_reqs=none"

@@ -18,7 +18,7 @@ def written(path: Path, text: str, mode: int = 0o600) -> Path:
     return path
 
 
-def test_its_lines_are_variables(tmp_path: Path) -> None:
+def test_its_lines_are_variables(tmp_path):
     """Comments are allowed; a file that is not there holds nothing."""
     path = written(tmp_path / "s.toml", f'# of the office\nHONCHO_API_KEY = "{KEY}"\n')
 
@@ -27,7 +27,7 @@ def test_its_lines_are_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_file_that_others_may_read_is_refused(mode: int, tmp_path: Path) -> None:
+def test_a_file_that_others_may_read_is_refused(mode, tmp_path):
     """The error names the remedy."""
     path = written(tmp_path / "s.toml", f'A = "{KEY}"', mode)
 
@@ -47,7 +47,7 @@ def test_a_file_that_others_may_read_is_refused(mode: int, tmp_path: Path) -> No
         f'A = "{KEY}\\u0000"',
     ],
 )
-def test_what_is_no_list_of_variables_is_refused_unquoted(text: str, tmp_path: Path) -> None:
+def test_what_is_no_list_of_variables_is_refused_unquoted(text, tmp_path):
     """An error never repeats what may be a secret."""
     path = written(tmp_path / "s.toml", text)
 
@@ -62,12 +62,12 @@ def test_what_is_no_list_of_variables_is_refused_unquoted(text: str, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "may"), [("A", True), ("a_1", True), ("1A", False), ("A=B", False), ("", False)]
 )
-def test_a_variable_has_a_plain_name(name: str, may: bool) -> None:
+def test_a_variable_has_a_plain_name(name, may):
     """What a shell could not name is no variable."""
     assert is_variable(name) is may
 
 
-def test_the_one_beside_the_settings_is_found(tmp_path: Path) -> None:
+def test_the_one_beside_the_settings_is_found(tmp_path):
     """It need not be named; the environment may name another."""
     (tmp_path / FILE_NAME).write_text("")
     assert load(environ={}, directory=tmp_path).secrets_file == ""
@@ -78,7 +78,7 @@ def test_the_one_beside_the_settings_is_found(tmp_path: Path) -> None:
     assert load(environ=named, directory=tmp_path).secrets_file == "/elsewhere"
 
 
-def test_the_one_beside_the_file_that_a_link_leads_to_is_found(tmp_path: Path) -> None:
+def test_the_one_beside_the_file_that_a_link_leads_to_is_found(tmp_path):
     """Settings that are linked to from elsewhere have their secrets where they lie."""
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
@@ -90,9 +90,7 @@ def test_the_one_beside_the_file_that_a_link_leads_to_is_found(tmp_path: Path) -
     assert load(environ={}, directory=link).secrets_file == str(beside.resolve())
 
 
-def test_a_worker_has_its_variables_and_masks_their_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_its_variables_and_masks_their_values(tmp_path, monkeypatch):
     """What is set already wins; children get the file's name, and their own copy from it."""
     monkeypatch.setenv("SET_BEFORE", "the environment's")
     monkeypatch.setenv("FROM_FILE", "")
@@ -110,7 +108,7 @@ def test_a_worker_has_its_variables_and_masks_their_values(
     monkeypatch.delenv("FROM_FILE")
 
 
-def test_without_a_file_nothing_changes() -> None:
+def test_without_a_file_nothing_changes():
     """Settings that name no file are those they were."""
     settings = Settings()
     assert load_secrets(settings) is settings

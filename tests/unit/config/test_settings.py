@@ -1,7 +1,6 @@
 """Settings: file, then environment, then arguments; a mistake is named with its remedy."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import platformdirs
@@ -24,13 +23,13 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
-def test_defaults_need_nothing(tmp_path: Path) -> None:
+def test_defaults_need_nothing(tmp_path):
     """Without file, environment and arguments the settings are the documented defaults."""
     assert load(environ=NOTHING, directory=tmp_path) == Settings()
     assert Settings().data_dir == Path(platformdirs.user_data_dir("memorybus"))
 
 
-def test_later_sources_win(config: Path) -> None:
+def test_later_sources_win(config):
     """Arguments win over the environment, which wins over the file."""
     config.write_text("partitions = 2\nbatch = 20\nagent = 'filed'\n")
     environ = {"MEMORYBUS_PARTITIONS": "3", "MEMORYBUS_BATCH": "30"}
@@ -38,15 +37,13 @@ def test_later_sources_win(config: Path) -> None:
     assert (loaded.partitions, loaded.batch, loaded.agent) == (4, 30, "filed")
 
 
-def test_an_argument_of_none_is_not_given(tmp_path: Path) -> None:
+def test_an_argument_of_none_is_not_given(tmp_path):
     """A command-line option that was not used leaves the setting alone."""
     environ = {"MEMORYBUS_AGENT": "coder"}
     assert load(environ=environ, directory=tmp_path, agent=None).agent == "coder"
 
 
-def test_the_process_environment_is_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_environment_is_the_default(tmp_path, monkeypatch):
     """Without an explicit environment the process's own is read, and the working directory."""
     (tmp_path / FILE_NAME).write_text("user = 'ada'")
     monkeypatch.chdir(tmp_path)
@@ -55,7 +52,7 @@ def test_the_process_environment_is_the_default(
     assert (loaded.user, loaded.agent) == ("ada", "coder")
 
 
-def test_a_named_file_is_read_instead(config: Path, tmp_path: Path) -> None:
+def test_a_named_file_is_read_instead(config, tmp_path):
     """``MEMORYBUS_CONFIG`` names the file; the one in the directory is then left alone."""
     config.write_text("agent = 'here'")
     named = tmp_path / "other.toml"
@@ -78,21 +75,19 @@ def test_a_named_file_is_read_instead(config: Path, tmp_path: Path) -> None:
         ("LOG_LEVEL", "warning", "warning"),
     ],
 )
-def test_the_environment_is_typed(
-    tmp_path: Path, name: str, given_text: str, value: object
-) -> None:
+def test_the_environment_is_typed(tmp_path, name, given_text, value):
     """A MEMORYBUS_* text becomes the setting's own type."""
     loaded = load(environ={f"MEMORYBUS_{name}": given_text}, directory=tmp_path)
     assert getattr(loaded, name.lower()) == value
 
 
-def test_a_wrong_word_names_the_right_ones(tmp_path: Path) -> None:
+def test_a_wrong_word_names_the_right_ones(tmp_path):
     """A setting that is one of a few words says which there are."""
     with pytest.raises(ConfigError, match=r"log_level \(MEMORYBUS_LOG_LEVEL\).*debug, info, warn"):
         load(environ={"MEMORYBUS_LOG_LEVEL": "loud"}, directory=tmp_path)
 
 
-def test_a_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_directory_is_expanded(tmp_path, monkeypatch):
     """``~`` in a path is the user's home, wherever the path was written."""
     monkeypatch.setenv("HOME", str(tmp_path))
     loaded = load(environ={"MEMORYBUS_DATA_DIR": "~/mb"}, directory=tmp_path)
@@ -107,9 +102,7 @@ def test_a_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.Monkey
         ("", {}, {"partitons": 4}, "argument"),
     ],
 )
-def test_an_unknown_setting_names_the_nearest(
-    config: Path, text: str, environ: dict[str, str], arguments: dict[str, Any], source: str
-) -> None:
+def test_an_unknown_setting_names_the_nearest(config, text, environ, arguments, source):
     """A misspelt setting is an error that says where it stands and what was probably meant."""
     config.write_text(text)
     with pytest.raises(UnknownSetting, match="did you mean 'partitions'") as unknown:
@@ -118,7 +111,7 @@ def test_an_unknown_setting_names_the_nearest(
 
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1))
-def test_any_unknown_name_is_refused(name: str) -> None:
+def test_any_unknown_name_is_refused(name):
     """Whatever the name, it is either a setting or an error (no silent ignoring)."""
     if name.lower() not in (*FIELDS, "config"):
         with pytest.raises(UnknownSetting):
@@ -146,40 +139,38 @@ def test_any_unknown_name_is_refused(name: str) -> None:
         ("CONFIG", "/nowhere/memorybus.toml", "/nowhere/memorybus.toml"),
     ],
 )
-def test_a_wrong_value_names_the_setting(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_wrong_value_names_the_setting(tmp_path, name, text, said):
     """A value that cannot be is refused with the setting's name or its bounds."""
     with pytest.raises(ConfigError, match=said):
         load(environ={f"MEMORYBUS_{name}": text}, directory=tmp_path)
 
 
-def test_a_broken_file_is_named(config: Path) -> None:
+def test_a_broken_file_is_named(config):
     """A file that is not TOML is an error with its path."""
     config.write_text("partitions = = 4")
     with pytest.raises(ConfigError, match=FILE_NAME):
         load(environ=NOTHING, directory=config.parent)
 
 
-def test_other_programs_variables_are_left_alone(tmp_path: Path) -> None:
+def test_other_programs_variables_are_left_alone(tmp_path):
     """Only names that begin with MEMORYBUS_ are ours."""
     assert load(environ={"REDIS_URL": "redis://x"}, directory=tmp_path) == Settings()
 
 
-def test_settings_cannot_be_changed() -> None:
+def test_settings_cannot_be_changed():
     """Settings are one frozen value: nothing reconfigures a part that already runs."""
     with pytest.raises(AttributeError):
-        Settings().partitions = 3  # type: ignore[misc]
+        Settings().partitions = 3
 
 
-def test_the_embedded_server_is_the_default_redis(tmp_path: Path) -> None:
+def test_the_embedded_server_is_the_default_redis(tmp_path):
     """Without a URL, log and jobs live on the server in the data directory."""
     settings = Settings(data_dir=tmp_path)
     assert settings.redis_url == f"unix://{tmp_path}/redis/redis.sock"
     assert settings.redis_jobs_url == settings.redis_url
 
 
-def test_the_socket_is_found_whatever_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_socket_is_found_whatever_its_path(tmp_path, monkeypatch):
     """A relative directory, or one with characters that mean something in a URL, is no trap."""
     monkeypatch.chdir(tmp_path)
     for name in ("here", "a b%20c?d#e"):
@@ -188,14 +179,14 @@ def test_the_socket_is_found_whatever_its_path(
         assert pool.connection_kwargs["path"] == f"{tmp_path}/{name}/redis/redis.sock"
 
 
-def test_jobs_may_have_a_redis_of_their_own() -> None:
+def test_jobs_may_have_a_redis_of_their_own():
     """The jobs' Redis is the log's unless it is named."""
     both = Settings(url="redis://log", jobs_url="redis://jobs")
     assert (both.redis_url, both.redis_jobs_url) == ("redis://log", "redis://jobs")
     assert Settings(url="redis://log").redis_jobs_url == "redis://log"
 
 
-def test_a_providers_table_carries_kind_and_options(config: Path) -> None:
+def test_a_providers_table_carries_kind_and_options(config):
     """An instance may have another name than its kind; everything else is its options."""
     config.write_text(
         'providers = ["notes", "holographic"]\n[provider.notes]\nkind = "builtin"\nlimit = 10\n'
@@ -208,13 +199,13 @@ def test_a_providers_table_carries_kind_and_options(config: Path) -> None:
     assert settings.provider_home("notes") == settings.data_dir / "providers" / "notes"
 
 
-def test_every_setting_is_documented() -> None:
+def test_every_setting_is_documented():
     """Each field stands in the docstring that says what it means and in which unit."""
     described = {line.split(":")[0].strip() for line in (Settings.__doc__ or "").splitlines()}
     assert [f.name for f in msgspec.structs.fields(Settings) if f.name not in described] == []
 
 
-def test_events_are_not_larger_than_what_is_read() -> None:
+def test_events_are_not_larger_than_what_is_read():
     """G10: a bound of events above what readers take for an envelope is refused at once."""
     assert Settings(event_max_bytes=LARGEST_BODY).event_max_bytes == LARGEST_BODY
     with pytest.raises(ConfigError, match="event_max_bytes"):

@@ -13,20 +13,20 @@ SUMMER = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", ["Mars/Base", "../etc/passwd", "", "a\0b"])
-def test_a_zone_that_is_none_is_refused(name: str) -> None:
+def test_a_zone_that_is_none_is_refused(name):
     """The error says what a name looks like; no file outside the zones is read."""
     with pytest.raises(ConfigError, match="Europe/Berlin"):
         zone_named(name)
 
 
-def test_the_setting_is_checked_when_it_is_read() -> None:
+def test_the_setting_is_checked_when_it_is_read():
     """A wrong zone ends the program at once, not at the first question."""
     with pytest.raises(ConfigError, match="Mars/Base"):
         Settings(timezone="Mars/Base")
     assert Settings(timezone="Asia/Tokyo").zone == ZoneInfo("Asia/Tokyo")
 
 
-def test_a_hosts_zone_is_that_of_its_variable_or_its_file(tmp_path: Path) -> None:
+def test_a_hosts_zone_is_that_of_its_variable_or_its_file(tmp_path):
     """TZ counts first if it names a zone, then the file; without both it is UTC."""
     paris = next(file for root in TZPATH if (file := Path(root) / "Europe/Paris").exists())
     assert host_zone(":Asia/Tokyo", paris) == ZoneInfo("Asia/Tokyo")

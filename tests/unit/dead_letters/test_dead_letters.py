@@ -21,7 +21,7 @@ NAMES = [type(event).__name__ for event in SAMPLES]
 
 
 @given(st.text(st.characters()))
-def test_any_text_fits_a_record(text: str) -> None:
+def test_any_text_fits_a_record(text):
     """G6, G10: whatever a provider says can be written down, bounded, surrogates and all."""
     assert len(one_line(text * 300).encode()) <= 4 * REASON_CHARS
     assert "\n" not in one_line(text)
@@ -39,7 +39,7 @@ def test_any_text_fits_a_record(text: str) -> None:
         ('bad "quoted" text', 'bad "other" text'),
     ],
 )
-def test_what_fails_alike_is_one_group(one: str, other: str) -> None:
+def test_what_fails_alike_is_one_group(one, other):
     """G6: reasons that differ only in what names one event are one error group."""
     assert normalise_reason(one) == normalise_reason(other)
     assert group_of("p", one) == group_of("p", other)
@@ -49,14 +49,14 @@ def test_what_fails_alike_is_one_group(one: str, other: str) -> None:
     ("one", "other"),
     [("connection refused", "connection reset"), ("it's bad", "it's worse"), ("a", "")],
 )
-def test_what_fails_differently_is_not(one: str, other: str) -> None:
+def test_what_fails_differently_is_not(one, other):
     """G6: other reasons, and other providers, are other groups."""
     assert group_of("p", one) != group_of("p", other)
     assert group_of("p", one) != group_of("q", one)
 
 
 @pytest.mark.parametrize("event", SAMPLES, ids=NAMES)
-def test_every_event_can_be_edited(event) -> None:
+def test_every_event_can_be_edited(event):
     """G6: the fields that JSON shows make the same event again."""
     fields = msgspec.json.decode(msgspec.json.encode(event))
     assert edit_event(event, fields) == event
@@ -71,25 +71,25 @@ def test_every_event_can_be_edited(event) -> None:
         ({"user": "\ud800"}, "not a TurnCompleted"),
     ],
 )
-def test_an_edit_keeps_to_its_type(fields, said) -> None:
+def test_an_edit_keeps_to_its_type(fields, said):
     """G6: an unknown field, a wrong value, another type and a lone surrogate are refused."""
     with pytest.raises(InvalidEvent, match=said):
         edit_event(TurnCompleted(user="a"), fields)
 
 
-def test_what_is_demanded_must_be_there() -> None:
+def test_what_is_demanded_must_be_there():
     """G6: an edit that leaves out a field without a default is refused."""
     with pytest.raises(InvalidEvent, match="action"):
         edit_event(MemoryWritten(action="add"), {"content": "x"})
 
 
-def test_an_unknown_event_cannot_be_edited() -> None:
+def test_an_unknown_event_cannot_be_edited():
     """G6: nobody knows what fits an event of a later release."""
     with pytest.raises(InvalidEvent, match="does not know"):
         edit_event(UnknownEvent(name="Dreamt", wire_version=2, raw=b""), {})
 
 
-def test_an_edit_alone_changes_no_record() -> None:
+def test_an_edit_alone_changes_no_record():
     """G6: an edited letter says how it was refused until it is tried again."""
     letter = DeadLetter("e", "1-1", 1, "k", "T", "why", attempts=3, first_at=10, last_at=20)
     assert apply_amendment(letter, Amendment(edited={"user": "x"}, request="r")) == letter

@@ -71,7 +71,7 @@ PAGES = subprocess.run(
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "CHANGELOG.md"])
-def test_a_page_names_commands_that_exist(name: str) -> None:
+def test_a_page_names_commands_that_exist(name):
     """What a reader copies from a page is no unknown command and has no unknown option."""
     page = ROOT / name
     text = page.read_text() if page.exists() else ""
@@ -79,7 +79,7 @@ def test_a_page_names_commands_that_exist(name: str) -> None:
     assert unknown == {}
 
 
-def test_the_list_of_commands_has_every_command() -> None:
+def test_the_list_of_commands_has_every_command():
     """docs/commands.md names each command by its last word, in a row of its first."""
     page = (ROOT / "docs/commands.md").read_text()
     rows = [set(re.findall(r"[a-z-]+", line.split(" | ")[0])) for line in page.splitlines()]

@@ -24,7 +24,7 @@ def docstrings() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", range(1, 11))
-def test_a_guarantee_names_three_tests_that_show_it(number: int) -> None:
+def test_a_guarantee_names_three_tests_that_show_it(number):
     """A reader of a guarantee finds tests whose docstrings name it."""
     section = PAGE.split(f"\n## G{number} ")[1].split("\n## ")[0]
     named = re.findall(r"`(test_\w+)`", section)

@@ -28,7 +28,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", pages())
-def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
+def test_every_link_of_a_page_leads_somewhere(name):
     """A reader who follows a link between pages finds the page, the picture and the section."""
     page = ROOT / name
     for path, anchor, picture in LINK.findall(BLOCK.sub("", page.read_text())):

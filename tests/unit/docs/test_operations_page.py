@@ -17,7 +17,7 @@ def first_cells(heading: str, start: str) -> str:
     return "".join(line.split("|")[1] for line in table.splitlines() if line.startswith(start))
 
 
-def test_the_page_has_every_metric() -> None:
+def test_the_page_has_every_metric():
     """G10: every metric is explained in words, under the name that Prometheus sees."""
     names = re.findall(r"`(?:memorybus)?(_\w+)`", first_cells("Metrics", "| `memorybus_"))
     families = list(status_metrics(status(provider(), jobs=[JOBS]), "1", (), 0))
@@ -26,7 +26,7 @@ def test_the_page_has_every_metric() -> None:
     assert {f"memorybus{name}" for name in names} == expected
 
 
-def test_the_page_has_every_finding() -> None:
+def test_the_page_has_every_finding():
     """G10: whoever reads a finding's code is led to what it means and what to do."""
     assert set(re.findall(r"`(\w+)`", first_cells("Alerts and findings", "| `"))) == {
         *get_args(Code)

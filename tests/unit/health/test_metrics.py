@@ -1,7 +1,6 @@
 """Metrics: names as Prometheus asks, the figures of a status, and one look a second."""
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.stories.statuses import provider, status
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
@@ -24,7 +23,7 @@ def samples(one: Status) -> dict[str, float]:
     }
 
 
-def test_a_status_is_told_under_prometheuss_names() -> None:
+def test_a_status_is_told_under_prometheuss_names():
     """G10: what only grows ends with _total; times are seconds; what is unknown has no sample."""
     found = samples(status(provider(name="p", applied=5, backlog=3, discarded=1)))
     assert found["memorybus_applied_total p applied"] == 5
@@ -36,13 +35,13 @@ def test_a_status_is_told_under_prometheuss_names() -> None:
     assert "memorybus_redis_limit_bytes" not in found
 
 
-def test_a_time_is_no_age() -> None:
+def test_a_time_is_no_age():
     """G10: Prometheus subtracts itself: the metric stays the same while the clock goes on."""
     one = status(provider(name="p", oldest_unapplied_at="2023-11-14T22:13:20.500Z"))
     assert samples(one)["memorybus_oldest_unapplied_timestamp_seconds p"] == 1_700_000_000.5
 
 
-def test_a_histogram_is_cumulative() -> None:
+def test_a_histogram_is_cumulative():
     """G10: each bucket has all that was not larger, and the last one has all."""
     work = WorkDone(apply=Histogram({"0.1": 2, "1": 1, "+Inf": 4}, 9.5))
     found = samples(status(provider(name="p", work=work)))
@@ -51,7 +50,7 @@ def test_a_histogram_is_cumulative() -> None:
     assert (found[f"{name}_count p"], found[f"{name}_sum p"]) == (7, 9.5)
 
 
-def test_findings_are_counted_by_code_and_those_that_are_not_are_zero() -> None:
+def test_findings_are_counted_by_code_and_those_that_are_not_are_zero():
     """G10: an alert on a kind of finding ends when it is mended: its series does not vanish."""
     alarms = [Finding("foreign_entries", "warning", name, "x", "y") for name in ("p01", "p02")]
     found = samples(status(provider(), alarms=alarms))
@@ -60,7 +59,7 @@ def test_findings_are_counted_by_code_and_those_that_are_not_are_zero() -> None:
     assert found["memorybus_findings data_loss critical"] == 0
 
 
-def test_a_look_serves_a_second_of_scrapes(make_settings: MakeSettings) -> None:
+def test_a_look_serves_a_second_of_scrapes(make_settings):
     """G10: however many scrape, Redis is asked once a second."""
     clock, looks = FakeClock(), []
 
@@ -77,7 +76,7 @@ def test_a_look_serves_a_second_of_scrapes(make_settings: MakeSettings) -> None:
     assert len(looks) == 2
 
 
-def test_without_redis_the_spool_is_told(make_settings: MakeSettings) -> None:
+def test_without_redis_the_spool_is_told(make_settings):
     """G9: a scrape succeeds while Redis is away, and says that it is."""
 
     def look(_: Settings) -> Status:
@@ -101,13 +100,13 @@ def test_without_redis_the_spool_is_told(make_settings: MakeSettings) -> None:
         ("localhost:0", "localhost:0"),
     ],
 )
-def test_an_address_without_a_host_is_loopback(text: str, read: str) -> None:
+def test_an_address_without_a_host_is_loopback(text, read):
     """G10: figures are told to this machine alone unless an address says otherwise."""
     assert str(parse_address(text)) == read
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "1:2:3", "h:70000", "h:80/x", "u@h:80"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_what_is_no_address_is_refused(text):
     """G10: a wrong address is a wrong setting, said with an example."""
     with pytest.raises(ConfigError, match="HOST:PORT"):
         parse_address(text)

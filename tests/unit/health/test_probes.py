@@ -32,7 +32,7 @@ def asked(pulse: Pulse, path: str) -> tuple[str, str]:
     return statuses[0], body.decode()
 
 
-def test_it_is_ready_from_its_word_to_its_end(pulse: Pulse) -> None:
+def test_it_is_ready_from_its_word_to_its_end(pulse):
     """G10: who asks is told no while workers start, yes while they work, no while they end."""
     assert asked(pulse, "/readyz") == ("503 Service Unavailable", "no\n")
     pulse.note_ready()
@@ -42,7 +42,7 @@ def test_it_is_ready_from_its_word_to_its_end(pulse: Pulse) -> None:
     assert asked(pulse, "/livez")[0] == "200 OK"
 
 
-def test_a_loop_that_stands_still_is_not_alive(pulse: Pulse, fake_clock: FakeClock) -> None:
+def test_a_loop_that_stands_still_is_not_alive(pulse, fake_clock):
     """G10: a supervisor that watches nothing any more is told to be started again."""
     fake_clock.advance(STUCK_SECONDS)
     assert asked(pulse, "/livez") == ("200 OK", "yes\n")
@@ -52,7 +52,7 @@ def test_a_loop_that_stands_still_is_not_alive(pulse: Pulse, fake_clock: FakeClo
     assert asked(pulse, "/livez")[0] == "200 OK"
 
 
-def test_metrics_have_one_path(pulse: Pulse) -> None:
+def test_metrics_have_one_path(pulse):
     """G10: a path that nobody serves costs no look at Redis and says which there are."""
     assert asked(pulse, "/metrics")[0] == "200 OK"
     assert asked(pulse, "/") == ("404 Not Found", "/metrics, /livez or /readyz\n")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from helpers.stories.statuses import provider, status
 from memorybus.archive.objects.store import missing_extra_error
-from memorybus.health.finding import Finding, Severity
+from memorybus.health.finding import Finding
 from memorybus.health.findings import (
     find_gone_workers,
     find_no_worker,
@@ -18,7 +18,6 @@ from memorybus.health.findings import (
 from memorybus.health.status import (
     ArchiveStatus,
     JobsStatus,
-    ProviderStatus,
     SpoolStatus,
     WorkerStatus,
 )
@@ -70,9 +69,7 @@ def with_(**changed: Any) -> JobsStatus:
         ),
     ],
 )
-def test_recalls_that_fail_or_pile_up_are_told(
-    jobs: tuple[JobsStatus, ...], ok: bool, said: str, fix: str
-) -> None:
+def test_recalls_that_fail_or_pile_up_are_told(jobs, ok, said, fix):
     """G10: failures warn, and fail the check from the third on; a pile names the remedy."""
     found = list(find_recall_trouble(jobs, NOW))
     assert all(one.severity == "warning" for one in found) is ok
@@ -94,9 +91,7 @@ def test_recalls_that_fail_or_pile_up_are_told(
         (provider(paused="upgrade", backlog=3), "paused", "warning", "upgrade (3 events wait)"),
     ],
 )
-def test_what_is_wrong_with_a_provider_is_found(
-    one: ProviderStatus, code: str, severity: str, said: str
-) -> None:
+def test_what_is_wrong_with_a_provider_is_found(one, code, severity, said):
     """G6, G9: a backend that is down, refused events and a pause are named, with what to run."""
     (found,) = [f for f in findings_of(status(one), ("p",), NOW) if f.code == code]
     assert (found.severity, found.subject) == (severity, one.name)
@@ -108,7 +103,7 @@ GONE = WorkerStatus("w-1", "h", 1, 0, "2023-11-14T22:11:20.000Z")
 """It fell silent two minutes before `NOW`."""
 
 
-def test_a_worker_that_disappeared_is_found() -> None:
+def test_a_worker_that_disappeared_is_found():
     """A killed worker is named with its age; if it was the last one, that is the one finding."""
     alive = msgspec.structs.replace(GONE, id="w-2")
     (found,) = find_gone_workers(status(workers=[alive], gone=[GONE]), NOW)
@@ -125,21 +120,21 @@ def test_a_worker_that_disappeared_is_found() -> None:
 
 
 @pytest.mark.parametrize(("code", "subject"), [("read_only", "redis"), ("persistence", "aof")])
-def test_a_redis_that_refuses_writes_is_one_finding(code: Any, subject: str) -> None:
+def test_a_redis_that_refuses_writes_is_one_finding(code, subject):
     """What follows from a Redis that takes no writes is not told beside it."""
     alarm = Finding(code, "critical", subject, "no writes", "repair it")
     assert findings_of(status(provider(lanes_owned=0), alarms=[alarm]), ("p",), NOW) == [alarm]
 
 
 @pytest.mark.parametrize(("spooled", "told"), [(0, True), (3, False)])
-def test_a_failed_snapshot_hides_no_dead_worker(spooled: int, told: bool) -> None:
+def test_a_failed_snapshot_hides_no_dead_worker(spooled, told):
     """Only while events wait in spools does a failed snapshot explain that no worker is seen."""
     alarm = Finding("persistence", "critical", "snapshot", "it failed", "repair it")
     seen = status(provider(), alarms=[alarm], spool=SpoolStatus(spooled, 9, None))
     assert ("no_worker" in {one.code for one in findings_of(seen, ("p",), NOW)}) is told
 
 
-def test_a_missing_extra_is_no_emergency() -> None:
+def test_a_missing_extra_is_no_emergency():
     """A base install without the extra `archive` warns that nothing is trimmed."""
     error = str(missing_extra_error(ImportError(name="pyarrow")))
     (found,) = find_untrimmed(ArchiveStatus(error=error, hindered=True), [])
@@ -147,7 +142,7 @@ def test_a_missing_extra_is_no_emergency() -> None:
     assert "memorybus[archive]" in found.text
 
 
-def test_the_alarms_come_first_then_who_does_not_work() -> None:
+def test_the_alarms_come_first_then_who_does_not_work():
     """G10: one list has the alarms of the log and all that the figures say is wrong."""
     assert [f.code for f in findings_of(status(provider()), ("p",), NOW)] == [
         "foreign_entries",
@@ -156,7 +151,7 @@ def test_the_alarms_come_first_then_who_does_not_work() -> None:
     ]
 
 
-def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
+def test_what_is_kept_for_a_rollback_is_no_pause():
     """G8: it shall stand still, whatever its pause says; a copy that somebody paused is told."""
     kept = provider(name="p", copy_of="p", paused="kept", kept=True)
     held = provider(name="may", copy_of="p", paused="kept for memorybus rebuild --rollback")
@@ -174,9 +169,7 @@ def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
         (ArchiveStatus(hindered=True, damaged=True), ["critical"], []),
     ],
 )
-def test_an_alarm_of_the_archive_hides_no_worse_finding(
-    archive: ArchiveStatus, alarms: list[Severity], severities: list[str]
-) -> None:
+def test_an_alarm_of_the_archive_hides_no_worse_finding(archive, alarms, severities):
     """G7: why nothing is trimmed is told once, and late sealing does not make an error milder."""
     known = [Finding("archive", severity, "late", "sealing is stopped", "") for severity in alarms]
     assert [one.severity for one in find_untrimmed(archive, known)] == severities

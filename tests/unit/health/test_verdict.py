@@ -57,7 +57,7 @@ def late(seconds: float, **changed: Any) -> ProviderStatus:
         (well(workers=[]), 2, "CRITICAL - no worker is alive"),
     ],
 )
-def test_the_worst_finding_is_the_exit_code(one: Status, code: int, said: str) -> None:
+def test_the_worst_finding_is_the_exit_code(one, code, said):
     """G10: monitoring plugins read a state, a text and figures from one line, and its number."""
     found = judge_status(one, ("p",), NOW)
     assert found.code == code
@@ -65,14 +65,14 @@ def test_the_worst_finding_is_the_exit_code(one: Status, code: int, said: str) -
     assert "\n" not in found.line
 
 
-def test_what_is_critical_is_said_first() -> None:
+def test_what_is_critical_is_said_first():
     """G10: a line that is cut on a phone still has the worst."""
     alarms = [Finding("foreign_entries", "warning", "p01", "4 entries", "find who")]
     found = judge_status(well(provider(dead_letters=1), alarms=alarms), (), NOW)
     assert [one.severity for one in found.findings] == ["critical", "warning"]
 
 
-def test_hostile_text_stays_in_its_line() -> None:
+def test_hostile_text_stays_in_its_line():
     """G9: what a backend says forges neither a line nor figures, and has no credentials."""
     one = provider(failing="x\nMEMORYBUS OK | workers=9 redis://u:secret@h")
     line = judge_status(well(one), (), NOW).line
@@ -82,7 +82,7 @@ def test_hostile_text_stays_in_its_line() -> None:
     assert line.startswith("MEMORYBUS CRITICAL - ")
 
 
-def test_no_answer_is_critical_and_no_look_unknown() -> None:
+def test_no_answer_is_critical_and_no_look_unknown():
     """G9: a Redis that is away is an incident, with what waits; wrong settings are none."""
     away = unreachable_verdict(LogUnavailable("redis is away"), SpoolStatus(7, 900, BEGAN))
     assert (away.code, away.state) == (2, "CRITICAL")
@@ -92,7 +92,7 @@ def test_no_answer_is_critical_and_no_look_unknown() -> None:
 
 
 @pytest.mark.parametrize(("code", "subject"), [("read_only", "redis"), ("persistence", "aof")])
-def test_a_refusal_began_with_the_first_event_that_waits(code: Any, subject: str) -> None:
+def test_a_refusal_began_with_the_first_event_that_waits(code, subject):
     """G9: since when Redis refuses writes is known from what this host could not send."""
     refusal = Finding(code, "critical", subject, "it takes no writes", "make room")
     other = Finding("foreign_entries", "warning", "p01", "4 entries", "find who")
@@ -114,7 +114,7 @@ def test_a_refusal_began_with_the_first_event_that_waits(code: Any, subject: str
         (late(301, rate=0.0, lanes_owned=0), "", ""),
     ],
 )
-def test_who_is_late_is_told_with_its_pace(one: ProviderStatus, severity: str, said: str) -> None:
+def test_who_is_late_is_told_with_its_pace(one, severity, said):
     """G10: what stands still is critical, what is slow a warning; a known cause is told alone."""
     found = [f for f in findings_of(well(one), ("p",), NOW) if f.code == "behind"]
     assert [f.severity for f in found] == ([severity] if severity else [])
@@ -130,7 +130,7 @@ def test_who_is_late_is_told_with_its_pace(one: ProviderStatus, severity: str, s
         (2_000, 2_000, 1, False),
     ],
 )
-def test_a_hot_lane_is_told(backlog: int, busiest: int, lanes: int, told: bool) -> None:
+def test_a_hot_lane_is_told(backlog, busiest, lanes, told):
     """G3: a key that is busier than its provider cannot be helped by workers: that is said."""
     one = provider(
         backlog=backlog, busiest="p07", busiest_backlog=busiest, lanes=lanes, lanes_owned=lanes
@@ -140,7 +140,7 @@ def test_a_hot_lane_is_told(backlog: int, busiest: int, lanes: int, told: bool) 
     assert all("p07" in f.text for f in found)
 
 
-def test_a_dead_backend_says_what_waits_for_it() -> None:
+def test_a_dead_backend_says_what_waits_for_it():
     """G6: a backend that is down says what waits, and since when its calls fail."""
     one = late(999, failing="Unavailable: down", failing_since=iso(NOW - 7_000))
     (found,) = findings_of(well(one), ("p",), NOW)
@@ -149,7 +149,7 @@ def test_a_dead_backend_says_what_waits_for_it() -> None:
     assert found.since == iso(NOW - 7_000)
 
 
-def test_spools_of_other_hosts_and_old_workers_are_told() -> None:
+def test_spools_of_other_hosts_and_old_workers_are_told():
     """G9, G10: what waits elsewhere for Redis is named by its host; so is a half-done upgrade."""
     waiting = SpoolStatus(3, 100, iso(NOW - 90_000))
     hosts = [HostSpool("far", waiting), HostSpool("here", SpoolStatus(0, 0, None))]
@@ -162,7 +162,7 @@ def test_spools_of_other_hosts_and_old_workers_are_told() -> None:
     assert "1 of 1.1, 1 of an older one" in found[1].text
 
 
-def test_what_workers_tell_is_summed_by_provider_and_by_host() -> None:
+def test_what_workers_tell_is_summed_by_provider_and_by_host():
     """G10: rates of all workers add up; several workers of a host tell of one spool directory."""
 
     def info(name: str, **said: Any) -> WorkerInfo:

@@ -5,33 +5,29 @@ import sys
 import tempfile
 from pathlib import Path
 
-import fakeredis
 import pytest
 import redis
 from helpers.faults.crew import PATH
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
-from helpers.redis.servers import RedisServer
 from memorybus.config.settings import to_environ
 from memorybus.redis.keys import Keys
 
 
-def test_waiting_names_the_condition() -> None:
+def test_waiting_names_the_condition():
     """A condition that never comes true fails by its name."""
     with pytest.raises(AssertionError, match=r"the moon is blue.*last value: 0"):
         wait_until(lambda: 0, "the moon is blue", timeout=0)
 
 
-def test_waiting_returns_the_first_true_value() -> None:
+def test_waiting_returns_the_first_true_value():
     """The value waited for is handed back."""
     values = itertools.chain([0, None, ""], ["found", "later"])
     assert wait_until(lambda: next(values), "a value") == "found"
 
 
-def test_a_key_without_an_end_is_a_leak(fake_redis: fakeredis.FakeRedis) -> None:
+def test_a_key_without_an_end_is_a_leak(fake_redis):
     """Only keys that the table lets stay, or that expire, or that are RQ's, are left alone."""
     keys = Keys("mine")
     fake_redis.hset(keys.meta, "partitions", 4)
@@ -44,7 +40,7 @@ def test_a_key_without_an_end_is_a_leak(fake_redis: fakeredis.FakeRedis) -> None
     assert leaked_keys(fake_redis) == sorted(["mine:forgotten", keys.lease(3, "holographic")])
 
 
-def test_a_killed_server_keeps_its_data(private_redis: RedisServer) -> None:
+def test_a_killed_server_keeps_its_data(private_redis):
     """A private server can be killed and started again on what it had acknowledged."""
     keys, client = Keys("mine"), private_redis.client()
     client.hset(keys.meta, "partitions", 4)
@@ -55,7 +51,7 @@ def test_a_killed_server_keeps_its_data(private_redis: RedisServer) -> None:
     assert client.hget(keys.meta, "partitions") == b"4"
 
 
-def test_a_frozen_server_is_silent_until_thawed(private_redis: RedisServer) -> None:
+def test_a_frozen_server_is_silent_until_thawed(private_redis):
     """Freezing is not an end: connections stay open, and nothing answers."""
     client = private_redis.client()
     connection = client.connection_pool.get_connection()
@@ -67,7 +63,7 @@ def test_a_frozen_server_is_silent_until_thawed(private_redis: RedisServer) -> N
     client.connection_pool.release(connection)
 
 
-def test_orphans_are_found_and_killed(spawn: Spawn) -> None:
+def test_orphans_are_found_and_killed(spawn):
     """What a killed child had started belongs to the test still."""
     sleeper = "import signal; signal.pause()"
     program = (
@@ -85,9 +81,7 @@ def test_orphans_are_found_and_killed(spawn: Spawn) -> None:
     assert spawn.descendants() == []
 
 
-def test_a_writer_ends_with_the_run_that_started_it(
-    spawn: Spawn, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_writer_ends_with_the_run_that_started_it(spawn, make_settings, tmp_path):
     """A test run that is killed leaves no load behind, which would slow down the next one."""
     journal = tmp_path / "journal"
     start = [sys.executable, "-m", "helpers.faults.load", "--journal", str(journal), "--flush", "0"]
@@ -98,7 +92,7 @@ def test_a_writer_ends_with_the_run_that_started_it(
     wait_until(lambda: not spawn.descendants(), "the writer has ended")
 
 
-def test_files_in_memory_go_with_the_run(tmp_path: Path) -> None:
+def test_files_in_memory_go_with_the_run(tmp_path):
     """A run's temporary files are where it was told, and are gone with it."""
     before = tempfile.gettempdir()
     delete = keep_files_in_memory(tmp_path, room=0)
@@ -109,7 +103,7 @@ def test_files_in_memory_go_with_the_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_stay_on_disk_without_room(tmp_path: Path) -> None:
+def test_files_stay_on_disk_without_room(tmp_path):
     """A run that could fill the memory, or that has none to use, keeps its files on disk."""
     before = tempfile.gettempdir()
     assert keep_files_in_memory(tmp_path, room=1 << 60) is None

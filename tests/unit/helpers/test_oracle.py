@@ -1,7 +1,6 @@
 """The oracle of the fault suite sees what it is there to see."""
 
 import os
-from pathlib import Path
 
 import pytest
 from helpers.faults import sink
@@ -20,19 +19,19 @@ def effect(number: int, **given: int) -> Effect:
     return Effect(f"e{number}", "s", number, **given)
 
 
-def test_a_run_that_holds_has_no_faults() -> None:
+def test_a_run_that_holds_has_no_faults():
     """G1, G3, G4: accepted, applied once, in order: nothing to say."""
     verdict = judge(RECEIPTS, [effect(0), effect(1), effect(2)])
     assert verdict.faults() == []
     assert (verdict.accepted, verdict.applied) == (3, 3)
 
 
-def test_a_run_without_load_fails() -> None:
+def test_a_run_without_load_fails():
     """A run that accepted nothing proves nothing."""
     assert judge([], []).faults() == ["nothing was accepted"]
 
 
-def test_a_missing_event_is_lost() -> None:
+def test_a_missing_event_is_lost():
     """G1: an accepted event that is nowhere is named."""
     verdict = judge(RECEIPTS, [effect(0), effect(2)])
     assert verdict.lost == ("e1",)
@@ -40,13 +39,13 @@ def test_a_missing_event_is_lost() -> None:
 
 
 @pytest.mark.parametrize("where", ["parked", "spooled"])
-def test_a_parked_or_spooled_event_is_not_lost(where: str) -> None:
+def test_a_parked_or_spooled_event_is_not_lost(where):
     """G1, G6: what waits in a dead letter or in a spool is not lost."""
     verdict = judge(RECEIPTS, [effect(0), effect(2)], **{where: {"e1"}})
     assert verdict.faults() == []
 
 
-def test_a_repeat_is_counted_and_allowed_by_number() -> None:
+def test_a_repeat_is_counted_and_allowed_by_number():
     """G4: every effect too many counts; only as many as the class may have are let pass."""
     verdict = judge(RECEIPTS, [effect(0), effect(1), effect(0), effect(0), effect(2)])
     assert verdict.twice == {"e0": 2}
@@ -54,20 +53,20 @@ def test_a_repeat_is_counted_and_allowed_by_number() -> None:
     assert verdict.faults(may_repeat=1) == ["2 effects too many (1 allowed): {'e0': 2}"]
 
 
-def test_order_is_judged_by_first_effects() -> None:
+def test_order_is_judged_by_first_effects():
     """G3: a repeat is no disorder, an event before its predecessor is."""
     assert judge(RECEIPTS, [effect(0), effect(1), effect(0), effect(2)]).disordered == ()
     assert judge(RECEIPTS, [effect(0), effect(2), effect(1)]).disordered == ("s",)
 
 
-def test_sessions_are_judged_apart() -> None:
+def test_sessions_are_judged_apart():
     """G3: order is promised within a key, not between keys."""
     receipts = [*RECEIPTS[:2], Receipt("x0", "x", 0)]
     effects = [effect(0), Effect("x0", "x", 0), effect(1)]
     assert judge(receipts, effects).faults() == []
 
 
-def test_an_effect_of_a_stale_owner_is_seen() -> None:
+def test_an_effect_of_a_stale_owner_is_seen():
     """G5: an epoch below one that the lane has seen counts, in its own lane only."""
     effects = [effect(0, epoch=2), effect(1, epoch=1), effect(2, epoch=1, lane=1)]
     verdict = judge(RECEIPTS, effects)
@@ -76,14 +75,14 @@ def test_an_effect_of_a_stale_owner_is_seen() -> None:
     assert verdict.faults(may_be_stale=1) == []
 
 
-def test_an_effect_without_a_receipt_is_seen() -> None:
+def test_an_effect_without_a_receipt_is_seen():
     """G1: an event whose writer died over it may be applied, but is counted."""
     verdict = judge(RECEIPTS[:2], [effect(0), effect(1), effect(2)])
     assert verdict.faults(may_exceed=1) == []
     assert verdict.faults() == ["1 applied without a receipt (0 allowed)"]
 
 
-def test_latency_is_that_of_a_share() -> None:
+def test_latency_is_that_of_a_share():
     """The share of the events that is named waited no longer than what is returned."""
     effects = [effect(n, said=1_000, at=1_000 + 10 * n) for n in range(100)]
     assert latency(effects, 0.5) == 0.5
@@ -92,7 +91,7 @@ def test_latency_is_that_of_a_share() -> None:
         latency([], 0.5)
 
 
-def test_a_torn_line_of_the_journal_is_no_receipt(tmp_path: Path) -> None:
+def test_a_torn_line_of_the_journal_is_no_receipt(tmp_path):
     """A line without its end was not fsynced whole: it does not count."""
     (tmp_path / "journal").write_text("e0 s 0 spooled\ne1 s 1 logged\ne2 s 2 spo")
     receipts = Load.__new__(Load)
@@ -107,7 +106,7 @@ def context(number: int) -> HookContext:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("Blind", 2), ("Lookup", 2), ("Keyed", 1)])
-def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_path: Path) -> None:
+def test_a_sink_hides_only_what_its_class_declares(kind, count, tmp_path):
     """G4: an event sent twice is there twice, unless the backend takes our id as its key."""
     provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
     provider.open()
@@ -119,7 +118,7 @@ def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_pa
     assert sink.refused(tmp_path) == (kind == "Keyed")
 
 
-def test_what_came_twice_can_be_explained(tmp_path: Path) -> None:
+def test_what_came_twice_can_be_explained(tmp_path):
     """G4: of each effect the process, thread and times are known, and what was asked before it."""
     provider = sink.Lookup(ProviderConfig(name="x", home=tmp_path, options={"busy": 0.1}))
     provider.open()
@@ -136,7 +135,7 @@ def test_what_came_twice_can_be_explained(tmp_path: Path) -> None:
     assert [line.rpartition(": ")[2] for line in story[2:]] == ["not held", "held"]
 
 
-def test_no_event_is_under_way_at_two_deaths(tmp_path: Path) -> None:
+def test_no_event_is_under_way_at_two_deaths(tmp_path):
     """G6: an event that seems to end workers is parked, so crash points do not meet one twice."""
 
     def die(name: str) -> None:
@@ -162,9 +161,7 @@ def test_no_event_is_under_way_at_two_deaths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Blind", "Lookup", "Keyed", "Many"])
-def test_an_effect_bears_its_owners_epoch(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_effect_bears_its_owners_epoch(kind, tmp_path, monkeypatch):
     """G5: whatever its class, a sink notes under which epoch its process took the lane."""
 
     def acquire(*_: object) -> tuple[Lease, None]:
@@ -174,7 +171,7 @@ def test_an_effect_bears_its_owners_epoch(
     provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
     provider.open()
     for number, partition in enumerate((3, 4)):
-        Leases.acquire(None, None, "x", partition)  # type: ignore[arg-type]
+        Leases.acquire(None, None, "x", partition)
         provider.sync_turn(TurnCompleted(user="x", ordinal=number), context(number))
     provider.shutdown()
     assert [effect.epoch for effect in sink.effects(tmp_path)] == [7, 7]
@@ -183,7 +180,7 @@ def test_an_effect_bears_its_owners_epoch(
 @pytest.mark.parametrize(
     ("fired", "said"), [([], "0 of 1 faults fired"), ([Fault("kill", 0)], "nothing was in flight")]
 )
-def test_an_idle_run_proves_nothing(fired: list[Fault], said: str) -> None:
+def test_an_idle_run_proves_nothing(fired, said):
     """A run in which no fault fired, or one found nothing in flight, fails."""
     demand([Fault("kill", 1)], 1)
     with pytest.raises(AssertionError, match=said):
@@ -191,7 +188,7 @@ def test_an_idle_run_proves_nothing(fired: list[Fault], said: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Forgetful", "Doubling", "Muddled"])
-def test_a_broken_sink_is_found(kind: str, tmp_path: Path) -> None:
+def test_a_broken_sink_is_found(kind, tmp_path):
     """G1, G3, G4: what a sink forgets, doubles or muddles does not pass."""
     provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
     provider.open()

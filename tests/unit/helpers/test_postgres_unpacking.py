@@ -36,7 +36,7 @@ def _pg0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return files
 
 
-def test_what_was_cut_off_is_unpacked_again(tmp_path: Path, pg0: list[str]) -> None:
+def test_what_was_cut_off_is_unpacked_again(tmp_path, pg0):
     """An unpacking without pgvector counts for nothing, whatever mark it has: it is replaced."""
     home = tmp_path / "postgres"
     unpack_into(home, "bin/initdb")
@@ -49,9 +49,7 @@ def test_what_was_cut_off_is_unpacked_again(tmp_path: Path, pg0: list[str]) -> N
     assert not (home / "done").exists()
 
 
-def test_an_unpacking_that_is_cut_off_leaves_nothing_at_its_place(
-    tmp_path: Path, pg0: list[str]
-) -> None:
+def test_an_unpacking_that_is_cut_off_leaves_nothing_at_its_place(tmp_path, pg0):
     """A first start that ends early is an error, and the next run begins anew."""
     pg0.remove("share/extension/vector.control")
     home = tmp_path / "postgres"

@@ -14,9 +14,7 @@ ENTRIES = st.lists(st.sampled_from([f"fact {n} of it" for n in range(9)]), uniqu
 
 
 @given(ENTRIES, ENTRIES)
-def test_the_changes_lead_from_one_to_the_other(
-    before: tuple[str, ...], now: tuple[str, ...]
-) -> None:
+def test_the_changes_lead_from_one_to_the_other(before, now):
     """Applied one after another, the changes found give the entries that are there."""
     entries = before
     for write in find_changes(before, now, "memory"):
@@ -25,25 +23,25 @@ def test_the_changes_lead_from_one_to_the_other(
 
 
 @given(ENTRIES)
-def test_nothing_changed_nothing_found(entries: tuple[str, ...]) -> None:
+def test_nothing_changed_nothing_found(entries):
     """The same entries, also in another order, are no change."""
     assert find_changes(entries, entries, "user") == []
     assert find_changes(entries, entries[::-1], "user") == []
 
 
-def test_an_edited_entry_was_replaced() -> None:
+def test_an_edited_entry_was_replaced():
     """An entry in another's place is a replacement, which names the whole old entry."""
     found = find_changes(("likes tea", "has a cat"), ("likes coffee", "has a cat"), "user")
     assert found == [FileWrite("replace", "user", "likes coffee", "likes tea")]
 
 
-def test_the_delimiter_is_a_line_of_its_own() -> None:
+def test_the_delimiter_is_a_line_of_its_own():
     """A section sign within an entry parts nothing; blanks and doubles go, as in Hermes."""
     assert parse_entries("see § 3\n§\n  b \n§\n\n§\nb") == ("see § 3", "b")
     assert parse_entries("a\r\n§\r\nb") == ("a", "b")
 
 
-def test_a_hook_s_write_is_known_again_in_the_file() -> None:
+def test_a_hook_s_write_is_known_again_in_the_file():
     """A removal is known by a part of the entry, the rest by their text; stores never mix."""
     assert is_same_write(
         FileWrite("remove", "memory", "", "the whole entry"),

@@ -10,7 +10,7 @@ from memorybus_hermes.masking import is_masked, is_masked_copy, mask_texts
 KEY = "AbCdEfGh0123456789xyz"
 
 
-def test_what_is_masked_once_is_masked_everywhere() -> None:
+def test_what_is_masked_once_is_masked_everywhere():
     """A key that a tool's arguments name is masked in prose, too, at any depth."""
     value = (f"use {KEY} please", [{"arguments": {"text": f"api_key={KEY}"}}], 7)
     shown = mask_texts(value)
@@ -19,7 +19,7 @@ def test_what_is_masked_once_is_masked_everywhere() -> None:
     assert shown[2] == 7
 
 
-def test_what_has_no_secret_stays_as_it_is() -> None:
+def test_what_has_no_secret_stays_as_it_is():
     """Plain texts and inline media are unchanged."""
     value = ("the pump is in the greenhouse", {"url": f"data:image/png;base64,{KEY}"})
     assert mask_texts(value) == value
@@ -36,7 +36,7 @@ def test_what_has_no_secret_stays_as_it_is() -> None:
         ("a *** b [redacted] c here", "a one b two c here"),
     ],
 )
-def test_a_masked_copy_is_recognised(copy: str, raw: str) -> None:
+def test_a_masked_copy_is_recognised(copy, raw):
     """Whatever mask was used, what stands around it tells the copy from other texts."""
     assert is_masked(copy)
     assert is_masked_copy(copy, raw)
@@ -44,20 +44,20 @@ def test_a_masked_copy_is_recognised(copy: str, raw: str) -> None:
     assert not is_masked_copy(raw, raw)
 
 
-def test_a_text_that_is_all_mask_is_no_copy_of_prose() -> None:
+def test_a_text_that_is_all_mask_is_no_copy_of_prose():
     """A masked text without words of its own stands for a single word at most."""
     assert not is_masked_copy("***", "a whole sentence of somebody")
     assert not is_masked_copy("wait... what", "wait for me what")
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_any_text_with_a_part_masked_is_a_copy(before: str, secret: str, after: str) -> None:
+def test_any_text_with_a_part_masked_is_a_copy(before, secret, after):
     """For every place of a secret in a text of some words the copy is recognised."""
     before, after = f"the key is {before} |", f"| {after} of the house"
     assert is_masked_copy(f"{before}[redacted]{after}", f"{before}{secret.strip() or 'x'}{after}")
 
 
-def test_hostile_texts_take_linear_time() -> None:
+def test_hostile_texts_take_linear_time():
     """Many marks in a long text are compared at once, not in all combinations."""
     begun = time.perf_counter()
     is_masked_copy("a***" * 20_000 + "b", "a" * 100_000)

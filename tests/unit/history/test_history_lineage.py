@@ -25,7 +25,7 @@ def said(session: str, event: Event, parent: str = "", scope: Scope = ANYBODY) -
         scope=scope,
         session=SessionRef(session, session, parent),
         at=0,
-        event=event,  # type: ignore[arg-type]
+        event=event,
     )
 
 
@@ -60,9 +60,7 @@ EVENTS = [
         (("e", "y"), ("e", "y")),
     ],
 )
-def test_a_lineage_is_a_session_and_what_came_from_it(
-    lineages: tuple[str, ...], sessions: tuple[str, ...]
-) -> None:
+def test_a_lineage_is_a_session_and_what_came_from_it(lineages, sessions):
     """Resumed and reset sessions are others' lineages; circles are walked once."""
     for events in (EVENTS, EVENTS[::-1]):
         found = expand_lineages(Query(lineages=lineages), events)
@@ -78,9 +76,7 @@ def test_a_lineage_is_a_session_and_what_came_from_it(
         (Query(lineages=("b",), users=("ben",)), ("b", "c")),
     ],
 )
-def test_what_came_from_a_session_is_of_its_own_scope(
-    wanted: Query, sessions: tuple[str, ...]
-) -> None:
+def test_what_came_from_a_session_is_of_its_own_scope(wanted, sessions):
     """Of two people's sessions of one id, neither's lineage goes on in the other's."""
     ben = Scope(user="ben")
     events = [

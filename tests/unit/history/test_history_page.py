@@ -28,7 +28,7 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_duckdb_queries_the_archive_as_it_lies(database: duckdb.DuckDBPyConnection) -> None:
+def test_duckdb_queries_the_archive_as_it_lies(database):
     """The query of the page counts each sealed event once, though older manifests lie beside."""
     asked = _blocks("sql")[0].split(";\n", 2)[2]
     rows = database.execute(asked).fetchall()
@@ -37,7 +37,7 @@ def test_duckdb_queries_the_archive_as_it_lies(database: duckdb.DuckDBPyConnecti
     assert (counts["DreamDreamt"], counts["SessionStarted"], counts["MemoryWritten"]) == (1, 1, 2)
 
 
-def test_envelopes_are_read_without_memorybus(database: duckdb.DuckDBPyConnection) -> None:
+def test_envelopes_are_read_without_memorybus(database):
     """The program of the page finds the turns of a session in the envelopes."""
     program = next(block for block in _blocks("python") if "duckdb" in block)
     files = database.execute("SELECT getvariable('segments')").fetchall()[0][0]

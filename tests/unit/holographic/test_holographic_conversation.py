@@ -39,7 +39,7 @@ class Model:
         self.hear(ToolCalled(provider="holographic", tool=tool, arguments=arguments))
 
 
-def test_a_conversation_with_tools(provider: HolographicProvider) -> None:
+def test_a_conversation_with_tools(provider):
     """What the model keeps and is told is found again by every tool that is meant for it."""
     monday = Model(provider, "monday", MONDAY)
     monday.hear(

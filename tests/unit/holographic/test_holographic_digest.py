@@ -82,7 +82,7 @@ DIFFERENT: dict[str, tuple[list[Fed], list[Fed], str]] = {
 
 
 @pytest.mark.parametrize("case", DIFFERENT)
-def test_what_differs_is_named(case: str, tmp_path: Path) -> None:
+def test_what_differs_is_named(case, tmp_path):
     """G8: two states that differ in one thing differ in the digest of that key, and no other."""
     one, other, keys = DIFFERENT[case]
     first, second = digest(tmp_path / "one", one), digest(tmp_path / "other", other)
@@ -91,7 +91,7 @@ def test_what_differs_is_named(case: str, tmp_path: Path) -> None:
     assert differing == {f"coder/ann//{key}" for key in keys.split()}
 
 
-def test_owners_do_not_share_a_key(tmp_path: Path) -> None:
+def test_owners_do_not_share_a_key(tmp_path):
     """G8: the same session, said by two people, is two keys; judging one leaves the other's."""
     with opened(tmp_path) as provider:
         feed(provider, [turn("tea")])
@@ -113,7 +113,7 @@ def digest(home: Path, fed: list[Fed]) -> dict[str, str]:
         return dict(provider.digest())
 
 
-def test_a_session_met_under_two_roots_is_one_in_any_order(tmp_path: Path) -> None:
+def test_a_session_met_under_two_roots_is_one_in_any_order(tmp_path):
     """G3, G8: a host that forgot a lineage gives another root, hence another key: both are kept."""
     found = []
     for roots in (("a", "b"), ("b", "a")):

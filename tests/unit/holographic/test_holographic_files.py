@@ -30,7 +30,7 @@ def unopened(home: Path) -> HolographicProvider:
 
 
 @pytest.mark.slow(reason="starts processes")
-def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+def test_several_processes_may_open_a_new_database_at_once(tmp_path):
     """Whoever is first creates the tables; nobody fails."""
     children = [
         subprocess.Popen(
@@ -50,7 +50,7 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
     assert [child.returncode for child in children] == [0] * 4, ends
 
 
-def test_a_reader_sees_what_is_committed_and_never_waits(tmp_path: Path) -> None:
+def test_a_reader_sees_what_is_committed_and_never_waits(tmp_path):
     """Recall on another instance goes on while a lane writes, and sees whole batches only."""
     with opened(tmp_path) as writer, opened(tmp_path) as reader:
         feed(writer, [turn("A heron")])
@@ -62,7 +62,7 @@ def test_a_reader_sees_what_is_committed_and_never_waits(tmp_path: Path) -> None
         assert set(texts(reader, "heron")) == {"A heron", "Another heron"}
 
 
-def test_opening_and_closing_twice_is_safe(tmp_path: Path) -> None:
+def test_opening_and_closing_twice_is_safe(tmp_path):
     """`open` and `shutdown` may be repeated, and an instance may be opened again."""
     provider = unopened(tmp_path)
     provider.shutdown()
@@ -77,14 +77,14 @@ def test_opening_and_closing_twice_is_safe(tmp_path: Path) -> None:
     provider.shutdown()
 
 
-def test_an_unopened_provider_says_so(tmp_path: Path) -> None:
+def test_an_unopened_provider_says_so(tmp_path):
     """A call before `open` fails with the file's name, not with an attribute error."""
     with pytest.raises(Unavailable, match="not open"):
         ask(unopened(tmp_path), "heron")
 
 
 @pytest.mark.parametrize("garbage", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 500])
-def test_a_file_that_is_no_database_is_named(garbage: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_named(garbage, tmp_path):
     """A damaged file makes the provider unavailable, with name and remedy; it is left as it is."""
     path = tmp_path / FILE_NAME
     path.write_bytes(garbage)
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_database_is_named(garbage: bytes, tmp_path: Path) -> 
     assert path.read_bytes() == garbage
 
 
-def test_a_file_damaged_later_parks_nothing(tmp_path: Path) -> None:
+def test_a_file_damaged_later_parks_nothing(tmp_path):
     """Damage found while events are applied makes the provider unavailable too (G6)."""
     with opened(tmp_path) as provider:
         feed(provider, [turn("A heron" * 50) for _ in range(200)])
@@ -109,7 +109,7 @@ def test_a_file_damaged_later_parks_nothing(tmp_path: Path) -> None:
         feed(provider, [turn("Another heron")], first=500)
 
 
-def test_a_newer_schema_is_not_touched(tmp_path: Path) -> None:
+def test_a_newer_schema_is_not_touched(tmp_path):
     """A database of a later release is refused, and the message says what to do."""
     with opened(tmp_path) as provider:
         provider.opened.db.execute("pragma user_version = 99")
@@ -118,7 +118,7 @@ def test_a_newer_schema_is_not_touched(tmp_path: Path) -> None:
         unopened(tmp_path).open()
 
 
-def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
+def test_an_older_schema_is_not_guessed_at(tmp_path):
     """A database of an earlier release is refused, and the message says how it is filled anew."""
     with opened(tmp_path) as provider:
         provider.opened.db.execute("pragma user_version = 1")
@@ -127,7 +127,7 @@ def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
         unopened(tmp_path).open()
 
 
-def test_opening_waits_for_no_writer(tmp_path: Path) -> None:
+def test_opening_waits_for_no_writer(tmp_path):
     """An instance that only recalls opens a file while a lane has it locked."""
     with opened(tmp_path) as provider:
         provider.opened.db.execute("begin immediate")
@@ -136,7 +136,7 @@ def test_opening_waits_for_no_writer(tmp_path: Path) -> None:
         provider.opened.db.execute("rollback")
 
 
-def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_made_is_named(tmp_path):
     """A file where the home should be is an error that names it."""
     (tmp_path / "home").write_text("in the way")
 
@@ -144,7 +144,7 @@ def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         unopened(tmp_path / "home").open()
 
 
-def test_the_backup_holds_the_database(provider: HolographicProvider) -> None:
+def test_the_backup_holds_the_database(provider):
     """What must be copied is the database and the files SQLite keeps beside it."""
     feed(provider, [turn("A heron")])
 

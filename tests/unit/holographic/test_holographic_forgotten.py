@@ -55,7 +55,7 @@ def rows(home: Path) -> dict[str, int]:
     return found
 
 
-def test_a_scope_of_many_slices_is_erased_whole(tmp_path: Path) -> None:
+def test_a_scope_of_many_slices_is_erased_whole(tmp_path):
     """More facts than a slice are erased in one call, and the rows of the other scope stay."""
     provider = opened(tmp_path)
     feed(provider, turns(BOB, "pear"))
@@ -70,7 +70,7 @@ def test_a_scope_of_many_slices_is_erased_whole(tmp_path: Path) -> None:
     provider.shutdown()
 
 
-def test_a_reader_that_stays_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_stays_is_named(tmp_path, monkeypatch):
     """While somebody reads an older state the log beside the file stays: the residue says so."""
     monkeypatch.setattr(schema, "BUSY_SECONDS", 0.01)
     provider = opened(tmp_path)
@@ -87,7 +87,7 @@ def test_a_reader_that_stays_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     provider.shutdown()
 
 
-def test_an_erasure_leaves_the_lineage_of_others_in_order(tmp_path: Path) -> None:
+def test_an_erasure_leaves_the_lineage_of_others_in_order(tmp_path):
     """A lane goes on numbering a session's utterances after somebody else was erased."""
     lane, provider = opened(tmp_path), opened(tmp_path)
     feed(lane, turns(BOB, "pear", count=2))
@@ -102,9 +102,7 @@ def test_an_erasure_leaves_the_lineage_of_others_in_order(tmp_path: Path) -> Non
         one.shutdown()
 
 
-def test_an_erasure_that_was_cut_short_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_erasure_that_was_cut_short_goes_on(tmp_path, monkeypatch):
     """What a killed call had erased stays gone, and the next one erases the rest."""
     provider = opened(tmp_path)
     feed(provider, turns(ANN, "quince"))

@@ -26,7 +26,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("question", "stems"), CONTRACTED)
-def test_contractions_ask_for_nothing(question: str, stems: list[str]) -> None:
+def test_contractions_ask_for_nothing(question, stems):
     """What is left of an English contraction is no word, and no word of another language."""
     read = parse_question(question)
 
@@ -35,12 +35,12 @@ def test_contractions_ask_for_nothing(question: str, stems: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("question", "stems"), WHOLE)
-def test_what_only_looks_like_a_contraction_is_asked_for(question: str, stems: list[str]) -> None:
+def test_what_only_looks_like_a_contraction_is_asked_for(question, stems):
     """A word that stands for itself is no part of a contraction."""
     assert [term.stem for term in parse_question(question).terms] == stems
 
 
-def test_a_contraction_names_nobody(provider: HolographicProvider) -> None:
+def test_a_contraction_names_nobody(provider):
     """A contraction names neither Will nor Don, whose words are therefore not looked for."""
     said = turn("The regatta is off", "It is on, with Will", user_name="Will", assistant_name="Bo")
     feed(provider, [said])
@@ -51,7 +51,7 @@ def test_a_contraction_names_nobody(provider: HolographicProvider) -> None:
 
 
 @pytest.mark.parametrize("asked", ["Comment s'appelle l'amie d'Ana?", "Com es diu l'amic d'Ana?"])
-def test_other_languages_keep_their_apostrophes(asked: str) -> None:
+def test_other_languages_keep_their_apostrophes(asked):
     """What stands before an apostrophe in French or Catalan is no English contraction."""
     assert "english" not in parse_question(asked).languages[:1]
     assert "ana" in [term.word for term in parse_question(asked).terms]
@@ -71,9 +71,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("asked", "right", "other"), FORMS)
-def test_a_stop_word_is_no_form_of_another_word(
-    asked: str, right: str, other: str, provider: HolographicProvider
-) -> None:
+def test_a_stop_word_is_no_form_of_another_word(asked, right, other, provider):
     """A word that a language uses for nothing is not found by one that has its stem."""
     tell(provider, right, *(f"{other} {n}" for n in range(5)))
 
@@ -81,14 +79,14 @@ def test_a_stop_word_is_no_form_of_another_word(
 
 
 @pytest.mark.parametrize("asked", ["What died?", "Diesel", "poured"])
-def test_a_stop_word_alone_is_no_answer(asked: str, provider: HolographicProvider) -> None:
+def test_a_stop_word_alone_is_no_answer(asked, provider):
     """Where nothing else is like what is asked for, stop words of other languages are not given."""
     tell(provider, "Die Katze, die schnurrt, dieser Kater", "pour nous")
 
     assert texts(provider, asked) == []
 
 
-def test_a_stop_word_that_is_asked_for_is_found(provider: HolographicProvider) -> None:
+def test_a_stop_word_that_is_asked_for_is_found(provider):
     """What is one in another language is found by itself."""
     tell(provider, "He did not want to die", "The pour was slow")
 
@@ -96,7 +94,7 @@ def test_a_stop_word_that_is_asked_for_is_found(provider: HolographicProvider) -
     assert texts(provider, "How slow is the pour?") == ["The pour was slow"]
 
 
-def test_what_an_index_leaves_out_never_changes() -> None:
+def test_what_an_index_leaves_out_never_changes():
     """A store empties its index by the words with which it wrote it; other ones would damage it."""
     written = sha256(" ".join(sorted(SILENT)).encode()).hexdigest()
 

@@ -32,9 +32,7 @@ def probed(provider: HolographicProvider, entity: str, scope: Scope | None = Non
         ("Zoe", set()),
     ],
 )
-def test_a_name_counts_as_it_is_written(
-    name: str, found: set[str], provider: HolographicProvider
-) -> None:
+def test_a_name_counts_as_it_is_written(name, found, provider):
     """The words of a name are found side by side, whatever their case, and nothing is guessed."""
     feed(
         provider,
@@ -48,7 +46,7 @@ def test_a_name_counts_as_it_is_written(
     assert probed(provider, name) == found
 
 
-def test_a_name_is_found_in_its_scope_until_it_is_taken_back(provider: HolographicProvider) -> None:
+def test_a_name_is_found_in_its_scope_until_it_is_taken_back(provider):
     """Another person is shown nothing of it, and nobody is once its turn is taken back."""
     feed(provider, [turn("Ana sings")])
 
@@ -58,7 +56,7 @@ def test_a_name_is_found_in_its_scope_until_it_is_taken_back(provider: Holograph
     assert probed(provider, "Ana") == set()
 
 
-def test_a_probe_puts_what_was_kept_first(provider: HolographicProvider) -> None:
+def test_a_probe_puts_what_was_kept_first(provider):
     """Kept facts come first, then what was said, newest first."""
     feed(
         provider,
@@ -75,7 +73,7 @@ def test_a_probe_puts_what_was_kept_first(provider: HolographicProvider) -> None
     assert len(call(provider, "memory_probe", entity="Ana", limit=1)["results"]) == 1
 
 
-def test_related_tells_what_goes_with_somebody(provider: HolographicProvider) -> None:
+def test_related_tells_what_goes_with_somebody(provider):
     """Names in the same facts, the most frequent first, each with its newest fact."""
     feed(
         provider,
@@ -92,7 +90,7 @@ def test_related_tells_what_goes_with_somebody(provider: HolographicProvider) ->
     assert related[0]["newest"]["text"] == "Then Ana and Piet quarrelled"
 
 
-def test_reason_connects_names(provider: HolographicProvider) -> None:
+def test_reason_connects_names(provider):
     """Facts that contain several of them, the most first; and names that stand with each."""
     feed(
         provider,
@@ -118,7 +116,7 @@ def test_reason_connects_names(provider: HolographicProvider) -> None:
     assert len(three) == 3
 
 
-def test_what_tools_listed_often_wins_between_equals(provider: HolographicProvider) -> None:
+def test_what_tools_listed_often_wins_between_equals(provider):
     """A fact that was listed again and again comes before its equal, whatever the number."""
     feed(
         provider,

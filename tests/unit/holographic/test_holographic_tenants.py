@@ -1,7 +1,6 @@
 """An answer depends on the asker's own scope alone, whoever else is in the store."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memorybus.events import Event, Scope
 from memorybus_providers.base import Recollection
@@ -30,7 +29,7 @@ def answers(provider: HolographicProvider) -> list[Sequence[Recollection]]:
     return [ask(provider, question) for question in QUESTIONS]
 
 
-def test_others_change_no_answer_no_score_and_no_order(tmp_path: Path) -> None:
+def test_others_change_no_answer_no_score_and_no_order(tmp_path):
     """With 50 others who use the same words, before, between and after, all stays the same."""
     with opened(tmp_path / "alone") as provider:
         for n, event in enumerate(SAID):
@@ -52,7 +51,7 @@ def test_others_change_no_answer_no_score_and_no_order(tmp_path: Path) -> None:
     ]
 
 
-def test_a_word_that_only_others_use_is_unknown(provider: HolographicProvider) -> None:
+def test_a_word_that_only_others_use_is_unknown(provider):
     """No word of another scope is found, completed or counted."""
     feed(provider, [turn("A heron by the pond")])
     feed(provider, [turn("A zeppelin over the pond")], first=2, scope=Scope("coder", "bob"))
@@ -61,7 +60,7 @@ def test_a_word_that_only_others_use_is_unknown(provider: HolographicProvider) -
     assert texts(provider, "zeppelins pond") == ["A heron by the pond"]
 
 
-def test_a_person_is_forgotten_by_one_deletion(provider: HolographicProvider) -> None:
+def test_a_person_is_forgotten_by_one_deletion(provider):
     """With the facts of a scope all that the index held of it goes, and nothing else."""
     feed(provider, SAID)
     feed(provider, SAID, first=100, scope=Scope("coder", "bob"))

@@ -1,7 +1,6 @@
 """The model's tools: what they accept, what they do, that they do it once."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,7 +31,7 @@ def call(provider: HolographicProvider, tool: str, n: int = 100, **arguments: An
     return json.loads(msgspec.json.encode(provider.handle_tool_call(tool, arguments, context(n))))
 
 
-def test_schemas_need_no_open_database(tmp_path: Path) -> None:
+def test_schemas_need_no_open_database(tmp_path):
     """The tools are described before `open`, as OpenAI function objects."""
     provider = HolographicProvider(ProviderConfig(name="holographic", home=tmp_path))
 
@@ -76,9 +75,7 @@ def test_schemas_need_no_open_database(tmp_path: Path) -> None:
         ("session_search", {"query": "tea", "around": 99}, "around"),
     ],
 )
-def test_wrong_arguments_are_answered(
-    tool: str, arguments: dict[str, Any], named: str, provider: HolographicProvider
-) -> None:
+def test_wrong_arguments_are_answered(tool, arguments, named, provider):
     """A call that cannot be run says why, in words the model can act on, and does nothing."""
     result = call(provider, tool, **arguments)
 
@@ -87,7 +84,7 @@ def test_wrong_arguments_are_answered(
     assert stored(provider) == []
 
 
-def test_search_shows_what_is_known_of_a_fact(provider: HolographicProvider) -> None:
+def test_search_shows_what_is_known_of_a_fact(provider):
     """A result carries the text and everything needed to judge it."""
     feed(provider, [turn("The key is under the mat", user_name="Ann")], at=0)
 
@@ -111,7 +108,7 @@ def test_search_shows_what_is_known_of_a_fact(provider: HolographicProvider) -> 
     }
 
 
-def test_search_counts_retrievals(provider: HolographicProvider) -> None:
+def test_search_counts_retrievals(provider):
     """Each fact a search returned is counted once per search."""
     feed(provider, [add("tea at four"), add("milk at six")])
 
@@ -121,7 +118,7 @@ def test_search_counts_retrievals(provider: HolographicProvider) -> None:
     assert [row[6] for row in stored(provider)] == [2, 0]
 
 
-def test_search_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+def test_search_does_not_wait_for_a_writer(tmp_path):
     """While a lane writes, a search in another process answers; only its count is left out."""
     with opened(tmp_path) as writer, opened(tmp_path) as reader:
         feed(writer, [add("tea at four")])
@@ -132,7 +129,7 @@ def test_search_does_not_wait_for_a_writer(tmp_path: Path) -> None:
         assert [row[6] for row in stored(writer)] == [0]
 
 
-def test_search_is_limited_and_narrowed(provider: HolographicProvider) -> None:
+def test_search_is_limited_and_narrowed(provider):
     """`limit` bounds the results; `about` keeps a speaker's words and notes that name it."""
     feed(
         provider,
@@ -154,7 +151,7 @@ def test_search_is_limited_and_narrowed(provider: HolographicProvider) -> None:
     assert found(about="Dora") == set()
 
 
-def test_add_keeps_a_note_that_is_found_by_its_tags(provider: HolographicProvider) -> None:
+def test_add_keeps_a_note_that_is_found_by_its_tags(provider):
     """A note is recalled by its words and its tags, and filed as the model said."""
     result = call(
         provider, "memory_add", content="Deploy on Fridays", category="rules", tags=["release"]
@@ -169,7 +166,7 @@ def test_add_keeps_a_note_that_is_found_by_its_tags(provider: HolographicProvide
     check_index(provider)
 
 
-def test_writing_tools_take_effect_once(provider: HolographicProvider) -> None:
+def test_writing_tools_take_effect_once(provider):
     """The same event id changes nothing a second time and gets the first answer (G4)."""
     added = call(provider, "memory_add", n=1, content="tea")
     judged = call(provider, "memory_feedback", n=2, fact_id=added["id"], helpful=True)
@@ -191,9 +188,7 @@ def test_writing_tools_take_effect_once(provider: HolographicProvider) -> None:
         ([False] * 8, 0.0, 0),
     ],
 )
-def test_feedback_moves_trust(
-    judgements: list[bool], trust: float, helpful: int, provider: HolographicProvider
-) -> None:
+def test_feedback_moves_trust(judgements, trust, helpful, provider):
     """Helpful adds 0.05, unhelpful takes 0.10, within 0 and 1; helpful ones are counted."""
     feed(provider, [add("tea")])
     (fact,) = shown(provider, "tea")
@@ -206,7 +201,7 @@ def test_feedback_moves_trust(
     assert stored(provider)[0][7] == helpful
 
 
-def test_a_tool_call_in_the_log_is_applied_with_its_batch(provider: HolographicProvider) -> None:
+def test_a_tool_call_in_the_log_is_applied_with_its_batch(provider):
     """In a lane a tool sees what came before it, and takes effect once in the same transaction."""
     events = [
         turn("The heron is grey"),

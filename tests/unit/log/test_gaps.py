@@ -102,9 +102,7 @@ def gap(first: int, last: int, missing: int | None = None) -> Gap:
         (numbered(None, None), 7, 0, []),
     ],
 )
-def test_gaps_are_ranges_of_numbers(
-    entries: Entries, n: int, sealed: int, expected: list[Gap]
-) -> None:
+def test_gaps_are_ranges_of_numbers(entries, n, sealed, expected):
     """G7: what is missing above the sealed part is told, wherever it is, and nothing else."""
     seen = view(entries, n, sealed=sealed)
     assert find_gaps(P, seen, numbers(entries, seen)) == expected
@@ -117,9 +115,7 @@ def test_gaps_are_ranges_of_numbers(
     foreign=st.lists(st.integers(0, 60), max_size=4),
     pages=st.integers(0, 30),
 )
-def test_what_is_missing_is_counted(
-    total: int, gone: set[int], sealed: int, foreign: list[int], pages: int
-) -> None:
+def test_what_is_missing_is_counted(total, gone, sealed, foreign, pages):
     """G7: whatever is deleted, nothing sealed is claimed to be lost, and what is lost is counted.
 
     Entries of others hide as many deletions if their numbers agree: these are told when the
@@ -144,7 +140,7 @@ def test_what_is_missing_is_counted(
 
 
 @given(total=st.integers(3, 50), gone=st.sets(st.integers(2, 50)), pages=st.integers(0, 4))
-def test_before_it_is_read_a_gap_is_counted(total: int, gone: set[int], pages: int) -> None:
+def test_before_it_is_read_a_gap_is_counted(total, gone, pages):
     """G7: what was not read in one look is told at once, as a count within a range."""
     lost = {n for n in gone if n < total}
     entries = [(n, n) for n in range(1, total + 1) if n not in lost]
@@ -155,14 +151,14 @@ def test_before_it_is_read_a_gap_is_counted(total: int, gone: set[int], pages: i
     assert lost <= {n for one in found for n in range(one.first, one.last + 1)}
 
 
-def test_a_whole_log_is_never_read() -> None:
+def test_a_whole_log_is_never_read():
     """G10: as long as the counts agree, no entry is read, however long the log."""
     assert count_mismatch(view([(n, n) for n in range(1, 1_000)], 999)) == 0
     assert count_mismatch(view([], 0)) == 0
     assert count_mismatch(view(numbered(5, 6), 6, sealed=4)) == 0
 
 
-def test_entries_of_others_are_counted() -> None:
+def test_entries_of_others_are_counted():
     """G6: how many entries others wrote is known, though not all of them were read."""
     entries = numbered(None, 1, 2, None, 3, 4, None)
     seen = view(entries, 4)
@@ -171,7 +167,7 @@ def test_entries_of_others_are_counted() -> None:
     assert count_foreign(view(numbered(1, 2), 2), None) == 0
 
 
-def test_numbers_that_begin_again_are_no_gap() -> None:
+def test_numbers_that_begin_again_are_no_gap():
     """G2: numbers that were given twice are recognised, and nothing is missing between them."""
     entries = numbered(1, 2, 3, 1, 2)
     seen = view(entries, 2)
@@ -212,9 +208,7 @@ def test_numbers_that_begin_again_are_no_gap() -> None:
         "the counter deleted",
     ],
 )
-def test_a_log_that_went_back_is_told(
-    n: int, before: Place | None, after: Place | None, sealed: int, expected: Gap | None
-) -> None:
+def test_a_log_that_went_back_is_told(n, before, after, sealed, expected):
     """G1: numbers given again tell that the log lost its tail; a deletion leaves them a gap."""
     seen = PartitionView(n=n, sealed=sealed, before=before, after=after)
     assert find_lost_tail(P, seen, place(50, 9)) == expected
@@ -227,6 +221,6 @@ def test_a_log_that_went_back_is_told(
         (gap(2, 9, 3), "partition p03: 3 of the events 2 to 9 are gone"),
     ],
 )
-def test_a_gap_in_words(found: Gap, said: str) -> None:
+def test_a_gap_in_words(found, said):
     """G10: a gap names its partition and its numbers."""
     assert str(found) == said

@@ -49,7 +49,7 @@ KINDS: list[Fields] = [
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(KINDS)), max_size=4))
-def test_a_page_is_what_its_entries_are(odd: list[tuple[int, Fields]]) -> None:
+def test_a_page_is_what_its_entries_are(odd):
     """Whatever stands in a page, each event is as if it had been decoded alone."""
     page = [[b"n", b"%d" % n, b"e", BODY] for n in range(1, 6)]
     for place, fields in odd:

@@ -19,7 +19,7 @@ def critical(*subjects: str, text: str = "no worker is alive") -> Verdict:
 
 
 @given(st.lists(st.sampled_from([WELL, critical("a"), critical("b"), critical("a", "b")])))
-def test_only_a_change_that_two_looks_agree_on_is_news(looks: list[Verdict]) -> None:
+def test_only_a_change_that_two_looks_agree_on_is_news(looks):
     """People are notified when two looks in a row agree and differ from what they were sent."""
     change, sent, last = VerdictChange(), WELL, WELL
     for verdict in looks:
@@ -31,20 +31,20 @@ def test_only_a_change_that_two_looks_agree_on_is_news(looks: list[Verdict]) -> 
         last = verdict
 
 
-def test_a_message_that_was_not_delivered_is_due_again() -> None:
+def test_a_message_that_was_not_delivered_is_due_again():
     """A change stays news until somebody took it."""
     change = VerdictChange()
     assert [change.is_news(critical("a")) for _ in range(3)] == [False, True, True]
 
 
-def test_figures_in_a_text_are_no_news() -> None:
+def test_figures_in_a_text_are_no_news():
     """A backlog that grows from look to look is one finding."""
     change = VerdictChange()
     looks = [critical("a", text=f"{number} events wait") for number in range(3)]
     assert [change.is_news(verdict) for verdict in looks] == [False, True, True]
 
 
-def test_a_message_calls_nobody_and_holds_no_secret() -> None:
+def test_a_message_calls_nobody_and_holds_no_secret():
     """Hostile text in a finding mentions no channel, breaks no line, and secrets are masked."""
     text = describe_verdict(
         critical("a", text="<!channel> @everyone\nkey s3cr3t-value"), {"s3cr3t-value"}
@@ -55,7 +55,7 @@ def test_a_message_calls_nobody_and_holds_no_secret() -> None:
     assert "run: x" in text
 
 
-def test_a_message_names_twenty_findings_and_counts_the_rest() -> None:
+def test_a_message_names_twenty_findings_and_counts_the_rest():
     """A message has a bound (G10)."""
     lines = describe_verdict(critical(*map(str, range(25)))).splitlines()
     assert len(lines) == 21
@@ -66,7 +66,7 @@ def test_a_message_names_twenty_findings_and_counts_the_rest() -> None:
     ("target", "message"),
     [("NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE"), ("nosuchservice://a-secret", "cannot read")],
 )
-def test_an_impossible_address_is_refused_at_the_start(target: str, message: str) -> None:
+def test_an_impossible_address_is_refused_at_the_start(target, message):
     """An address that Apprise does not know is an error now, without the address in it."""
     with pytest.raises(ConfigError, match=message) as refused:
         Notifier(Settings(), [target])

@@ -25,7 +25,7 @@ def asked(results: dict[str, WarmResult | None]) -> Answer:
     return Answer({}, replies=Replies(frozenset({"one"}), results, seconds, ended=True))
 
 
-def test_an_answer_that_was_ready_took_no_time() -> None:
+def test_an_answer_that_was_ready_took_no_time():
     """A warm answer counts before anything that happened to the provider since."""
     paused = RecentRecalls(paused=True, error="down")
     answer = Answer({}, ready={"one": TWO})
@@ -40,14 +40,12 @@ def test_an_answer_that_was_ready_took_no_time() -> None:
         ({}, ProviderAnswer("one", "late", given=1, why="no answer in time")),
     ],
 )
-def test_what_was_asked_is_described_by_its_reply(
-    results: dict[str, WarmResult | None], part: ProviderAnswer
-) -> None:
+def test_what_was_asked_is_described_by_its_reply(results, part):
     """An answer in time, a failure and a late provider are three things; the last has no time."""
     assert described(asked(results)) == part
 
 
-def test_a_failure_is_described_with_its_reason() -> None:
+def test_a_failure_is_described_with_its_reason():
     """What is known of a provider's last failure stands beside a failed recall, and a pause."""
     known = RecentRecalls(error="no such table", paused=True)
     failed = described(asked({"one": None}), known)
@@ -56,7 +54,7 @@ def test_a_failure_is_described_with_its_reason() -> None:
     assert (paused.outcome, paused.ms, paused.why) == ("paused", None, "no such table")
 
 
-def test_a_provider_without_a_worker_says_so() -> None:
+def test_a_provider_without_a_worker_says_so():
     """Who was not asked and does not pause has nobody to answer for it."""
     part = described(Answer({}))
     assert (part.outcome, part.why) == ("unserved", "no live worker answers its recalls")

@@ -13,7 +13,7 @@ def _config_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
 
-def test_the_unit_runs_this_program_in_its_place() -> None:
+def test_the_unit_runs_this_program_in_its_place():
     """Words are quoted as systemd reads them back; the protections stay."""
     text = service.unit_text(["/a b/python", "$x"], Path("/h/100%"), {"MEMORYBUS_URL": 'a"%'})
     lines = text.splitlines()
@@ -23,7 +23,7 @@ def test_the_unit_runs_this_program_in_its_place() -> None:
     assert "NoNewPrivileges=yes" in lines
 
 
-def test_a_service_is_written_privately_and_started() -> None:
+def test_a_service_is_written_privately_and_started():
     """Its variables may hold a password; systemd reads it, starts it, and keeps it."""
     asked: list[list[str]] = []
 
@@ -37,7 +37,7 @@ def test_a_service_is_written_privately_and_started() -> None:
     assert service.is_ours()
 
 
-def test_a_systemd_that_refuses_is_an_error() -> None:
+def test_a_systemd_that_refuses_is_an_error():
     """The error has its reason."""
 
     def refuse(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
@@ -47,7 +47,7 @@ def test_a_systemd_that_refuses_is_an_error() -> None:
         service.start("", refuse)
 
 
-def test_a_unit_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_of_somebody_else_is_left_alone(monkeypatch):
     """A unit of that name that a set-up did not write is never replaced."""
     monkeypatch.setattr(service.shutil, "which", lambda _: "/usr/bin/systemctl")
 

@@ -1,7 +1,7 @@
 """The walk of an event, from a session to the spool's insert: bounded, so that it stays short."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,7 @@ def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sessio
     ],
     ids=["new_id", "derived_id"],
 )
-def test_a_turn_reaches_the_spool_in_few_calls(
-    session: Session, publish: Callable[[Session], object]
-) -> None:
+def test_a_turn_reaches_the_spool_in_few_calls(session, publish):
     """G9: from `turn_completed` to the spool's insert are at most 12 calls through 6 modules."""
     calls = walk_of(lambda: publish(session)).calls
     way = [call for call in calls[: calls.index(INSERT) + 2] if call.startswith("memorybus.")]

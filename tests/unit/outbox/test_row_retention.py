@@ -3,7 +3,7 @@
 from memorybus.outbox.rules import RowRetention
 
 
-def test_rows_may_go_in_their_order() -> None:
+def test_rows_may_go_in_their_order():
     """G1: a row may go when Redis has had it long enough, not with what came before it."""
     retention = RowRetention()
     retention.note(10.0, 5)
@@ -16,7 +16,7 @@ def test_rows_may_go_in_their_order() -> None:
     assert retention.take_upto(20.0) == 12
 
 
-def test_what_is_sent_again_stays_as_long_again() -> None:
+def test_what_is_sent_again_stays_as_long_again():
     """G1: after a loss the time begins anew."""
     retention = RowRetention()
     retention.note(10.0, 5)

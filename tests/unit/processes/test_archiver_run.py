@@ -1,7 +1,6 @@
 """What a run of the archiver tells the command that started it."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from memorybus.config.settings import Settings
@@ -19,12 +18,12 @@ from memorybus.processes.archiver_run import ArchiverRun
         (ArchiverRun("/a", 3, False, {"p01": "it differs"}), True, False),
     ],
 )
-def test_a_run_is_hindered_idle_or_neither(run: ArchiverRun, *, hindered: bool, idle: bool) -> None:
+def test_a_run_is_hindered_idle_or_neither(run, *, hindered, idle):
     """Nothing was due only if nothing was in the way, and nobody else was at it."""
     assert (run.hindered, run.idle) == (hindered, idle)
 
 
-def test_a_silent_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_end_is_an_error(tmp_path, monkeypatch):
     """A killed archiver has not said that nothing was due: its exit code is told, and what next."""
     killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
     monkeypatch.setattr(commands, "module_command", lambda *_: killed)

@@ -313,7 +313,7 @@ def test_a_signal_waits_for_the_end_of_a_stop():
     assert done == ["whole"]
 
 
-def test_beside_the_main_thread_nothing_is_held_back() -> None:
+def test_beside_the_main_thread_nothing_is_held_back():
     """A thread may start a child, too: signals come to the main thread alone."""
     entered = []
 

@@ -12,7 +12,7 @@ def printed(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_what_is_there_at_the_beginning_is_spared() -> None:
+def test_what_is_there_at_the_beginning_is_spared():
     """Objects that a process has when it begins are not looked at by the garbage collector."""
     assert (
         printed(
@@ -23,7 +23,7 @@ def test_what_is_there_at_the_beginning_is_spared() -> None:
     )
 
 
-def test_a_new_process_collects_more_seldom_than_python_does() -> None:
+def test_a_new_process_collects_more_seldom_than_python_does():
     """Only when many more objects were made does a collection begin; it is not switched off."""
     assert (
         printed(
@@ -35,7 +35,7 @@ def test_a_new_process_collects_more_seldom_than_python_does() -> None:
     )
 
 
-def test_a_process_ends_without_a_last_collection() -> None:
+def test_a_process_ends_without_a_last_collection():
     """A circle is left to the system; what was to be done at the end is done."""
     program = (
         "import atexit, gc; from memorybus.processes.garbage import end_without_collecting\n"

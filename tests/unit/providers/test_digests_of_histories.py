@@ -19,9 +19,7 @@ FILES = sorted((ROOT.parent / "shared" / "data" / "locomo").glob("*.json"))
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.slow(reason="generates histories for two real stores")
-def test_a_rebuild_has_the_digest_of_the_live_state(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int
-) -> None:
+def test_a_rebuild_has_the_digest_of_the_live_state(tmp_path_factory, kind, seed):
     """G8: branches, undos, compressions: any mix of the keys, any batches, the same digest."""
     rng = random.Random(seed)
     told = story_of(rng)
@@ -35,9 +33,7 @@ def test_a_rebuild_has_the_digest_of_the_live_state(
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.slow(reason="generates histories for two real stores")
-def test_a_lost_event_changes_the_digest(
-    tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int
-) -> None:
+def test_a_lost_event_changes_the_digest(tmp_path_factory, kind, seed):
     """G8: what was added and is still there cannot be left out unseen; its key is the one named."""
     rng = random.Random(seed)
     told = story_of(rng)
@@ -53,9 +49,7 @@ def test_a_lost_event_changes_the_digest(
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("file", FILES[:3], ids=lambda file: file.stem)
 @pytest.mark.slow(reason="whole conversations in two real stores")
-def test_real_conversations_give_the_same_digest_again(
-    tmp_path: Path, kind: str, file: Path
-) -> None:
+def test_real_conversations_give_the_same_digest_again(tmp_path, kind, file):
     """G8: a real conversation, and what is kept of it, in another mix and other batches."""
     rng = random.Random(7)
     told = conversation(file)

@@ -29,9 +29,7 @@ class Kept:
 
 
 @given(st.dictionaries(KEYS, st.sampled_from("xyz")), st.sets(KEYS))
-def test_some_keys_have_the_digests_that_they_have_among_all(
-    state: dict[str, str], keys: set[str]
-) -> None:
+def test_some_keys_have_the_digests_that_they_have_among_all(state, keys):
     """G8: asked for some keys, a provider gives theirs; of one that holds nothing an empty one."""
     wanted = sorted(keys | set(list(state)[:2]))
     found = list(_pick_pairs(cast("MemoryProvider", cast("Any", Kept(state))), wanted))
@@ -39,13 +37,13 @@ def test_some_keys_have_the_digests_that_they_have_among_all(
 
 
 @given(KEYS)
-def test_below_a_key_lies_what_is_asked_from(key: str) -> None:
+def test_below_a_key_lies_what_is_asked_from(key):
     """G8: what is looked from lies below the key, whatever its last sign is, and can be stored."""
     assert _text_below(key) < key
     _text_below(key).encode()
 
 
-def test_keys_in_between_are_not_read() -> None:
+def test_keys_in_between_are_not_read():
     """One key of many that begin alike costs one pair."""
     many = Kept({f"session-{number:04}": "x" for number in range(1000)})
     assert list(_pick_pairs(cast("MemoryProvider", cast("Any", many)), ["session-0999"]))

@@ -81,7 +81,7 @@ def make(cls: type[Recorder], tmp_path: Path) -> Recorder:
 
 
 @pytest.mark.parametrize(("event", "hook"), EVENTS)
-def test_an_event_reaches_its_hook(event: Event, hook: str, tmp_path: Path) -> None:
+def test_an_event_reaches_its_hook(event, hook, tmp_path):
     """Each event goes to the hook of its name, with event and context."""
     provider = make(Recorder, tmp_path)
 
@@ -91,12 +91,12 @@ def test_an_event_reaches_its_hook(event: Event, hook: str, tmp_path: Path) -> N
     assert reply == ("keep this" if hook == "on_pre_compress" else None)
 
 
-def test_every_event_has_a_hook() -> None:
+def test_every_event_has_a_hook():
     """No event of the wire contract is without a place to go; the log's own records need none."""
     assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent, OperatorActed} == set(EVENT_TYPES)
 
 
-def test_what_is_not_handled_is_applied_without_a_call(tmp_path: Path) -> None:
+def test_what_is_not_handled_is_applied_without_a_call(tmp_path):
     """Undeclared events answer None, and `handles` says so beforehand."""
     provider = make(Picky, tmp_path)
     apply = bind(provider)
@@ -109,7 +109,7 @@ def test_what_is_not_handled_is_applied_without_a_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cls", [Recorder, Picky])
-def test_an_unknown_event_is_refused_for_good(cls: type[Recorder], tmp_path: Path) -> None:
+def test_an_unknown_event_is_refused_for_good(cls, tmp_path):
     """What this release does not know is parked, never dropped, whoever would handle it (G6)."""
     apply = bind(make(cls, tmp_path))
 
@@ -119,9 +119,7 @@ def test_an_unknown_event_is_refused_for_good(cls: type[Recorder], tmp_path: Pat
 
 
 @pytest.mark.parametrize(("addressee", "called"), [("mine", 1), ("recorder", 0), ("other", 0)])
-def test_a_tool_call_reaches_the_provider_it_names(
-    addressee: str, called: int, tmp_path: Path
-) -> None:
+def test_a_tool_call_reaches_the_provider_it_names(addressee, called, tmp_path):
     """By instance name, as two may be of one kind; to others it is applied without a call."""
     provider = make(Recorder, tmp_path)
     event = ToolCalled(provider=addressee, tool="find", arguments={"q": 1})
@@ -132,7 +130,7 @@ def test_a_tool_call_reaches_the_provider_it_names(
     assert reply == ('{"found":["é"]}' if called else None)
 
 
-def test_an_instance_that_stands_for_another_takes_its_tool_calls(tmp_path: Path) -> None:
+def test_an_instance_that_stands_for_another_takes_its_tool_calls(tmp_path):
     """A replay fills a new instance with the writing tools' calls of the one it stands for (G8)."""
     provider = Recorder(ProviderConfig(name="fresh", stands_for="mine", home=tmp_path))
 
@@ -141,33 +139,33 @@ def test_an_instance_that_stands_for_another_takes_its_tool_calls(tmp_path: Path
 
 
 @pytest.mark.parametrize("result", [object(), {"text": "\ud800"}, {1: object()}])
-def test_a_tool_result_that_is_not_json_is_permanent(result: Any, tmp_path: Path) -> None:
+def test_a_tool_result_that_is_not_json_is_permanent(result, tmp_path):
     """Garbage from a tool parks its event with the tool's name (G6)."""
     provider = make(Recorder, tmp_path)
-    provider.handle_tool_call = lambda *_: result  # type: ignore[method-assign]
+    provider.handle_tool_call = lambda *_: result
 
     with pytest.raises(Permanent, match="'find' returned what is not JSON"):
         bind(provider)(ToolCalled(provider="mine", tool="find"), CTX)
 
 
 @pytest.mark.parametrize("reply", [None, b"bytes", ["text"]])
-def test_a_reply_that_is_not_text_is_permanent(reply: Any, tmp_path: Path) -> None:
+def test_a_reply_that_is_not_text_is_permanent(reply, tmp_path):
     """on_pre_compress answers with text or not at all (G6)."""
     provider = make(Recorder, tmp_path)
-    provider.on_pre_compress = lambda *_: reply  # type: ignore[method-assign]
+    provider.on_pre_compress = lambda *_: reply
 
     with pytest.raises(Permanent, match="not text"):
         bind(provider)(ContextCompressing(), CTX)
 
 
-def test_errors_of_a_hook_pass_through(tmp_path: Path) -> None:
+def test_errors_of_a_hook_pass_through(tmp_path):
     """What a hook raises is the worker's to judge."""
     provider = make(Recorder, tmp_path)
 
     def fail(event: Event, ctx: HookContext) -> None:
         raise ZeroDivisionError
 
-    provider.sync_turn = fail  # type: ignore[method-assign]
+    provider.sync_turn = fail
 
     with pytest.raises(ZeroDivisionError):
         bind(provider)(TurnCompleted(), CTX)

@@ -60,13 +60,13 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
     return offer
 
 
-def test_the_shipped_kinds_are_known() -> None:
+def test_the_shipped_kinds_are_known():
     """The two providers of the distribution are registered under their names."""
     assert {"builtin", "holographic"} <= set(registry.registered_kinds())
     assert list(registry.registered_kinds()) == sorted(registry.registered_kinds())
 
 
-def test_a_registered_kind_is_loaded(tmp_path: Path) -> None:
+def test_a_registered_kind_is_loaded(tmp_path):
     """A kind gives its class, and an instance that has not touched the disk."""
     home = tmp_path / "home"
 
@@ -77,7 +77,7 @@ def test_a_registered_kind_is_loaded(tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_a_class_can_be_named_directly() -> None:
+def test_a_class_can_be_named_directly():
     """module:Class needs no packaging."""
     assert registry.load(f"{__name__}:Named") is Named
 
@@ -96,7 +96,7 @@ def test_a_class_can_be_named_directly() -> None:
         (":", ConfigError, "must read module:Class"),
     ],
 )
-def test_what_cannot_be_loaded_is_named(kind: str, error: type[Exception], says: str) -> None:
+def test_what_cannot_be_loaded_is_named(kind, error, says):
     """The message names the kind, what is wrong with it and the remedy."""
     with pytest.raises(error) as failure:
         registry.load(kind)
@@ -105,9 +105,7 @@ def test_what_cannot_be_loaded_is_named(kind: str, error: type[Exception], says:
     assert kind in str(failure.value)
 
 
-def test_a_missing_dependency_names_what_to_install(
-    offered: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_dependency_names_what_to_install(offered, monkeypatch):
     """A registered kind whose import fails says so, never with a bare traceback."""
     offered(("cloud", "no_such_sdk.adapter:Cloud"))
 
@@ -116,7 +114,7 @@ def test_a_missing_dependency_names_what_to_install(
 
 
 @pytest.mark.parametrize(("extras", "advice"), [(["cloud"], "'acme[cloud]'"), (None, "'acme'")])
-def test_the_advice_names_the_extra(extras: list[str] | None, advice: str) -> None:
+def test_the_advice_names_the_extra(extras, advice):
     """The package that registered the kind is named, with its extra where it has one."""
 
     class Metadata:
@@ -136,7 +134,7 @@ def test_the_advice_names_the_extra(extras: list[str] | None, advice: str) -> No
     assert said.endswith(f"pip install {advice}")
 
 
-def test_a_name_offered_twice_is_refused(offered: Any) -> None:
+def test_a_name_offered_twice_is_refused(offered):
     """No package silently takes another's kind over; naming the class decides."""
     offered(("notes", "one:Notes"), ("notes", "two:Notes"))
 
@@ -144,7 +142,7 @@ def test_a_name_offered_twice_is_refused(offered: Any) -> None:
         registry.load("notes")
 
 
-def test_an_unknown_option_names_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_option_names_the_nearest(tmp_path):
     """A misspelt option is an error, not a default."""
     with pytest.raises(UnknownSetting, match="'timeouts'; did you mean 'timeout'"):
         registry.create(f"{__name__}:Named", config(tmp_path, api_key="k", timeouts=3))
@@ -159,26 +157,26 @@ def test_an_unknown_option_names_the_nearest(tmp_path: Path) -> None:
         ("builtin", "'colour'; its options are: memory_limit, user_limit$"),
     ],
 )
-def test_an_unknown_option_like_no_other_names_all(tmp_path: Path, kind: str, said: str) -> None:
+def test_an_unknown_option_like_no_other_names_all(tmp_path, kind, said):
     """Where nothing is near, no guess is made: what there is, or that there is none, is told."""
     with pytest.raises(UnknownSetting, match=said):
         registry.create(kind, config(tmp_path, colour="red"))
 
 
-def test_a_missing_required_option_is_described(tmp_path: Path) -> None:
+def test_a_missing_required_option_is_described(tmp_path):
     """A required option that is not given is an error with its description."""
     with pytest.raises(ConfigError, match="'api_key' is required: The service's key"):
         registry.create(f"{__name__}:Named", config(tmp_path))
 
 
-def test_options_of_the_schema_are_taken(tmp_path: Path) -> None:
+def test_options_of_the_schema_are_taken(tmp_path):
     """Known options arrive in the configuration as given."""
     provider = registry.create(f"{__name__}:Named", config(tmp_path, api_key="k"))
 
     assert provider.config.options == {"api_key": "k"}
 
 
-def test_without_a_schema_every_option_is_taken(tmp_path: Path) -> None:
+def test_without_a_schema_every_option_is_taken(tmp_path):
     """A provider that does not say what it takes is told everything."""
     provider = registry.create(f"{__name__}:Schemaless", config(tmp_path, anything=1))
 

@@ -17,12 +17,12 @@ QUERIES = st.fixed_dictionaries(
 
 
 @given(query=QUERIES, row=ROWS)
-def test_a_matcher_says_what_the_query_says(query: Query, row: EventRow) -> None:
+def test_a_matcher_says_what_the_query_says(query, row):
     """Sets in place of tuples change the speed and nothing else."""
     assert Matcher(query).wants(row) == query.wants(row)
 
 
-def test_a_tombstone_comes_before_the_plan() -> None:
+def test_a_tombstone_comes_before_the_plan():
     """What is forgotten is left out whatever a plan takes; other events are not."""
     event_filter = EventFilter(WHOLE, 0, (Query(users=("bob",)),))
     row = EventRow("i", "s", "TurnCompleted", "a", "bob", "", "", "")
@@ -46,9 +46,7 @@ def test_a_tombstone_comes_before_the_plan() -> None:
         ((NumberRange(5, 3),), 1, None),
     ],
 )
-def test_what_a_plan_takes_next(
-    spans: tuple[NumberRange, ...] | None, n: int, found: int | None
-) -> None:
+def test_what_a_plan_takes_next(spans, n, found):
     """The next number that is taken, from one on; None behind the last."""
     plan = Plan(spans={} if spans is None else {0: spans})
     assert plan.next(0, n) == found

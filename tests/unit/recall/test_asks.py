@@ -42,7 +42,7 @@ def question(slot: str, text: str = "q", sequence: int = 0) -> WarmAsk:
     return WarmAsk(slot, sequence, RecallRequest(text))
 
 
-def test_a_question_leaves_what_is_carried_over(waiting: PendingAsks, asker: Asked) -> None:
+def test_a_question_leaves_what_is_carried_over(waiting, asker):
     """G9: right after a switch a session asks, and still gets what its conversation had warm."""
     carried = CarryAsk("new", 0, "old")
     waiting.put(carried)
@@ -52,9 +52,7 @@ def test_a_question_leaves_what_is_carried_over(waiting: PendingAsks, asker: Ask
     assert asker.seen == [carried, question("new", "second")]
 
 
-def test_after_a_failure_the_order_stays(
-    waiting: PendingAsks, asker: Asked, fake_clock: FakeClock
-) -> None:
+def test_after_a_failure_the_order_stays(waiting, asker, fake_clock):
     """G9: what could not be asked comes before what came since, in the words of the newest."""
     for ask in (CarryAsk("a", 0, "b"), question("a", "old"), question("c")):
         waiting.put(ask)
@@ -68,7 +66,7 @@ def test_after_a_failure_the_order_stays(
     assert asker.seen == [CarryAsk("a", 0, "b"), question("c"), question("d"), question("a", "new")]
 
 
-def test_what_may_wait_is_bounded(waiting: PendingAsks, asker: Asked) -> None:
+def test_what_may_wait_is_bounded(waiting, asker):
     """G10: never more than `MAX_ASKS` wait, also when a failure puts some back; all are counted."""
     more = 10
     for number in range(MAX_ASKS + more):
@@ -87,7 +85,7 @@ def test_what_may_wait_is_bounded(waiting: PendingAsks, asker: Asked) -> None:
     assert waiting.dropped == 2 * more
 
 
-def test_asking_has_its_time(waiting: PendingAsks, asker: Asked) -> None:
+def test_asking_has_its_time(waiting, asker):
     """G9: a slow jobs' Redis holds the events up for `REPLY_TIMEOUT` and one request."""
     asker.seconds = REPLY_TIMEOUT / 2
     for number in range(5):
@@ -99,9 +97,7 @@ def test_asking_has_its_time(waiting: PendingAsks, asker: Asked) -> None:
     assert counts == [2, 4, 5]
 
 
-def test_a_hanging_one_is_asked_seldom(
-    waiting: PendingAsks, asker: Asked, fake_clock: FakeClock
-) -> None:
+def test_a_hanging_one_is_asked_seldom(waiting, asker, fake_clock):
     """G9: a jobs' Redis that hangs costs the sending of events a tenth of its time at most."""
     asker.down, asker.seconds = True, REPLY_TIMEOUT
     waiting.put(question("s"))

@@ -8,7 +8,7 @@ from memorybus.redis.keys import Keys
 from redis import Redis
 
 
-def test_the_keys_are_those_of_prompts_and_of_rq() -> None:
+def test_the_keys_are_those_of_prompts_and_of_rq():
     """G9: a worker looks where prompts ask, and where RQ keeps what waits, was taken or began."""
     settings = Settings(data_dir=Path("/nowhere"))
     queue = rq_queue(Redis(), settings, "notes")

@@ -1,7 +1,7 @@
 """What the window holds already is no memory."""
 
 import pytest
-from memorybus.recall.lines import WindowMessages, unseen_lines, window_text
+from memorybus.recall.lines import unseen_lines, window_text
 from memorybus.text.fence import line
 
 SAID = "My sister Nora\nplays the <cello> in Graz. She is 34, and lives by the river."
@@ -27,7 +27,7 @@ SAID = "My sister Nora\nplays the <cello> in Graz. She is 34, and lives by the r
         "She is 34, and lives…",
     ],
 )
-def test_a_piece_of_a_message_in_the_window_is_no_memory(known: WindowMessages, piece: str) -> None:
+def test_a_piece_of_a_message_in_the_window_is_no_memory(known, piece):
     """A piece is left out whatever its date, speaker, line breaks and marks of a cut."""
     told = (line(piece), line(piece, at=86_400_000, speaker="ann", before="the harp"))
     assert unseen_lines(told, window_text(known)) == ()
@@ -45,7 +45,7 @@ def test_a_piece_of_a_message_in_the_window_is_no_memory(known: WindowMessages, 
     ],
     ids=["nothing", "else", "two halves", "no content", "number", "none"],
 )
-def test_what_no_message_contains_stays(known: WindowMessages) -> None:
+def test_what_no_message_contains_stays(known):
     """A memory stays if no single message has all of it; what is no text is passed over."""
     told = (line("My sister Nora plays the <cello> in Graz."),)
     assert unseen_lines(told, window_text(known)) == told

@@ -61,7 +61,7 @@ def lines_of(
     return SessionRecall(cast("Any", Warm(there)), providers, clock).answer(question, 0.25).lines
 
 
-def test_what_is_warm_for_this_prompt_asks_nobody(fake_clock: FakeClock) -> None:
+def test_what_is_warm_for_this_prompt_asks_nobody(fake_clock):
     """An answer to this very prompt costs no question."""
     providers = Providers({"one", "two"}, {})
     there = {"one": warm(NEAR), "two": warm("")}
@@ -69,7 +69,7 @@ def test_what_is_warm_for_this_prompt_asks_nobody(fake_clock: FakeClock) -> None
     assert providers.waits == []
 
 
-def test_those_without_an_answer_are_asked(fake_clock: FakeClock) -> None:
+def test_those_without_an_answer_are_asked(fake_clock):
     """What is warm and what comes now stand together; a warm answer to another prompt gives way."""
     providers = Providers({"one", "two", "new"}, {"two": warm(NEAR), "new": warm(FAR)})
     there = {"one": warm(NEAR), "two": warm(NEAR, "another")}
@@ -79,27 +79,25 @@ def test_those_without_an_answer_are_asked(fake_clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("results", [{}, {"one": None}], ids=["silent", "failed"])
-def test_of_one_that_is_late_only_what_is_near_is_given(
-    results: dict[str, WarmResult | None], fake_clock: FakeClock
-) -> None:
+def test_of_one_that_is_late_only_what_is_near_is_given(results, fake_clock):
     """A line that was asked for another prompt is shown only if it has to do with this one."""
     there = {"one": WarmResult((FAR, NEAR), asked=text_digest("another"))}
     assert lines_of(Providers({"one"}, results), there, fake_clock) == {"one": (NEAR,)}
 
 
-def test_no_answer_is_an_answer(fake_clock: FakeClock) -> None:
+def test_no_answer_is_an_answer(fake_clock):
     """Where a provider says that nothing fits, nothing that was warm before is given instead."""
     there = {"one": warm(NEAR, "another")}
     assert lines_of(Providers({"one"}, {"one": warm("")}), there, fake_clock) == {}
 
 
-def test_what_matters_most_may_come_from_anything_warm(fake_clock: FakeClock) -> None:
+def test_what_matters_most_may_come_from_anything_warm(fake_clock):
     """Without a topic, of a provider that is late all that is warm serves."""
     there = {"one": warm(FAR, "another")}
     assert lines_of(Providers({"one"}, {}), there, fake_clock, "") == {"one": (FAR,)}
 
 
-def test_waiting_can_be_turned_off() -> None:
+def test_waiting_can_be_turned_off():
     """The setting may be 0: nobody is asked, and nothing waits."""
     assert Settings(data_dir=Path("/nowhere"), prefetch_wait=0.0).prefetch_wait == 0.0
 
@@ -115,9 +113,7 @@ class Refilling(Providers):
 
 
 @pytest.mark.parametrize(("held", "budgets"), [(10, [2_000]), (40, [2_000, 3_600])])
-def test_what_the_window_holds_gives_its_room_to_others(
-    held: int, budgets: list[int], fake_clock: FakeClock
-) -> None:
+def test_what_the_window_holds_gives_its_room_to_others(held, budgets, fake_clock):
     """Lines of the window are left out; if they are most of a block, as much again is asked for."""
     window = "\n".join(f"{number:038d}" for number in range(held))
     providers = Refilling({"one"}, {})
@@ -127,9 +123,7 @@ def test_what_the_window_holds_gives_its_room_to_others(
     assert providers.budgets == budgets
 
 
-def test_a_window_that_a_late_provider_cannot_refill_costs_nothing_else(
-    fake_clock: FakeClock,
-) -> None:
+def test_a_window_that_a_late_provider_cannot_refill_costs_nothing_else(fake_clock):
     """If no more comes in time, what the window does not hold is the answer."""
     told = tuple(f"- {number:038d}" for number in range(50))
     there = {"one": WarmResult(told, asked=HERE)}

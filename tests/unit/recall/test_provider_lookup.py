@@ -19,11 +19,7 @@ NOW = 1_000.0
     ],
 )
 def test_a_provider_whose_worker_is_replaced_is_awaited_for_a_while(
-    case: str,
-    before: list[str],
-    away: dict[str, float],
-    running: list[str],
-    expected: dict[str, float],
-) -> None:
+    case, before, away, running, expected
+):
     """G9: what is asked while a worker is replaced waits for the next one, and is not left out."""
     assert still_awaited(before, away, running, NOW) == expected, case

@@ -7,7 +7,7 @@ from memorybus.recall.model import RecallRequest, build_request
 
 
 @pytest.mark.parametrize("workspace", ["", "boat"])
-def test_a_request_says_in_full_whose_memories(workspace: str) -> None:
+def test_a_request_says_in_full_whose_memories(workspace):
     """G9: no part of a session's scope is left to a reader, whose defaults may be wider."""
     scope = Scope(workspace=workspace, platform="cli")
     written = msgspec.json.encode(build_request(scope, SessionRef("s", "s"), "q", 100))

@@ -28,21 +28,19 @@ CASES = [
 
 
 @pytest.mark.parametrize(("prompt", "expected"), CASES)
-def test_only_lines_that_share_a_telling_word_are_relevant(
-    prompt: str, expected: list[int]
-) -> None:
+def test_only_lines_that_share_a_telling_word_are_relevant(prompt, expected):
     """A line is shown for another prompt only if a word of it, in any script, is in that prompt."""
     assert relevant_lines(LINES, prompt) == tuple(LINES[i] for i in expected)
 
 
-def test_a_word_of_most_lines_tells_nothing_about_one() -> None:
+def test_a_word_of_most_lines_tells_nothing_about_one():
     """What nearly every line says does not make one of them an answer."""
     lines = [f"- The garden of {name}" for name in ("Ana", "Benno", "Clara", "Dimitri")]
     assert relevant_lines(lines, "Whose garden is it, that of Clara?") == (lines[2],)
 
 
 @given(st.lists(st.text(), max_size=6), st.text())
-def test_the_relevant_lines_are_some_of_the_lines(lines: list[str], prompt: str) -> None:
+def test_the_relevant_lines_are_some_of_the_lines(lines, prompt):
     """Any text is a line or a prompt; the order is kept and nothing is made up."""
     rest = iter(lines)
     assert all(line in rest for line in relevant_lines(lines, prompt))

@@ -26,7 +26,7 @@ def keys_of_a_partition() -> dict[str, list[str]]:
     return made
 
 
-def test_all_keys_of_a_partition_share_a_slot() -> None:
+def test_all_keys_of_a_partition_share_a_slot():
     """G2, G5: a script touches keys of one partition, so on a cluster they must lie together."""
     made = keys_of_a_partition()
     assert len(made) >= 8
@@ -35,7 +35,7 @@ def test_all_keys_of_a_partition_share_a_slot() -> None:
     }
 
 
-def test_the_recall_keys_of_a_session_share_a_slot() -> None:
+def test_the_recall_keys_of_a_session_share_a_slot():
     """G9: a result is stored by a script that also looks at the request."""
     keys = Keys("mb")
     assert key_slot(keys.want("s").encode()) == key_slot(keys.warm("s").encode())
@@ -54,19 +54,19 @@ def test_the_recall_keys_of_a_session_share_a_slot() -> None:
         (("TIME",), None),
     ],
 )
-def test_a_command_goes_where_its_key_is(words: tuple[Any, ...], key: str | None) -> None:
+def test_a_command_goes_where_its_key_is(words, key):
     """The key stands behind the name, or where the command has it; some commands have none."""
     assert key_of(words) == key
 
 
 @pytest.mark.parametrize("words", [("SCAN", 0), ("XREAD", "STREAMS", "k", "0"), ("WAIT", 1, 1)])
-def test_half_an_answer_is_none(words: tuple[Any, ...]) -> None:
+def test_half_an_answer_is_none(words):
     """What one shard could answer only for itself is refused, not answered for a part."""
     with pytest.raises(RedisError, match="group_by_shard"):
         key_of(words)
 
 
-def test_the_map_of_slots_is_read() -> None:
+def test_the_map_of_slots_is_read():
     """Ranges come in any order, with or without replicas; a node may not know its own name."""
     reply = [
         [8000, 16383, [b"two", 7001, b"id"]],
@@ -82,7 +82,7 @@ def test_the_map_of_slots_is_read() -> None:
     assert slots.ids == {"one:7000": "id", "two:7001": "id"}
 
 
-def test_a_gap_in_the_map_is_seen() -> None:
+def test_a_gap_in_the_map_is_seen():
     """A slot that nobody serves has no owner, before, between and behind the ranges."""
     slots = SlotMap((10, 30), (19, 39), ("a", "b"), frozenset(), {})
     assert [slots.owner(slot) for slot in (9, 10, 19, 20, 30, 40)] == [
@@ -95,7 +95,7 @@ def test_a_gap_in_the_map_is_seen() -> None:
     ]
 
 
-def test_what_one_script_may_touch_lies_in_one_slot() -> None:
+def test_what_one_script_may_touch_lies_in_one_slot():
     """G5: leases are renewed by a script for each slot of a cluster, and of one server together."""
     keys = Keys("mb")
     leases = [keys.lease(partition, name) for name in "ab" for partition in (0, 1)]

@@ -1,7 +1,6 @@
 """The tools that are offered: one set of names, made of what providers declare."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ def names(**providers: DeclaredTools) -> list[str]:
     return [one["name"] for one in tools.collect_tools(providers).schemas()]
 
 
-def test_a_name_that_one_provider_has_is_offered_as_it_is() -> None:
+def test_a_name_that_one_provider_has_is_offered_as_it_is():
     """No prefix where nothing collides; the schema is the provider's own."""
     found = tools.collect_tools({"a": declared(schema("find"), reading=("find",))})
 
@@ -29,7 +28,7 @@ def test_a_name_that_one_provider_has_is_offered_as_it_is() -> None:
     assert found.named("gone") is None
 
 
-def test_names_that_collide_are_prefixed_with_their_instance() -> None:
+def test_names_that_collide_are_prefixed_with_their_instance():
     """Both are prefixed, so that none looks like the other's; each call finds its own."""
     found = tools.collect_tools(
         {"a": declared(schema("find"), schema("add")), "b:c": declared(schema("find"))}
@@ -39,7 +38,7 @@ def test_names_that_collide_are_prefixed_with_their_instance() -> None:
     assert found.named("b_c_find") == Tool("b_c_find", "b:c", "find", writes=True)
 
 
-def test_a_prefixed_name_fits_what_models_take() -> None:
+def test_a_prefixed_name_fits_what_models_take():
     """At most 64 plain characters, whatever an instance is called."""
     long = "n" * 64
     found = names(**{"é" * 30: declared(schema(long)), "b": declared(schema(long))})
@@ -47,7 +46,7 @@ def test_a_prefixed_name_fits_what_models_take() -> None:
     assert found == ["_" * 31 + "n" * 33, "b_" + "n" * 62]
 
 
-def test_a_name_that_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_taken_is_left_out(caplog):
     """Two tools never share a name: the later one is left out, and that is logged."""
     found = names(
         a=declared(schema("find"), schema("b_find")), b=declared(schema("find")), c=declared()
@@ -74,15 +73,13 @@ def test_a_name_that_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> N
         (schema("x", parameters={"type": "string"}), "not a JSON schema"),
     ],
 )
-def test_a_malformed_schema_is_left_out(
-    bad: Any, why: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_malformed_schema_is_left_out(bad, why, caplog):
     """A provider's mistake costs that tool, not the others, and is logged."""
     assert names(a=declared(bad, schema("good"))) == ["good"]
     assert why in caplog.text
 
 
-def test_a_wrapped_schema_is_unwrapped_and_kept_to_what_is_known() -> None:
+def test_a_wrapped_schema_is_unwrapped_and_kept_to_what_is_known():
     """OpenAI's outer object is optional; unknown fields never reach the model's interface."""
     wrapped = {"type": "function", "function": schema("find", strict=True, x="y")}
 
@@ -90,7 +87,7 @@ def test_a_wrapped_schema_is_unwrapped_and_kept_to_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("none", [{}, {"parameters": None}, {"parameters": {}}])
-def test_a_tool_that_names_no_parameters_takes_none(none: dict[str, Any]) -> None:
+def test_a_tool_that_names_no_parameters_takes_none(none):
     """Hermes offers such a tool as it is; every model's interface takes an empty object."""
     given = {"name": "now", "description": "Tell the time."} | none
     (found,) = tools.collect_tools({"a": declared(given)}).schemas()
@@ -98,19 +95,19 @@ def test_a_tool_that_names_no_parameters_takes_none(none: dict[str, Any]) -> Non
     assert found["parameters"] == {"type": "object", "properties": {}}
 
 
-def test_a_tool_that_is_described_twice_is_offered_once() -> None:
+def test_a_tool_that_is_described_twice_is_offered_once():
     """One provider's two schemas of one name are no collision of providers."""
     assert names(a=declared(schema("find"), schema("find"))) == ["find"]
 
 
-def test_the_number_of_tools_is_bounded() -> None:
+def test_the_number_of_tools_is_bounded():
     """No more than a model's interface takes (G10)."""
     many = [schema(f"t{i}") for i in range(MAX_TOOLS + 5)]
 
     assert names(a=declared(*many)) == [f"t{i}" for i in range(MAX_TOOLS)]
 
 
-def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:
+def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path):
     """What one provider declares is no reason for an agent to have no tools at all (G9)."""
     path = tmp_path / "mb.json"
     tools_note.write_note(path, {"a": declared("no schema"), "b": declared(schema("find"))}, "1")
@@ -120,7 +117,7 @@ def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:
     ]
 
 
-def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:
+def test_the_file_gives_back_what_was_noted(tmp_path):
     """An agent reads what a background thread wrote; the same again is not written."""
     path = tmp_path / "tools" / "mb.json"
     noted = {"b": declared(schema("find"), reading=("find",)), "a": declared(schema("add"))}
@@ -135,9 +132,7 @@ def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"a": {"schemas": 3}}', "\udc80", "[" * 100_000, json.dumps({"a": 1})]
 )
-def test_a_file_that_cannot_be_read_offers_nothing(
-    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_read_offers_nothing(text, tmp_path, caplog):
     """A damaged note costs the tools until it is written again, and says so (G9)."""
     path = tmp_path / "mb.json"
     path.write_bytes(text.encode(errors="surrogateescape"))

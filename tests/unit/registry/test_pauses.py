@@ -13,7 +13,7 @@ PAUSE = InstancePause("its disk is full", "ann", 1)
 COMMAND = command_pause("rebuild", "p", "p@2", "ben", 2)
 
 
-def test_a_commands_hold_is_known_by_its_mark() -> None:
+def test_a_commands_hold_is_known_by_its_mark():
     """G8: only what a command holds is a command's: the words of a reason say nothing."""
     assert prepared_copy(COMMAND) == "p@2"
     assert (
@@ -24,7 +24,7 @@ def test_a_commands_hold_is_known_by_its_mark() -> None:
     )
 
 
-def test_a_pause_outlives_a_command() -> None:
+def test_a_pause_outlives_a_command():
     """G8: what somebody paused before or while a command held it is paused after that."""
     over, beside = over_lasting(PAUSE, COMMAND), beside_command(COMMAND, PAUSE)
     assert over == beside
@@ -35,7 +35,7 @@ def test_a_pause_outlives_a_command() -> None:
     assert over_lasting(None, COMMAND) == over_lasting(COMMAND, COMMAND) == COMMAND
 
 
-def test_who_paused_first_is_named() -> None:
+def test_who_paused_first_is_named():
     """A second pause changes nothing: the first reason stays."""
     later = InstancePause("again", "ben", 9)
     assert beside_command(None, later) == later

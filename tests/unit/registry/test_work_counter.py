@@ -48,7 +48,7 @@ def part_of(value: float, bounds: tuple[float, ...]) -> str:
 
 
 @given(st.lists(st.tuples(DURATIONS, st.lists(AGES_MS, min_size=1, max_size=4)), max_size=20))
-def test_every_call_and_event_counts_in_its_part(calls: list[tuple[float, list[int]]]) -> None:
+def test_every_call_and_event_counts_in_its_part(calls):
     """A part of a histogram holds what is above the bound before it and not above its own."""
     counter = WorkCounter()
     for took, ages in calls:
@@ -66,7 +66,7 @@ def test_every_call_and_event_counts_in_its_part(calls: list[tuple[float, list[i
     assert counter.totals() == ({"notes": len(ages)} if calls else {})
 
 
-def test_samples_are_summed_up_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_summed_up_before_they_are_too_many(monkeypatch):
     """G10: a worker that cannot report for long keeps no more than a bounded number of samples."""
     monkeypatch.setattr(work, "_MAX_SAMPLES", 3)
     counter = WorkCounter()

@@ -58,7 +58,7 @@ def sentences(table: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", sentences(INSTRUCTIONS))
-def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction(text: str) -> None:
+def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction(text):
     """A sentence that tells the agent what to keep to is recognised, in English and German."""
     (found,) = instructions_in(text)
     assert found in text
@@ -66,12 +66,12 @@ def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction(text: str
 
 
 @pytest.mark.parametrize("text", sentences(OTHERS))
-def test_other_sentences_are_no_instructions(text: str) -> None:
+def test_other_sentences_are_no_instructions(text):
     """Questions, quotations, proverbs, plans, habits and what others say are no instructions."""
     assert instructions_in(text) == []
 
 
-def test_a_wish_is_kept_without_the_question_after_it() -> None:
+def test_a_wish_is_kept_without_the_question_after_it():
     """Of a sentence that tells a preference and then asks, the preference alone is kept."""
     text = "I'm torn, so I prefer e-books for travel, can you suggest some?"
     assert instructions_in(text) == ["I prefer e-books for travel"]
@@ -89,12 +89,12 @@ def test_a_wish_is_kept_without_the_question_after_it() -> None:
         "Always wear gloves. " + "The pump hums. " * (MAX_TEXT_CHARS // 15),
     ],
 )
-def test_code_quotations_and_documents_hold_no_instructions(text: str) -> None:
+def test_code_quotations_and_documents_hold_no_instructions(text):
     """What a person shows to the agent is not what the person tells it to do."""
     assert instructions_in(text) == []
 
 
-def test_a_text_has_a_bounded_number_of_instructions() -> None:
+def test_a_text_has_a_bounded_number_of_instructions():
     """G10: only the first instructions of a text are kept."""
     rules = [f"Always water plant {number}." for number in range(MAX_OF_TEXT + 3)]
     assert instructions_in("\n".join(rules)) == rules[:MAX_OF_TEXT]
@@ -115,8 +115,6 @@ def test_a_text_has_a_bounded_number_of_instructions() -> None:
         ("我喜欢茶", "我喜欢咖啡", False),
     ],
 )
-def test_two_wordings_speak_of_the_same_only_if_their_words_are_the_same(
-    older: str, newer: str, *, same: bool
-) -> None:
+def test_two_wordings_speak_of_the_same_only_if_their_words_are_the_same(older, newer, *, same):
     """A newer wording ends an older one only if both speak of the same thing."""
     assert (subject_of(older) == subject_of(newer)) is same

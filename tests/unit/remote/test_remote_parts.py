@@ -85,27 +85,25 @@ def config(tmp_path: Path, **options: Any) -> ProviderConfig:
         ({"strange": 1}, "strange"),
     ],
 )
-def test_options_that_break_a_rule_are_named(
-    tmp_path: Path, options: dict[str, Any], said_of: str
-) -> None:
+def test_options_that_break_a_rule_are_named(tmp_path, options, said_of):
     """All that is wrong is said at once, with the instance's name."""
     with pytest.raises(ConfigError, match=f"provider there: .*{said_of}"):
         own_options.read(config(tmp_path, **options), Options)
 
 
-def test_options_have_their_defaults(tmp_path: Path) -> None:
+def test_options_have_their_defaults(tmp_path):
     """What is not given is as the service's struct says."""
     assert own_options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
 
 
-def test_a_provider_reads_its_options_when_it_is_made(tmp_path: Path) -> None:
+def test_a_provider_reads_its_options_when_it_is_made(tmp_path):
     """A wrong option is refused before anything is opened."""
     assert There(config(tmp_path, prefix="ours")).config.options == {"prefix": "ours"}
     with pytest.raises(ConfigError, match="provider there: timeout must be positive"):
         There(config(tmp_path, timeout=0.0))
 
 
-def test_a_shell_is_opened_once_and_closed_twice(tmp_path: Path) -> None:
+def test_a_shell_is_opened_once_and_closed_twice(tmp_path):
     """Before and after it has no client, and says so."""
     provider = There(config(tmp_path))
     assert provider.is_available(provider.config)
@@ -120,13 +118,13 @@ def test_a_shell_is_opened_once_and_closed_twice(tmp_path: Path) -> None:
     assert client.closed == 1
 
 
-def test_what_is_not_installed_is_named_with_its_extra(tmp_path: Path) -> None:
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path):
     """The advice is a command."""
     with pytest.raises(MissingProvider, match=r"pip install 'memorybus\[there\]'"):
         Lacking(config(tmp_path)).open()
 
 
-def test_tools_are_shown_read_and_refused() -> None:
+def test_tools_are_shown_read_and_refused():
     """A call that does not fit is answered with what is wrong, never with an error."""
     assert TOOLS.reading == {"look"}
     assert [one["name"] for one in TOOLS.schemas()] == ["look", "keep"]
@@ -136,7 +134,7 @@ def test_tools_are_shown_read_and_refused() -> None:
     assert TOOLS.parse_arguments("burn", {}) == "there is no tool 'burn'; there are look, keep"
 
 
-def test_requests_of_a_hook_share_its_deadline() -> None:
+def test_requests_of_a_hook_share_its_deadline():
     """An inner block has no more time than the outer one; outside there is no end."""
     clock = FakeClock()
     deadline = SharedDeadline(clock)
@@ -150,7 +148,7 @@ def test_requests_of_a_hook_share_its_deadline() -> None:
     assert deadline.seconds_left() == float("inf")
 
 
-def test_words_have_a_side_and_a_name() -> None:
+def test_words_have_a_side_and_a_name():
     """Nobody said what the host wrote; a blank side said nothing."""
     turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
     assert utterances.from_turn(turn) == [utterances.RemoteUtterance(True, "Ada", "Hello.")]
@@ -168,7 +166,7 @@ def test_words_have_a_side_and_a_name() -> None:
         (["a dog"], []),
     ],
 )
-def test_an_old_text_means_one_text_or_none(held: list[str], gone: list[str]) -> None:
+def test_an_old_text_means_one_text_or_none(held, gone):
     """Where different entries hold it none is touched; one may be there several times."""
     write = MemoryWritten(action="remove", store="user", old_text=" cat ")
     assert replacement.replaced_entries(write, held, str) == gone
@@ -176,7 +174,7 @@ def test_an_old_text_means_one_text_or_none(held: list[str], gone: list[str]) ->
     assert replacement.replaced_entries(addition, held, str) == []
 
 
-def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_secret_file_is_its_owners_alone(tmp_path):
     """What others may read is refused, and what is not there is named by its option."""
     file = tmp_path / "secret"
     file.write_text("s")
@@ -192,6 +190,6 @@ def test_a_secret_file_is_its_owners_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "at"), [("1700", 1700), ("", 0), (None, 0), ("-1", 0), ("²", 0), ("9" * 16, 0)]
 )
-def test_a_time_that_is_none_is_zero(text: str | None, at: int) -> None:
+def test_a_time_that_is_none_is_zero(text, at):
     """What others wrote beside a text is data."""
     assert parse_milliseconds(text) == at

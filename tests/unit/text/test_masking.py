@@ -99,19 +99,19 @@ PROSE = [
 
 
 @pytest.mark.parametrize(("text", "shown"), [*URLS, *NAMED, *FORMS])
-def test_credentials_are_masked(text: str, shown: str) -> None:
+def test_credentials_are_masked(text, shown):
     """What stands in a URL, after a telling name or in a key's form is not shown."""
     assert masked(text) == shown
     assert masked(shown) == shown
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_words_stay(text):
     """A reason is of use only if what is no credential can be read."""
     assert masked(text) == text
 
 
-def test_a_known_value_is_masked_wherever_it_stands() -> None:
+def test_a_known_value_is_masked_wherever_it_stands():
     """What is configured as secret needs no telling form; a short one would be a part of words."""
     shown = masked(
         "no plain-words-1 and plain-words-12 here", {"plain-words-1", "plain-words-12", "no"}
@@ -128,7 +128,7 @@ def test_a_known_value_is_masked_wherever_it_stands() -> None:
     ],
 )
 @pytest.mark.slow(reason="measures long texts")
-def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+def test_a_hostile_text_costs_no_more_than_its_length(piece):
     """G10: 1 MiB of whatever is masked in time: no pattern goes back and forth."""
     text = piece * ((1 << 20) // len(piece))
     begun = time.thread_time()
@@ -136,7 +136,7 @@ def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     assert time.thread_time() - begun < 5.0  # 0.3 s, and a margin for slow machines
 
 
-def test_an_error_is_one_bounded_line() -> None:
+def test_an_error_is_one_bounded_line():
     """G10: whatever an error says, its description is one line of bounded length, in Unicode."""
     said = describe_error(Unavailable("a\nb\ud800 " + "x" * 10_000))
     assert said.startswith("Unavailable: a b? x")
@@ -145,13 +145,13 @@ def test_an_error_is_one_bounded_line() -> None:
 
 
 @pytest.mark.parametrize("before", range(480, 500, 3))
-def test_what_is_cut_off_was_masked_before(before: int) -> None:
+def test_what_is_cut_off_was_masked_before(before):
     """A credential across the end of what is kept shows no part of itself."""
     assert "sk-" not in one_line(f"{'x' * before} {LIVE}")
     assert LIVE[-6:] not in mask_trace_tail(f"api_key='{LIVE}'" + "y" * (TRACE_CHARS - 6))
 
 
-def test_settings_show_no_credential_and_know_their_own() -> None:
+def test_settings_show_no_credential_and_know_their_own():
     """What a settings object is printed as may end up anywhere; its own values are known."""
     settings = Settings(
         url="redis://:p%40ssword@one",
@@ -169,7 +169,7 @@ def test_settings_show_no_credential_and_know_their_own() -> None:
     assert "plain-words" not in repr(config)
 
 
-def test_a_line_of_ours_in_an_agents_log_is_masked(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_line_of_ours_in_an_agents_log_is_masked(caplog):
     """An agent's logging is its own; what we say there has no credential in it."""
     log = logging.getLogger("memorybus.test")
     log.addFilter(mask_record)

@@ -19,19 +19,19 @@ NOW = 1_790_000_000_000
         ("3w", 1_814_400),
     ],
 )
-def test_how_long_ago_is_a_time(text: str, seconds: int) -> None:
+def test_how_long_ago_is_a_time(text, seconds):
     """A number and a unit are that long before the present."""
     assert parse_ago(text, NOW) == NOW - seconds * 1000
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 hours", "-2h", "p07:1234", "2026-05-31", "2h3m"])
-def test_anything_else_is_no_such_time(text: str) -> None:
+def test_anything_else_is_no_such_time(text):
     """Times, positions and ids of events are left to who reads those."""
     assert parse_ago(text, NOW) is None
 
 
 @given(st.integers(0, 999_999), st.sampled_from("smhdw"))
-def test_no_time_lies_before_all_time(number: int, unit: str) -> None:
+def test_no_time_lies_before_all_time(number, unit):
     """However long ago it was, the time can be shown and compared."""
     found = parse_ago(f"{number}{unit}", NOW)
     assert found is not None

@@ -25,7 +25,7 @@ STRANGE = {
 """What whoever can write to Redis may put where a traceparent stands."""
 
 
-def test_without_a_provider_there_are_no_spans() -> None:
+def test_without_a_provider_there_are_no_spans():
     """A process in which nobody configured tracers makes no span, and looks at no event."""
 
     def looked() -> str:
@@ -38,7 +38,7 @@ def test_without_a_provider_there_are_no_spans() -> None:
     assert tracing.current() == ""
 
 
-def test_opentelemetry_is_not_loaded_for_spans_that_nobody_wants() -> None:
+def test_opentelemetry_is_not_loaded_for_spans_that_nobody_wants():
     """A process that never imported OpenTelemetry does not load it to publish."""
     program = (
         "import sys; from memorybus.tracing.spans import Tracing; "
@@ -50,7 +50,7 @@ def test_opentelemetry_is_not_loaded_for_spans_that_nobody_wants() -> None:
     assert done.stdout == "False\n"
 
 
-def test_a_provider_that_comes_later_is_found() -> None:
+def test_a_provider_that_comes_later_is_found():
     """A bus that was there before its host's tracers uses them a tenth of a second later."""
     clock = FakeClock()
     tracing = Tracing("mb", clock)
@@ -63,7 +63,7 @@ def test_a_provider_that_comes_later_is_found() -> None:
         assert spans.one("recall").name == "recall mb"
 
 
-def test_what_is_published_is_told_by_id() -> None:
+def test_what_is_published_is_told_by_id():
     """A publish is a producer's span below its host's, with the names of the conventions."""
     with kept() as spans, spans.tracer.start_as_current_span("turn") as turn:
         tracing = Tracing("mb")
@@ -91,7 +91,7 @@ def applied(spans: Kept, traces: list[str]) -> dict[str, object]:
     return dict(spans.one("apply").attributes or {})
 
 
-def test_a_batch_is_linked_to_its_publishers() -> None:
+def test_a_batch_is_linked_to_its_publishers():
     """An apply has no parent, also within another span; it is linked to whom is sampled."""
     with kept() as spans, spans.tracer.start_as_current_span("other"):
         assert applied(spans, [SAMPLED, "", DROPPED, RANDOM_SAMPLED]) == {
@@ -109,7 +109,7 @@ def test_a_batch_is_linked_to_its_publishers() -> None:
     assert [f"{link.context.trace_id:032x}"[:2] for link in found.links] == ["0a", "1a"]
 
 
-def test_a_batch_of_unsampled_events_has_no_span() -> None:
+def test_a_batch_of_unsampled_events_has_no_span():
     """Whose publishers are all dropped leaves no span, whatever the process samples."""
     with kept(ALWAYS_ON) as spans:
         assert Tracing("mb").apply("holo", 3, 2, [DROPPED, ""]) is NO_SPAN
@@ -117,7 +117,7 @@ def test_a_batch_of_unsampled_events_has_no_span() -> None:
     assert not spans.of("apply")
 
 
-def test_a_drain_makes_a_bounded_number_of_spans() -> None:
+def test_a_drain_makes_a_bounded_number_of_spans():
     """G10: batches beyond so many in a second have no span; in the next second they have."""
     clock = FakeClock()
     tracing = Tracing("mb", clock)
@@ -132,7 +132,7 @@ def test_a_drain_makes_a_bounded_number_of_spans() -> None:
     assert len(spans.of("apply")) == MOST_APPLIES + 1
 
 
-def test_events_without_a_word_are_the_samplers_choice() -> None:
+def test_events_without_a_word_are_the_samplers_choice():
     """Events of publishers without tracers get a span if the process's sampler says so."""
     with kept() as spans:
         applied(spans, ["", ""])
@@ -141,7 +141,7 @@ def test_events_without_a_word_are_the_samplers_choice() -> None:
     assert not spans.of("apply")
 
 
-def test_an_append_goes_on_with_its_first_publisher() -> None:
+def test_an_append_goes_on_with_its_first_publisher():
     """A send to the log is a child of the first sampled publisher, and linked to the others."""
     with kept(ParentBased(ALWAYS_OFF)) as spans:
         with Tracing("mb").append(3, [DROPPED, SAMPLED, RANDOM_SAMPLED]):
@@ -154,7 +154,7 @@ def test_an_append_goes_on_with_its_first_publisher() -> None:
 
 
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
-def test_what_is_no_traceparent_is_no_link(strange: str) -> None:
+def test_what_is_no_traceparent_is_no_link(strange):
     """Anything may stand in an envelope: it is neither followed nor an error."""
     with kept() as spans:
         applied(spans, [strange])
@@ -164,14 +164,14 @@ def test_what_is_no_traceparent_is_no_link(strange: str) -> None:
     assert spans.one("answer").parent is spans.one("append").parent is None
 
 
-def test_links_are_bounded() -> None:
+def test_links_are_bounded():
     """G10: a batch of any size has as many links as the SDK keeps, and no more work."""
     with kept() as spans:
         applied(spans, [SAMPLED] * 500)
     assert len(spans.one("apply").links) == 128
 
 
-def test_an_error_is_told_by_its_class() -> None:
+def test_an_error_is_told_by_its_class():
     """The text of an error may quote a person: a span has its class alone."""
     with kept() as spans:
         with pytest.raises(ValueError, match="Ann"), Tracing("mb").answer("holo", ""):
@@ -187,7 +187,7 @@ def test_an_error_is_told_by_its_class() -> None:
     assert "Ann" not in raised.to_json() + noted.to_json()
 
 
-def test_an_answer_is_a_child_of_the_question() -> None:
+def test_an_answer_is_a_child_of_the_question():
     """Who asks is the parent of who answers, by the traceparent that the question carries."""
     with kept() as spans:
         with Tracing("mb").recall() as asked:

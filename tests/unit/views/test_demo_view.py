@@ -1,6 +1,5 @@
 """What `memorybus demo` shows in the end."""
 
-import pytest
 from memorybus_console.operations.demo import DemoResult
 from memorybus_console.views.demo import show_result
 from memorybus_console.views.output import Output
@@ -8,7 +7,7 @@ from memorybus_console.views.output import Output
 BLOCK = "<memory-context>\nFrom files:\n- the lens turns by hand\n</memory-context>"
 
 
-def test_in_a_pipe_the_block_is_as_wide_as_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_pipe_the_block_is_as_wide_as_its_text(capsys):
     """G10: a pipe has no width, and what is recalled is framed no wider than it needs."""
     result = DemoResult(
         published=3,

@@ -19,13 +19,13 @@ def lines_of(count: int, rows: int) -> list[str]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 23, 24])
-def test_what_fits_is_shown_whole(count: int) -> None:
+def test_what_fits_is_shown_whole(count):
     """As many lines as there are rows, and none is said to be hidden."""
     assert lines_of(count, 24) == [f"line {number}" for number in range(1, count + 1)]
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(25, "2 more lines"), (100, "77 more lines")])
-def test_what_does_not_fit_is_counted(count: int, hidden: str) -> None:
+def test_what_does_not_fit_is_counted(count, hidden):
     """The last row says how many lines are hidden, its own place included, and what shows them."""
     shown = lines_of(count, 24)
 
@@ -35,7 +35,7 @@ def test_what_does_not_fit_is_counted(count: int, hidden: str) -> None:
     assert "memorybus status" in shown[23]
 
 
-def test_a_watch_leaves_nothing_behind() -> None:
+def test_a_watch_leaves_nothing_behind():
     """Each look stands in the place of the one before, on a screen that goes with the watch."""
     file = StringIO()
     console = Console(file=file, width=80, height=5, force_terminal=True)

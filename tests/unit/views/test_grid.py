@@ -25,13 +25,13 @@ def table() -> Grid:
     return made
 
 
-def test_there_is_room() -> None:
+def test_there_is_room():
     """What fits is one line a row."""
     assert shown(table(), 120) == [f"{'id':<32}  count  why", f"{ID}  7      {WHY}"]
 
 
 @pytest.mark.parametrize("width", [61, 70, 80])
-def test_only_running_text_is_folded(width: int) -> None:
+def test_only_running_text_is_folded(width):
     """An id stays whole while the text beside it takes the room that is left."""
     lines = shown(table(), width)
     assert ID in lines[1]
@@ -39,7 +39,7 @@ def test_only_running_text_is_folded(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
-def test_what_does_not_fit_is_shown_below_each_other() -> None:
+def test_what_does_not_fit_is_shown_below_each_other():
     """With less room each row is a block of lines; the id is whole, an empty cell left out."""
     made = table()
     made.add_row(Text("x"), Text("8"), Text(""))
@@ -49,13 +49,13 @@ def test_what_does_not_fit_is_shown_below_each_other() -> None:
     assert [line for line in lines[4:] if line] == ["id     x", "count  8"]
 
 
-def test_no_rows_at_any_width() -> None:
+def test_no_rows_at_any_width():
     """An empty table is its heads, or nothing."""
     assert shown(Grid("a", "b"), 80) == ["a  b"]
     assert shown(Grid("a" * 50, "b" * 50), 80) == []
 
 
-def test_wide_characters_count_twice() -> None:
+def test_wide_characters_count_twice():
     """What fits is judged by the room that characters take, not by their number."""
     made = Grid("name", "why")
     made.add_row(Text("鍵" * 20), Text("8"))

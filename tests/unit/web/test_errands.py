@@ -5,11 +5,10 @@ import threading
 import pytest
 from helpers.processes.waiting import wait_until
 from memorybus.errors import ConfigError
-from memorybus.testing import FakeClock
 from memorybus_console.web.errands import Errands, Tell
 
 
-def test_an_errand_tells_how_far_it_is_and_what_it_came_to(fake_clock: FakeClock) -> None:
+def test_an_errand_tells_how_far_it_is_and_what_it_came_to(fake_clock):
     """While it runs its step is seen, and afterwards what it came to."""
     errands, go = Errands(fake_clock), threading.Event()
 
@@ -36,7 +35,7 @@ def test_an_errand_tells_how_far_it_is_and_what_it_came_to(fake_clock: FakeClock
     ("error", "said"),
     [(ConfigError("no such redis://u:secret@h"), "no such redis://"), (KeyError("x"), "memorybus")],
 )
-def test_an_errand_that_fails_says_why(fake_clock: FakeClock, error: Exception, said: str) -> None:
+def test_an_errand_that_fails_says_why(fake_clock, error, said):
     """A failure is told, without credentials; one of our own is not quoted."""
     errands = Errands(fake_clock)
 

@@ -12,7 +12,7 @@ TEMPLATES = sorted((HOME / "templates").iterdir())
 INLINE = re.compile(r"(?i)<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|javascript:")
 
 
-def test_what_others_wrote_is_as_they_published_it() -> None:
+def test_what_others_wrote_is_as_they_published_it():
     """Each vendored file is in the table with its hash, and nothing else is."""
     lines = (HOME / "SHA256SUMS").read_text().splitlines()
     table = {name: found for found, name in (line.split("  ") for line in lines)}
@@ -21,7 +21,7 @@ def test_what_others_wrote_is_as_they_published_it() -> None:
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
-def test_a_template_has_nothing_inline_and_marks_nothing_safe(template: Path) -> None:
+def test_a_template_has_nothing_inline_and_marks_nothing_safe(template):
     """Scripts and styles are files, and no text goes unescaped."""
     text = template.read_text()
     assert not INLINE.search(text)
@@ -32,7 +32,7 @@ def test_a_template_has_nothing_inline_and_marks_nothing_safe(template: Path) ->
 @pytest.mark.parametrize(
     "path", [*TEMPLATES, *sorted((HOME / "static").iterdir())], ids=lambda path: path.name
 )
-def test_no_file_of_ours_names_another_host(path: Path) -> None:
+def test_no_file_of_ours_names_another_host(path):
     """The page asks nobody but its own server."""
     hosts = re.findall(r"https?://[^\s\"')]+", path.read_text())
     assert [one for one in hosts if not one.startswith("http://www.w3.org/")] == []

@@ -19,7 +19,7 @@ from memorybus_console.web.signing import own_path
         ("", False),
     ],
 )
-def test_a_strangers_name_is_refused(host: str, ours: bool) -> None:
+def test_a_strangers_name_is_refused(host, ours):
     """Addresses and names of the settings are ours; any other name may lead here by rebinding."""
     assert is_own_host(host, {"localhost", "bus.example"}) is ours
 
@@ -28,7 +28,7 @@ def test_a_strangers_name_is_refused(host: str, ours: bool) -> None:
     ("host", "alone"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("bus", False)],
 )
-def test_loopback_is_what_only_this_machine_reaches(host: str, alone: bool) -> None:
+def test_loopback_is_what_only_this_machine_reaches(host, alone):
     """An address that others may reach is known as one."""
     assert is_loopback(host) is alone
 
@@ -43,6 +43,6 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, alone: bool) -> N
         ("/a\r\nx: y", "/"),
     ],
 )
-def test_signing_in_leads_nowhere_else(path: str, own: str) -> None:
+def test_signing_in_leads_nowhere_else(path, own):
     """What follows a sign-in is a path of the page."""
     assert own_path(path) == own

@@ -10,7 +10,7 @@ from contextvars import Context
 from typing import Any
 
 import pytest
-from memorybus.config.settings import LogForm, LogLevel
+from memorybus.config.settings import LogForm
 from memorybus_workers import logs
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
@@ -34,7 +34,7 @@ def _own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def written(form: LogForm, say: Callable[[], None], *, terminal: bool = False) -> str:
     """Return what is logged by `say`, called in a context of its own as a thread is."""
     stderr = io.StringIO()
-    stderr.isatty = lambda: terminal  # type: ignore[method-assign]
+    stderr.isatty = lambda: terminal
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
         logs.set_up(form, secrets={"hunter2hunter2"})
@@ -45,7 +45,7 @@ def written(form: LogForm, say: Callable[[], None], *, terminal: bool = False) -
 @pytest.mark.parametrize(
     ("level", "shown"), [("debug", ["one", "two", "three"]), ("warning", ["three"]), ("error", [])]
 )
-def test_a_level_leaves_out_what_is_below(level: LogLevel, shown: list[str]) -> None:
+def test_a_level_leaves_out_what_is_below(level, shown):
     """The setting `log_level` is the lowest level of the lines that are shown."""
     stderr = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +61,7 @@ def as_json(say: Callable[[], None]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in written("json", say).splitlines()]
 
 
-def test_a_line_has_what_its_thread_bound_and_its_caller_gave() -> None:
+def test_a_line_has_what_its_thread_bound_and_its_caller_gave():
     """A field stays until it is bound anew, or until the block that it was bound in ends."""
 
     def say() -> None:
@@ -83,7 +83,7 @@ def test_a_line_has_what_its_thread_bound_and_its_caller_gave() -> None:
     assert (two["provider"], two["session"]) == ("mem0", "before")
 
 
-def test_hostile_text_is_one_line_without_credentials() -> None:
+def test_hostile_text_is_one_line_without_credentials():
     """No text steers a terminal, forges a line or shows a secret; names are shown as they are."""
 
     def say() -> None:
@@ -96,7 +96,7 @@ def test_hostile_text_is_one_line_without_credentials() -> None:
     assert written("text", say).count("\n") == 1
 
 
-def test_text_shows_a_trace_below_its_line() -> None:
+def test_text_shows_a_trace_below_its_line():
     """People read when, how grave and what; a terminal gets a colour for what is grave."""
 
     def say() -> None:
@@ -114,7 +114,7 @@ def test_text_shows_a_trace_below_its_line() -> None:
     assert "[\x1b[31m\x1b[1merror    \x1b[0m]" in written("text", say, terminal=True)
 
 
-def test_a_client_of_services_does_not_tell_of_each_request() -> None:
+def test_a_client_of_services_does_not_tell_of_each_request():
     """Its paths name people; what it warns of is shown."""
 
     def say() -> None:
@@ -124,7 +124,7 @@ def test_a_client_of_services_does_not_tell_of_each_request() -> None:
     assert [line["event"] for line in as_json(say)] == ["this is amiss"]
 
 
-def test_a_line_of_a_library_has_the_bound_fields() -> None:
+def test_a_line_of_a_library_has_the_bound_fields():
     """A record of the standard library, from any logger, has the fields that structlog bound."""
 
     def say() -> None:
@@ -135,7 +135,7 @@ def test_a_line_of_a_library_has_the_bound_fields() -> None:
     assert (line["event"], line["provider"]) == ("connection 3 is lost", "mem0")
 
 
-def test_structlog_is_loaded_for_the_first_line() -> None:
+def test_structlog_is_loaded_for_the_first_line():
     """A process that logs nothing loads neither structlog nor rich."""
     program = (
         "import logging, sys; from memorybus_workers import logs; logs.set_up()\n"

@@ -77,7 +77,7 @@ def hermes_home(home: Path) -> Path:
     return home / "hermes"
 
 
-def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None:
+def test_every_hook_reaches_the_plugin(recorder, hermes_home):
     """Each event's hook is called with the arguments that Hermes's manager passes."""
     recorder.initialize(SessionStarted(platform="cli", title="a title"), context())
     started = TurnStarted(number=3, message="hello", model="m-1", remaining_tokens=900)
@@ -109,7 +109,7 @@ def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None
     assert calls(hermes_home, "end")[0]["messages"] == ["hello", "ok"]
 
 
-def test_answers_come_back(recorder: Any) -> None:
+def test_answers_come_back(recorder):
     """Recall, contribution, tools and their results cross the two processes."""
     say(recorder, "the cat is called Mimi")
     assert [one.text for one in recorder.prefetch("Mimi", asking())] == ["the cat is called Mimi"]
@@ -122,7 +122,7 @@ def test_answers_come_back(recorder: Any) -> None:
         recorder.handle_tool_call("other", {}, context())
 
 
-def test_tools_are_known_before_open(home: Path, short_dir: Path) -> None:
+def test_tools_are_known_before_open(home, short_dir):
     """`get_tool_schemas` works on an instance that was never opened, and leaves no process."""
     with ended([home]):
         provider = hosted("recorder", home, python_of(short_dir))
@@ -131,7 +131,7 @@ def test_tools_are_known_before_open(home: Path, short_dir: Path) -> None:
         wait_until(lambda: not is_alive(child), "the child ends when nobody is connected")
 
 
-def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
+def test_the_oldest_signatures_are_served(make, home):
     """A plugin without later keywords and metadata is called without them, as Hermes does."""
     legacy = make("legacy")
     say(legacy, "hello")
@@ -151,7 +151,7 @@ def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
     ]
 
 
-def test_a_turn_counts_when_its_thread_has_ended(recorder: Any, hermes_home: Path) -> None:
+def test_a_turn_counts_when_its_thread_has_ended(recorder, hermes_home):
     """A write returns after the threads that it started (the truth of an ack)."""
     say(recorder, "!thread works on")
     assert turns(hermes_home) == ["!thread works on"]
@@ -165,7 +165,7 @@ def test_a_turn_counts_when_its_thread_has_ended(recorder: Any, hermes_home: Pat
         ("!type", Permanent, "not this one"),
     ],
 )
-def test_failures_come_back(recorder: Any, text: str, error: type[Exception], said: str) -> None:
+def test_failures_come_back(recorder, text, error, said):
     """What the plugin raises, raises in a thread, or only logs fails the event, by its kind."""
     with pytest.raises(error, match=said) as raised:
         say(recorder, text)
@@ -173,7 +173,7 @@ def test_failures_come_back(recorder: Any, text: str, error: type[Exception], sa
     say(recorder, "the next turn is served")
 
 
-def test_a_child_that_hangs_is_ended(recorder: Any, hermes_home: Path, tmp_path: Path) -> None:
+def test_a_child_that_hangs_is_ended(recorder, hermes_home, tmp_path):
     """A call that outlives its deadline costs the child its life, and nothing comes late (G5)."""
     hangs = tmp_path / "hangs"
     hangs.touch()
@@ -187,7 +187,7 @@ def test_a_child_that_hangs_is_ended(recorder: Any, hermes_home: Path, tmp_path:
     assert children(hermes_home.parent) != [child]
 
 
-def test_a_stopped_child_is_ended(make: Make, home: Path) -> None:
+def test_a_stopped_child_is_ended(make, home):
     """A process that does not even greet is killed by the next who needs it."""
     first, second = make(), make()
     (child,) = children(home)
@@ -204,9 +204,7 @@ def test_a_stopped_child_is_ended(make: Make, home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "1", "-1", "²", "garbage", "9" * 30])
-def test_a_lock_file_that_names_no_child_ends_nobody(
-    make: Make, home: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_a_lock_file_that_names_no_child_ends_nobody(make, home, monkeypatch, text):
     """What a lock file says is no child's process id: no process is signalled, whatever it says."""
     first, second = make(), make()
     (child,) = children(home)
@@ -228,7 +226,7 @@ def test_a_lock_file_that_names_no_child_ends_nobody(
     say(first, "the child was let live")
 
 
-def test_a_killed_child_is_replaced_unseen(recorder: Any, hermes_home: Path) -> None:
+def test_a_killed_child_is_replaced_unseen(recorder, hermes_home):
     """kill -9 between two calls is no failure of any event."""
     say(recorder, "one")
     (child,) = children(hermes_home.parent)
@@ -238,7 +236,7 @@ def test_a_killed_child_is_replaced_unseen(recorder: Any, hermes_home: Path) -> 
     assert turns(hermes_home) == ["one", "two"]
 
 
-def test_a_child_that_ends_in_a_call_is_transient(recorder: Any, tmp_path: Path) -> None:
+def test_a_child_that_ends_in_a_call_is_transient(recorder, tmp_path):
     """The event whose call ended the child may be tried again, and is found out if it repeats."""
     ends = tmp_path / "ends"
     ends.touch()
@@ -247,7 +245,7 @@ def test_a_child_that_ends_in_a_call_is_transient(recorder: Any, tmp_path: Path)
     say(recorder, f"!exit={ends}")
 
 
-def test_lane_and_recall_share_one_child(make: Make, home: Path, hermes_home: Path) -> None:
+def test_lane_and_recall_share_one_child(make, home, hermes_home):
     """Instances of one home use one process and, for one session, one plugin instance."""
     lane, recall = make(), make()
     say(lane, "the cat is called Mimi")
@@ -256,7 +254,7 @@ def test_lane_and_recall_share_one_child(make: Make, home: Path, hermes_home: Pa
     assert len(calls(hermes_home, "initialize")) == 1
 
 
-def test_many_start_one_child(home: Path, short_dir: Path, hermes_home: Path) -> None:
+def test_many_start_one_child(home, short_dir, hermes_home):
     """Whoever is first starts the child, the others wait for it."""
     python = python_of(short_dir)
     made = [hosted("recorder", home, python) for _ in range(6)]
@@ -277,7 +275,7 @@ def test_many_start_one_child(home: Path, short_dir: Path, hermes_home: Path) ->
         assert len({one["pid"] for one in calls(hermes_home)}) == 1
 
 
-def test_a_child_ends_when_nobody_asks(make: Make, home: Path, hermes_home: Path) -> None:
+def test_a_child_ends_when_nobody_asks(make, home, hermes_home):
     """It shuts its instances down, and no process stays behind a worker that ended."""
     provider = make()
     say(provider, "one")
@@ -288,7 +286,7 @@ def test_a_child_ends_when_nobody_asks(make: Make, home: Path, hermes_home: Path
     assert [one["session"] for one in calls(hermes_home, "shutdown")] == ["s1"]
 
 
-def test_the_least_used_instance_is_closed_in_quiet(make: Make, hermes_home: Path) -> None:
+def test_the_least_used_instance_is_closed_in_quiet(make, hermes_home):
     """Above the limit an instance is shut down after its work, and its end is not made up (G10)."""
     provider = make(instances=2)
     for session in ("s1", "s2", "s1", "s3"):
@@ -300,7 +298,7 @@ def test_the_least_used_instance_is_closed_in_quiet(make: Make, hermes_home: Pat
     assert begun == ["s1", "s2", "s3", "s2"]
 
 
-def test_a_switch_moves_the_instance(recorder: Any, hermes_home: Path) -> None:
+def test_a_switch_moves_the_instance(recorder, hermes_home):
     """The plugin's instance goes on under the new id, told as Hermes tells it."""
     say(recorder, "one")
     event = SessionSwitched(new_id="s2", parent="s1", reason="compression")
@@ -313,7 +311,7 @@ def test_a_switch_moves_the_instance(recorder: Any, hermes_home: Path) -> None:
     assert calls(hermes_home, "turn")[1]["messages"] == ["one", "ok", "two", "ok"]
 
 
-def test_a_reset_forgets_the_conversation(recorder: Any, hermes_home: Path) -> None:
+def test_a_reset_forgets_the_conversation(recorder, hermes_home):
     """After /new the transcript begins anew; the reason has Hermes's word."""
     say(recorder, "one")
     event = SessionSwitched(new_id="s2", parent="s1", reason="reset", reset=True)
@@ -323,7 +321,7 @@ def test_a_reset_forgets_the_conversation(recorder: Any, hermes_home: Path) -> N
     assert calls(hermes_home, "turn")[1]["messages"] == ["two", "ok"]
 
 
-def test_nothing_of_one_person_is_recalled_for_another(recorder: Any, hermes_home: Path) -> None:
+def test_nothing_of_one_person_is_recalled_for_another(recorder, hermes_home):
     """A plugin that does not keep persons apart gets a HERMES_HOME for each."""
     say(recorder, "Anna's cat is Mimi", user="anna")
     say(recorder, "my cat is Tom")
@@ -337,7 +335,7 @@ def test_nothing_of_one_person_is_recalled_for_another(recorder: Any, hermes_hom
 OWNERS = [Scope(a, u, w) for a in ("a", "b") for u in ("ann", "ben") for w in ("", "boat", "sea")]
 
 
-def test_every_owner_is_told_its_own(make: Make) -> None:
+def test_every_owner_is_told_its_own(make):
     """Two agents, two persons, three workspaces, one session id: recalls and tools keep apart."""
     provider: Any = make(processes=4)
     for scope in OWNERS:
@@ -355,7 +353,7 @@ def _named(scope: Scope) -> str:
     return f"{scope.agent}/{scope.user}/{scope.workspace}"
 
 
-def test_a_session_has_an_instance_for_each_workspace(make: Make, hermes_home: Path) -> None:
+def test_a_session_has_an_instance_for_each_workspace(make, hermes_home):
     """G9: where all share a home, a session of the same id elsewhere is another session."""
     provider: Any = make(apart=False)
     for workspace in ("", "boat"):
@@ -367,7 +365,7 @@ def test_a_session_has_an_instance_for_each_workspace(make: Make, hermes_home: P
     assert begun == ["hermes", "boat"]
 
 
-def test_an_operator_asks_for_everyones(recorder: Any) -> None:
+def test_an_operator_asks_for_everyones(recorder):
     """A recall without a person finds what was written for each."""
     say(recorder, "Anna's cat is Mimi", user="anna")
     say(recorder, "my cat is Tom")
@@ -376,7 +374,7 @@ def test_an_operator_asks_for_everyones(recorder: Any) -> None:
     assert sorted(texts) == ["Anna's cat is Mimi", "my cat is Tom"]
 
 
-def test_a_session_has_an_instance_for_each_person(make: Make, hermes_home: Path) -> None:
+def test_a_session_has_an_instance_for_each_person(make, hermes_home):
     """One who asks with another's session is not answered by an instance made for that one."""
     provider = make(apart=False)
     say(provider, "hello", user="anna")
@@ -385,7 +383,7 @@ def test_a_session_has_an_instance_for_each_person(make: Make, hermes_home: Path
     assert begun == ["anna", "bob"]
 
 
-def test_one_home_for_all_if_told_so(make: Make, hermes_home: Path) -> None:
+def test_one_home_for_all_if_told_so(make, hermes_home):
     """``apart = false`` is the operator's word that everybody may share."""
     provider = make(apart=False)
     say(provider, "Anna's cat is Mimi", user="anna")
@@ -393,7 +391,7 @@ def test_one_home_for_all_if_told_so(make: Make, hermes_home: Path) -> None:
     assert calls(hermes_home, "initialize")[0]["user_id"] == "anna"
 
 
-def test_a_shared_account_serves_one_person(home: Path) -> None:
+def test_a_shared_account_serves_one_person(home):
     """Where neither plugin nor home keeps persons apart, another's events wait for an operator."""
     provider = hosted("supermemory", home, Path("/python"))
     with pytest.raises(Permanent, match="keeps nobody apart"):
@@ -401,9 +399,7 @@ def test_a_shared_account_serves_one_person(home: Path) -> None:
     assert provider.prefetch("hello", asking(user="anna")) == []
 
 
-def test_secrets_are_handed_on_and_never_shown(
-    make: Make, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_handed_on_and_never_shown(make, home, monkeypatch):
     """A named variable reaches the plugin; its value is in no error and no log."""
     monkeypatch.setenv("RECORDER_KEY", "very-secret-key-123")
     provider = make(env=["RECORDER_KEY"])
@@ -415,14 +411,14 @@ def test_secrets_are_handed_on_and_never_shown(
     assert "very-secret" not in log.read_text()
 
 
-def test_other_variables_stay_here(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_variables_stay_here(make, monkeypatch):
     """What is not named is not handed on: a child sees no credentials of others."""
     monkeypatch.setenv("RECORDER_KEY", "very-secret-key-123")
     with pytest.raises(Permanent, match="KeyError"):
         say(make(), "!secret")
 
 
-def test_a_replay_leaves_the_live_memories_alone(short_dir: Path) -> None:
+def test_a_replay_leaves_the_live_memories_alone(short_dir):
     """An instance that stands for another has its configuration and a HERMES_HOME of its own."""
     python, live = python_of(short_dir), short_dir / "theirs"
     live.mkdir()
@@ -440,7 +436,7 @@ def test_a_replay_leaves_the_live_memories_alone(short_dir: Path) -> None:
     assert (again / "config.yaml").read_text() == "plugins: {}"
 
 
-def test_what_cannot_be_initialised_parks_nothing(recorder: Any, hermes_home: Path) -> None:
+def test_what_cannot_be_initialised_parks_nothing(recorder, hermes_home):
     """A plugin that fails at a session's start is unavailable: no event is at fault (G6)."""
     (hermes_home / "calls.jsonl").mkdir()
     with pytest.raises(Unavailable, match="could not be initialised"):
@@ -449,7 +445,7 @@ def test_what_cannot_be_initialised_parks_nothing(recorder: Any, hermes_home: Pa
     say(recorder, "hello")
 
 
-def test_a_long_home_is_served(short_dir: Path) -> None:
+def test_a_long_home_is_served(short_dir):
     """A unix socket's path is limited; a home's is not."""
     home = short_dir / ("h" * 120)
     with ended([home]):
@@ -459,7 +455,7 @@ def test_a_long_home_is_served(short_dir: Path) -> None:
     assert turns(home / "hermes") == ["hello"]
 
 
-def test_a_plugin_that_is_not_there_is_named(home: Path, short_dir: Path) -> None:
+def test_a_plugin_that_is_not_there_is_named(home, short_dir):
     """Without the plugin the lane waits, and the message says what is missing (G6)."""
     with ended([home]):
         provider = hosted("nosuch", home, python_of(short_dir))
@@ -467,7 +463,7 @@ def test_a_plugin_that_is_not_there_is_named(home: Path, short_dir: Path) -> Non
             provider.open()
 
 
-def test_a_python_without_hermes_is_named(home: Path, tmp_path: Path) -> None:
+def test_a_python_without_hermes_is_named(home, tmp_path):
     """A program that cannot host says so at once, with what it printed."""
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'no module named hermes' >&2\nexit 3\n")
@@ -476,7 +472,7 @@ def test_a_python_without_hermes_is_named(home: Path, tmp_path: Path) -> None:
         hosted("recorder", home, python).open()
 
 
-def test_a_missing_python_is_named(home: Path, tmp_path: Path) -> None:
+def test_a_missing_python_is_named(home, tmp_path):
     """A worker refuses to serve what has no Hermes, and names the option."""
     provider = hosted("recorder", home, tmp_path / "nowhere")
     with pytest.raises(MissingProvider, match="hermes_python"):
@@ -487,7 +483,7 @@ def test_a_missing_python_is_named(home: Path, tmp_path: Path) -> None:
     ("options", "said"),
     [({"instances": 0}, "must be positive"), ({"env": "KEY"}, "env"), ({"idle": "x"}, "idle")],
 )
-def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str) -> None:
+def test_wrong_options_are_named(home, options, said):
     """An option of the wrong type or size is refused when the instance is made."""
     with pytest.raises(ConfigError, match=said):
         hosted("recorder", home, Path("/python"), **options)
@@ -501,19 +497,19 @@ def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str)
         ("recorder", ""),
     ],
 )
-def test_the_note_names_what_people_should_know(home: Path, plugin: str, note: str) -> None:
+def test_the_note_names_what_people_should_know(home, plugin, note):
     """People are told of a kind that promises more, and of what a crash loses (G4)."""
     provider = hosted(plugin, home, Path("/python"))
     assert provider.note == f"hosted Hermes plugin {plugin}{note}"
     assert provider.delivery == "blind"
 
 
-def test_the_prompt_block_is_the_plugins(recorder: Any) -> None:
+def test_the_prompt_block_is_the_plugins(recorder):
     """A plugin without a block adds nothing to the system prompt."""
     assert recorder.system_prompt_block(RecallScope()) == ""
 
 
-def test_a_prompt_begins_no_session_of_its_own(recorder: Any, hermes_home: Path) -> None:
+def test_a_prompt_begins_no_session_of_its_own(recorder, hermes_home):
     """The block is the session's that recalled last: a backend is not told of another one."""
     scope = RecallScope("default", "default", "")
     say(recorder, "hello")
@@ -522,13 +518,13 @@ def test_a_prompt_begins_no_session_of_its_own(recorder: Any, hermes_home: Path)
     assert len(calls(hermes_home, "initialize")) == 1
 
 
-def test_a_person_who_is_not_served_has_no_prompt(home: Path) -> None:
+def test_a_person_who_is_not_served_has_no_prompt(home):
     """Where nobody is kept apart others have nothing, which is no failure: it pauses no recalls."""
     provider = hosted("supermemory", home, Path("/nowhere"))
     assert provider.system_prompt_block(RecallScope("default", "stranger", "")) == ""
 
 
-def test_a_writer_that_never_ends_is_waited_for(make: Make, hermes_home: Path) -> None:
+def test_a_writer_that_never_ends_is_waited_for(make, hermes_home):
     """G4: a thread that waits for more at its queue has done what the call gave it, no sooner."""
     writer = make("writer")
     for number in range(3):
@@ -537,7 +533,7 @@ def test_a_writer_that_never_ends_is_waited_for(make: Make, hermes_home: Path) -
 
 
 @pytest.mark.parametrize("refusals", [1, 4])
-def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -> None:
+def test_refusals_leave_one_copy(make, hermes_home, refusals):
     """G4: an instance whose write failed sends nothing of it again, not even at its end."""
     writer = make("writer")
     say(writer, "before")
@@ -553,7 +549,7 @@ def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -
     assert sent(hermes_home) == ["before", "refused"]
 
 
-def test_a_thread_that_cannot_be_judged_is_named(make: Make, home: Path) -> None:
+def test_a_thread_that_cannot_be_judged_is_named(make, home):
     """The call takes too long, the log names the thread, and a synchronous plugin goes on."""
     writer = make("writer")
     with pytest.raises(Transient, match="took longer than"):
@@ -563,14 +559,14 @@ def test_a_thread_that_cannot_be_judged_is_named(make: Make, home: Path) -> None
     say(make("writer", settle="synchronous"), "!polls", deadline=20.0)
 
 
-def test_a_plugin_may_declare_itself_synchronous(make: Make, hermes_home: Path) -> None:
+def test_a_plugin_may_declare_itself_synchronous(make, hermes_home):
     """Where the plugin has the attribute ``synchronous``, no thread is awaited."""
     hermes_home.mkdir(parents=True)
     (hermes_home / "synchronous").touch()
     say(make("writer"), "!polls", deadline=20.0)
 
 
-def test_a_plugin_that_begins_late_gets_its_first_turn(make: Make, hermes_home: Path) -> None:
+def test_a_plugin_that_begins_late_gets_its_first_turn(make, hermes_home):
     """G4: a turn waits for the threads of `initialize`; one that comes sooner would be lost."""
     hermes_home.mkdir(parents=True)
     (hermes_home / "late").touch()
@@ -580,7 +576,7 @@ def test_a_plugin_that_begins_late_gets_its_first_turn(make: Make, hermes_home: 
     assert sent(hermes_home) == ["the first"]
 
 
-def test_a_plugin_that_cannot_begin_loses_no_turn(make: Make, hermes_home: Path) -> None:
+def test_a_plugin_that_cannot_begin_loses_no_turn(make, hermes_home):
     """G4: what a thread of `initialize` reports makes the lane wait, and the next try begins."""
     writer = make("writer")
     (hermes_home / "late").touch()
@@ -592,7 +588,7 @@ def test_a_plugin_that_cannot_begin_loses_no_turn(make: Make, hermes_home: Path)
     assert sent(hermes_home) == ["the first"]
 
 
-def test_a_failure_forgets_no_conversation(make: Make, hermes_home: Path, tmp_path: Path) -> None:
+def test_a_failure_forgets_no_conversation(make, hermes_home, tmp_path):
     """The instance that takes a failed one's place hands over the transcript so far."""
     recorder, down = make(), tmp_path / "down"
     say(recorder, "one")
@@ -605,7 +601,7 @@ def test_a_failure_forgets_no_conversation(make: Make, hermes_home: Path, tmp_pa
     assert calls(hermes_home, "turn")[-1]["messages"] == ["one", "ok", f"!down={down}", "ok"]
 
 
-def test_a_failed_switch_is_made_again(make: Make, hermes_home: Path) -> None:
+def test_a_failed_switch_is_made_again(make, hermes_home):
     """The switch is repeated by an instance that is in the session which was left."""
     recorder, down = make(), hermes_home / "no-switch"
     say(recorder, "one")
@@ -622,7 +618,7 @@ def test_a_failed_switch_is_made_again(make: Make, hermes_home: Path) -> None:
     assert calls(hermes_home, "turn")[1]["messages"] == ["one", "ok", "two", "ok"]
 
 
-def test_what_a_dead_worker_asked_is_not_done_again(make: Make, hermes_home: Path) -> None:
+def test_what_a_dead_worker_asked_is_not_done_again(make, hermes_home):
     """G4: the next worker asks a process that has done it, and is given the answer."""
     first, second = make(), make()
     event = context()
@@ -633,7 +629,7 @@ def test_what_a_dead_worker_asked_is_not_done_again(make: Make, hermes_home: Pat
     assert len(calls(hermes_home, "tool")) == len(calls(hermes_home, "turn")) == 1
 
 
-def test_failures_leave_no_end_of_threads(make: Make, hermes_home: Path) -> None:
+def test_failures_leave_no_end_of_threads(make, hermes_home):
     """G10: a process that failed instances have filled with threads makes way for another."""
     writer = make("writer", instances=1)
     (hermes_home / "down").touch()

@@ -59,13 +59,13 @@ TOLD = {
 }
 
 
-def test_a_plugin_is_told_what_hermes_tells(make: Make, short_dir: Path) -> None:
+def test_a_plugin_is_told_what_hermes_tells(make, short_dir):
     """The chat, the thread, names and the gateway's key reach `initialize`, and nothing of ours."""
     make().initialize(BEGUN, context())
     assert begun(short_dir) == [TOLD]
 
 
-def test_who_opens_it_later_is_told_the_same(make: Make, short_dir: Path) -> None:
+def test_who_opens_it_later_is_told_the_same(make, short_dir):
     """An instance that was closed, and another worker, open a session as it began."""
     first = make(instances=1)
     first.initialize(BEGUN, context())
@@ -78,7 +78,7 @@ def test_who_opens_it_later_is_told_the_same(make: Make, short_dir: Path) -> Non
 
 
 @pytest.mark.parametrize("reason", ["compression", "reset", "resume"])
-def test_a_session_that_goes_on_is_told_the_same(make: Make, short_dir: Path, reason: Any) -> None:
+def test_a_session_that_goes_on_is_told_the_same(make, short_dir, reason):
     """After a switch the conversation is where it was, also for an instance opened anew."""
     provider = make(instances=1)
     provider.initialize(BEGUN, context())
@@ -89,7 +89,7 @@ def test_a_session_that_goes_on_is_told_the_same(make: Make, short_dir: Path, re
     assert begun(short_dir, "s2") == [TOLD]
 
 
-def test_a_branch_is_told_what_its_parent_was(make: Make, short_dir: Path) -> None:
+def test_a_branch_is_told_what_its_parent_was(make, short_dir):
     """A branch begins with what its own beginning says, and its parent's chat."""
     provider = make()
     provider.initialize(BEGUN, context())
@@ -97,7 +97,7 @@ def test_a_branch_is_told_what_its_parent_was(make: Make, short_dir: Path) -> No
     assert begun(short_dir, "s2") == [{**TOLD, "session_title": "B"}]
 
 
-def test_a_session_of_before_has_no_chat(make: Make, short_dir: Path) -> None:
+def test_a_session_of_before_has_no_chat(make, short_dir):
     """A session whose beginning never came is opened without details, for its own person only."""
     say(make(), "hello")
     (told,) = begun(short_dir)
@@ -106,7 +106,7 @@ def test_a_session_of_before_has_no_chat(make: Make, short_dir: Path) -> None:
     }
 
 
-def test_a_recall_before_the_beginning_names_nothing(make: Make, short_dir: Path) -> None:
+def test_a_recall_before_the_beginning_names_nothing(make, short_dir):
     """Who asks before a session's beginning is applied opens another instance, not the writers'."""
     provider = make()
     provider.prefetch("anything", asking())
@@ -117,7 +117,7 @@ def test_a_recall_before_the_beginning_names_nothing(make: Make, short_dir: Path
     assert len(begun(short_dir)) == 2
 
 
-def test_details_change_no_identity(make: Make, short_dir: Path) -> None:
+def test_details_change_no_identity(make, short_dir):
     """What an event tells of its session never says whose it is, or breaks the call."""
     hostile = dict.fromkeys(
         ("self", "cls", "session_id", "user_id", "agent_identity", "hermes_home", "memorybus"),
@@ -144,16 +144,14 @@ def test_details_change_no_identity(make: Make, short_dir: Path) -> None:
         ("retaindb", "retaindb_upload_file", {"local_path": "/x"}, "bob", "all persons share"),
     ],
 )
-def test_a_tool_reaches_nobody_else(
-    short_dir: Path, plugin: str, tool: str, arguments: Any, user: str, said: str
-) -> None:
+def test_a_tool_reaches_nobody_else(short_dir, plugin, tool, arguments, user, said):
     """A tool that would read or write another person's memories is answered, and not run."""
     provider = hosted(plugin, short_dir / "home", Path("/nowhere/python"))
     answer = provider.handle_tool_call(tool, arguments, context(user=user))
     assert said in answer["error"]
 
 
-def test_a_shared_account_refuses_others_by_name(short_dir: Path) -> None:
+def test_a_shared_account_refuses_others_by_name(short_dir):
     """Where nothing keeps persons apart, who is not the instance's own is refused by name."""
     provider = hosted("openviking", short_dir / "home", Path("/nowhere/python"), user="anna")
     for attempt in (say, lambda one, text, user: one.initialize(BEGUN, context(user=user))):

@@ -9,7 +9,6 @@ import pytest
 from helpers.fake_hermes import PLUGINS, python_of
 from helpers.hosted.hosted import calls, children, ended, is_alive, sent, turns
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
@@ -57,7 +56,7 @@ def dead_letters(settings: Settings) -> int:
     return sum(one.dead_letters for one in read_status(settings).providers)
 
 
-def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> None:
+def test_two_plugins_behind_one_agent(make_hosted, spawn):
     """Each gets every event in order (G3), each recalls, and neither knows of the other."""
     settings = make_hosted("one", "two")
     worker(spawn, settings, jobs=1)
@@ -84,7 +83,7 @@ def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> 
     assert "one: hosted Hermes plugin recorder" in told
 
 
-def test_killed_children_cost_no_event(make_hosted: MakeHosted, spawn: Spawn) -> None:
+def test_killed_children_cost_no_event(make_hosted, spawn):
     """kill -9 of the child, again and again: every turn is applied, in order, none is parked."""
     settings = make_hosted("one")
     home = hermes_home(settings, "one")
@@ -101,9 +100,7 @@ def test_killed_children_cost_no_event(make_hosted: MakeHosted, spawn: Spawn) ->
     assert dead_letters(settings) == 0
 
 
-def test_children_killed_amid_writes_lose_and_double_no_more_than_promised(
-    make_hosted: MakeHosted, spawn: Spawn
-) -> None:
+def test_children_killed_amid_writes_lose_and_double_no_more_than_promised(make_hosted, spawn):
     """G3, G4: kill -9 while turns are sent: each is there, and a kill leaves one copy at most."""
     settings = make_hosted("one", plugin="writer")
     home, kills = hermes_home(settings, "one"), 0
@@ -126,9 +123,7 @@ def test_children_killed_amid_writes_lose_and_double_no_more_than_promised(
 
 
 @pytest.mark.long
-def test_a_hanging_call_ends_the_child_not_the_worker(
-    make_hosted: MakeHosted, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_a_hanging_call_ends_the_child_not_the_worker(make_hosted, spawn, tmp_path):
     """The event is tried again in another process; the worker's threads never hang."""
     settings = make_hosted("one", call_timeout=12.0)  # its last fifth is for the child's end
     home, hangs = hermes_home(settings, "one"), tmp_path / "hangs"
@@ -149,9 +144,7 @@ def test_a_hanging_call_ends_the_child_not_the_worker(
     assert "longer than it may" not in running.output()
 
 
-def test_a_backend_that_is_down_parks_nothing(
-    make_hosted: MakeHosted, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_a_backend_that_is_down_parks_nothing(make_hosted, spawn, tmp_path):
     """The plugin's ConnectionError makes the lanes wait, and they go on by themselves (G6)."""
     settings = make_hosted("one")
     home, down = hermes_home(settings, "one"), tmp_path / "down"
@@ -172,7 +165,7 @@ def test_a_backend_that_is_down_parks_nothing(
     assert dead_letters(settings) == 0
 
 
-def test_a_writer_that_never_ends_holds_up_no_lane(make_hosted: MakeHosted, spawn: Spawn) -> None:
+def test_a_writer_that_never_ends_holds_up_no_lane(make_hosted, spawn):
     """Each turn is applied once and in order (G3, G4), also when the backend was away meanwhile."""
     settings = make_hosted("one", plugin="writer")
     home = hermes_home(settings, "one")
@@ -196,7 +189,7 @@ def test_a_writer_that_never_ends_holds_up_no_lane(make_hosted: MakeHosted, spaw
     assert dead_letters(settings) == 0
 
 
-def test_a_refused_event_parks_its_session_only(make_hosted: MakeHosted, spawn: Spawn) -> None:
+def test_a_refused_event_parks_its_session_only(make_hosted, spawn):
     """What the plugin refuses is a dead letter with the plugin's words; others go on (G6)."""
     settings = make_hosted("one")
     home = hermes_home(settings, "one")

@@ -11,7 +11,7 @@ from memorybus.archive.objects import remote
 from memorybus.archive.objects.opening import open_objects
 from memorybus.archive.objects.remote import RemoteObjects
 from memorybus.config.settings import Settings
-from memorybus.errors import ArchiveDamaged, ArchiveError, ArchiveTaken, ArchiveUnavailable
+from memorybus.errors import ArchiveDamaged, ArchiveTaken, ArchiveUnavailable
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
@@ -28,7 +28,7 @@ def archive(url: str) -> Archive:
     return Archive.from_settings(Settings(archive=url), LOG)
 
 
-def test_the_first_writer_of_a_name_wins(s3_url: str) -> None:
+def test_the_first_writer_of_a_name_wins(s3_url):
     """G5, G7: what the fence rests on: a name is written once; the same bytes again are no harm."""
     objects = open_objects(s3_url, "a/b")
     assert objects.put_new("p00/x", b"1")
@@ -45,7 +45,7 @@ def test_the_first_writer_of_a_name_wins(s3_url: str) -> None:
     assert objects.list("nowhere") == []
 
 
-def test_an_archive_lives_there(s3_url: str) -> None:
+def test_an_archive_lives_there(s3_url):
     """G7: seal, read, compact and check, as in a directory; of two writers one wins."""
     rows = entries(90)
     writer = archive(s3_url)
@@ -63,7 +63,7 @@ def test_an_archive_lives_there(s3_url: str) -> None:
     assert {one.found for one in archive(s3_url).verify([0])} == {"sound", "unlisted"}
 
 
-def test_a_large_file_is_read_by_ranges(s3_url: str) -> None:
+def test_a_large_file_is_read_by_ranges(s3_url):
     """G10: a file too large to be held is read where it is asked for."""
     objects = open_objects(s3_url)
     data = bytes(range(256)) * (9 << 12)
@@ -79,9 +79,7 @@ def test_a_large_file_is_read_by_ranges(s3_url: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [ArchiveDamaged, ArchiveUnavailable], ids=["404", "403"])
-def test_a_large_segment_may_be_compacted_away_while_it_is_open(
-    s3_url: str, monkeypatch: pytest.MonkeyPatch, answer: type[ArchiveError]
-) -> None:
+def test_a_large_segment_may_be_compacted_away_while_it_is_open(s3_url, monkeypatch, answer):
     """G7: a reader by ranges goes on in the new file, however a store says that the old is gone."""
     monkeypatch.setattr(remote, "WHOLE_BYTES", 0)
     monkeypatch.setattr(remote, "RANGE_BYTES", 4_096)
@@ -109,7 +107,7 @@ def test_a_large_segment_may_be_compacted_away_while_it_is_open(
     assert [first, *scanned] == found
 
 
-def test_errors_say_where_and_never_with_what(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_say_where_and_never_with_what(s3_url, monkeypatch):
     """A store that refuses or is away is named; credentials are not."""
     missing = s3_url.replace("archive", "nobucket")
     with pytest.raises(ArchiveUnavailable, match="nobucket") as refused:
@@ -135,7 +133,7 @@ class Careless(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_store_that_writes_over_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_writes_over_files_is_refused(monkeypatch):
     """G5, G7: without conditional writes there is no fence: nothing is written, and why is said."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
         for name, value in environment(f"http://127.0.0.1:{server.server_port}").items():

@@ -47,7 +47,7 @@ def said(found: Any) -> list[str]:
     return [one["event"]["user"] for one in found["events"]]
 
 
-def test_words_are_found_newest_first(events: Commands) -> None:
+def test_words_are_found_newest_first(events):
     """All words of an event count, the newest one comes first, and the end of it is told."""
     found = events.json("search", "ANN", "asks", "--limit", "50")
     assert sorted(said(found)) == [f"ann asks {turn}" for turn in range(8)]
@@ -59,7 +59,7 @@ def test_words_are_found_newest_first(events: Commands) -> None:
     assert said(events.json("search", "bob asks 3")) == ["bob asks 3"]
 
 
-def test_pages_are_gone_on_with(events: Commands) -> None:
+def test_pages_are_gone_on_with(events):
     """Each page says where the next one begins; together they are all, each once."""
     pages, before = [], ""
     while True:
@@ -89,12 +89,12 @@ def test_pages_are_gone_on_with(events: Commands) -> None:
         (("--since", "2020-01-01", "--until", "2020-01-02"), 0),
     ],
 )
-def test_options_narrow_a_search(events: Commands, words: tuple[str, ...], count: int) -> None:
+def test_options_narrow_a_search(events, words, count):
     """Person, session, type and times are all obeyed."""
     assert len(events.json("search", *words, "--limit", "50")["events"]) == count
 
 
-def test_what_is_sealed_is_found(ready: Settings, events: Commands) -> None:
+def test_what_is_sealed_is_found(ready, events):
     """G7: log and archive are one past: what was trimmed is found, too, and stands on pages."""
     before = events.json("search", "asks", "--limit", "50")["events"]
     assert main(["archive", "run"]) == 0
@@ -104,9 +104,7 @@ def test_what_is_sealed_is_found(ready: Settings, events: Commands) -> None:
     assert first["events"] + rest["events"] == before
 
 
-def test_a_part_that_cannot_be_read_is_told(
-    events: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_cannot_be_read_is_told(events, monkeypatch):
     """What of the past cannot be read is named, the rest is shown, and the exit code is 1."""
     assert main(["archive", "run"]) == 0
     monkeypatch.setattr(LocalObjects, "list", broken)
@@ -119,9 +117,7 @@ def broken(*_: object) -> None:
     raise ArchiveUnavailable("the disk is away")
 
 
-def test_a_terminal_of_80_columns_is_enough(
-    ready: Settings, events: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_of_80_columns_is_enough(ready, events, monkeypatch):
     """Two lines for each event, the id whole, hostile text harmless, no line too long."""
     with MemoryBus.connect(ready) as bus:
         session = bus.session("s-eve" * 20, user="eve" * 30, warm=False)
@@ -138,7 +134,7 @@ def test_a_terminal_of_80_columns_is_enough(
     assert err == ""
 
 
-def test_ctrl_c_shows_what_was_found(events: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_shows_what_was_found(events, monkeypatch):
     """A search that is interrupted ends with its exit code, what it found, and how to go on."""
     monkeypatch.setattr(search, "ASK_EVERY", 5)
     monkeypatch.setattr("memorybus_console.cli.events.events_search.SearchBar.show", interrupted)
@@ -153,13 +149,13 @@ def interrupted(*_: object) -> bool:
 
 
 @pytest.mark.parametrize("mark", ["x", "p1:1-1", "p07:1", "7:1-1"])
-def test_a_mark_that_nobody_wrote_is_wrong_usage(events: Commands, mark: str) -> None:
+def test_a_mark_that_nobody_wrote_is_wrong_usage(events, mark):
     """Where to go on is said as a search says it."""
     _, err = events.text("search", "asks", "--before", mark, code=2)
     assert "where a search stopped" in err
 
 
-def test_an_event_says_what_became_of_it(ready: Settings, events: Commands) -> None:
+def test_an_event_says_what_became_of_it(ready, events):
     """An event whose providers have no worker waits, with what is before it; it lies in the log."""
     newest, oldest = (events.json("search", "bob asks")["events"][at] for at in (0, -1))
     found = events.json("get", newest["id"])

@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 from memorybus.agent.session import Session
-from memorybus.config.settings import Settings
 from memorybus.events import SessionStarted, SessionSwitched, TurnCompleted
 from memorybus.history.history import History
 from memorybus.redis.connect import connect_redis
 from memorybus_console.cli import main
 
 
-def test_interrupted_turns_say_what_stays(
-    ready: Settings,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_interrupted_turns_say_what_stays(ready, tmp_path, capsys, monkeypatch):
     """G2: Ctrl-C among the turns of a conversation keeps the first; the next run adds the rest."""
     file = tmp_path / "talk.jsonl"
     file.write_text("\n".join(json.dumps({"role": "user", "content": text}) for text in "abc"))
@@ -28,7 +22,7 @@ def test_interrupted_turns_say_what_stays(
         def interrupted(session: Session, user: str, *args: object, **more: object) -> object:
             if user == "b":
                 raise KeyboardInterrupt
-            return turn_completed(session, user, *args, **more)  # type: ignore[arg-type]
+            return turn_completed(session, user, *args, **more)
 
         patched.setattr(Session, "turn_completed", interrupted)
         assert main(["ingest", str(file)]) == 130
@@ -50,9 +44,7 @@ def said(text: str, **more: object) -> str:
     return json.dumps({"role": "user", "content": text} | more)
 
 
-def test_lines_that_cannot_be_read_are_reported_and_the_others_enter(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_that_cannot_be_read_are_reported_and_the_others_enter(ready, tmp_path, capsys):
     """The report counts unreadable lines, and names each with its place and the reason."""
     file = tmp_path / "talk.jsonl"
     file.write_text("\n".join((said("a"), "{oops", said("b", reasoning="hm"), '{"role": "us')))
@@ -66,9 +58,7 @@ def test_lines_that_cannot_be_read_are_reported_and_the_others_enter(
     assert "2 lines or records could not be read\ndropped: 1 reasoning\n" in shown.out
 
 
-def test_each_named_speaker_of_a_file_has_memories_of_their_own(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_named_speaker_of_a_file_has_memories_of_their_own(ready, tmp_path, capsys):
     """With --user-from-name the turns of one session belong to those who speak in it."""
     file = tmp_path / "group.jsonl"
     lines = [
@@ -90,9 +80,7 @@ def test_each_named_speaker_of_a_file_has_memories_of_their_own(
     assert main(["ingest", str(file), "--user-from-name", "--user", "ann"]) == 2
 
 
-def test_two_people_of_a_long_conversation_have_memories_of_their_own(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_people_of_a_long_conversation_have_memories_of_their_own(ready, tmp_path, capsys):
     """With --user-from-name each gets what that person said, in sessions that follow each other."""
     file = tmp_path / "seven.json"
     talk = [{"speaker": "Ann", "text": "one"}, {"speaker": "Bo", "text": "two"}]
@@ -115,9 +103,7 @@ def test_two_people_of_a_long_conversation_have_memories_of_their_own(
     ]
 
 
-def test_a_turn_with_a_large_picture_enters_with_its_words(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turn_with_a_large_picture_enters_with_its_words(ready, tmp_path, capsys):
     """G10: the data of a picture is dropped, so that the event fits."""
     file = tmp_path / "picture.jsonl"
     url = "data:image/png;base64," + "A" * 2_000_000

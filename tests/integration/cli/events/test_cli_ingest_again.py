@@ -119,7 +119,7 @@ def turn(
 
 @pytest.mark.parametrize("session", ["kitchen", ""])
 @pytest.mark.parametrize("timed", [True, False])
-def test_a_grown_turn_replaces_its_shorter_form(desk: Desk, session: str, timed: bool) -> None:
+def test_a_grown_turn_replaces_its_shorter_form(desk, session, timed):
     """G2: what a file had is known, its longer last turn replaces the shorter one."""
     days = (1, 2, 3, 4) if timed else (None,) * 4
     first, second = turn("oven?", "Smeg.", days[0], session), turn("hot?", "230.", days[1], session)
@@ -137,7 +137,7 @@ def test_a_grown_turn_replaces_its_shorter_form(desk: Desk, session: str, timed:
     assert desk.live() == whole
 
 
-def test_the_older_form_is_shown_no_more(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_older_form_is_shown_no_more(desk, capsys):
     """Lists, searches and exports of events show the newest form alone; its id shows any event."""
     desk.ingest("a.jsonl", *turn("Otto?", "", 1, "k"))
     desk.ingest("a.jsonl", *turn("Otto?", "Hello.", 1, "k"))
@@ -154,7 +154,7 @@ def test_the_older_form_is_shown_no_more(desk: Desk, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("session", ["kitchen", ""])
-def test_a_cut_file_adds_nothing(desk: Desk, session: str) -> None:
+def test_a_cut_file_adds_nothing(desk, session):
     """G2: lines may be missing at the head, also within a turn, and at the end."""
     lines = [
         line for day in (1, 2, 3, 4) for line in turn(f"q{day}", f"answer {day}.", day, session)
@@ -168,9 +168,7 @@ def test_a_cut_file_adds_nothing(desk: Desk, session: str) -> None:
 
 
 @pytest.mark.parametrize("days", [(1, 2, 3), (None, None, None)])
-def test_a_renamed_file_adds_nothing_and_grows_its_session(
-    desk: Desk, days: tuple[int | None, ...]
-) -> None:
+def test_a_renamed_file_adds_nothing_and_grows_its_session(desk, days):
     """G2: a file that names no session is known by what it says; its news join the same session."""
     old = [*turn("a?", "A.", days[0]), *turn("b?", "B.", days[1])]
     desk.ingest("old.jsonl", *old)
@@ -181,7 +179,7 @@ def test_a_renamed_file_adds_nothing_and_grows_its_session(
     assert {one.envelope.session.id for one in events} == {"old"}
 
 
-def test_a_renamed_session_adds_nothing(desk: Desk) -> None:
+def test_a_renamed_session_adds_nothing(desk):
     """G2: a session that a file names anew is known by its times or its messages' ids."""
     old, new = (
         [*turn("a?", "A.", 1, name), *turn("b?", "B.", 2, name)] for name in ("before", "after")
@@ -194,7 +192,7 @@ def test_a_renamed_session_adds_nothing(desk: Desk) -> None:
     assert desk.ingest("a.jsonl", *new, *again) == (0, 0, 4, 0)
 
 
-def test_other_sessions_may_say_the_same(desk: Desk) -> None:
+def test_other_sessions_may_say_the_same(desk):
     """Named sessions of the same words are two, without times and beside each other in a file."""
     assert desk.ingest("a.jsonl", *turn("hi", "Hi!", None, "s1")) == (1, 0, 0, 0)
     assert desk.ingest("b.jsonl", *turn("hi", "Hi!", None, "s2")) == (1, 0, 0, 0)
@@ -204,7 +202,7 @@ def test_other_sessions_may_say_the_same(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("days", [(1, 2, 3), (None, None, None)])
-def test_the_same_words_twice_stay_twice(desk: Desk, days: tuple[int | None, ...]) -> None:
+def test_the_same_words_twice_stay_twice(desk, days):
     """What was said twice in a session is there twice, however often the file comes."""
     lines = [*turn("ok", "Fine.", days[0], "s"), *turn("ok", "Fine.", days[1], "s")]
     assert desk.ingest("a.jsonl", *lines) == (2, 0, 0, 0)
@@ -213,7 +211,7 @@ def test_the_same_words_twice_stay_twice(desk: Desk, days: tuple[int | None, ...
     assert desk.live() == [("ok", "Fine."), ("ok", "Fine."), ("ok", "Good.")]
 
 
-def test_a_file_may_be_split_joined_and_ordered_anew(desk: Desk) -> None:
+def test_a_file_may_be_split_joined_and_ordered_anew(desk):
     """G2: parts, two files in one, other orders of lines and fields, other spaces: all is known."""
     one = [line for day in (1, 2, 3) for line in turn(f"one {day}", f"A{day}.", day)]
     two = [line for day in (4, 5, 6) for line in turn(f"two {day}", f"B{day}.", day)]
@@ -227,7 +225,7 @@ def test_a_file_may_be_split_joined_and_ordered_anew(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("days", [(1, 2, 3), (None, None, None)])
-def test_an_edited_answer_replaces_the_former_one(desk: Desk, days: tuple[int | None, ...]) -> None:
+def test_an_edited_answer_replaces_the_former_one(desk, days):
     """Another answer stands for the former one, which does not come back with an old copy."""
     before, after = turn("a?", "A.", days[0], "s"), turn("c?", "C.", days[2], "s")
     old, new = turn("b?", "A long answer.", days[1], "s"), turn("b?", "Short.", days[1], "s")
@@ -237,14 +235,14 @@ def test_an_edited_answer_replaces_the_former_one(desk: Desk, days: tuple[int | 
     assert sorted(desk.live()) == [("a?", "A."), ("b?", "Short."), ("c?", "C.")]
 
 
-def test_numbers_of_lines_are_no_ids(desk: Desk) -> None:
+def test_numbers_of_lines_are_no_ids(desk):
     """A mere number that another file gives to another message identifies nothing."""
     desk.ingest("a.jsonl", *turn("monday?", "M.", 1, "s", id=1))
     assert desk.ingest("a.jsonl", *turn("tuesday?", "T.", 2, "s", id=1)) == (1, 0, 0, 0)
     assert len(desk.live()) == 2
 
 
-def test_edited_words_are_known_by_the_messages_id(desk: Desk) -> None:
+def test_edited_words_are_known_by_the_messages_id(desk):
     """A person's words may be edited if the source's own id of the message stays."""
     desk.ingest("a.jsonl", *turn("where is he?", "There.", 1, "s", id="m-1"))
     assert desk.ingest("a.jsonl", *turn("where is it?", "There.", 1, "s", id="m-1")) == (0, 1, 0, 0)
@@ -253,7 +251,7 @@ def test_edited_words_are_known_by_the_messages_id(desk: Desk) -> None:
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("session", ["clinic", ""])
-def test_what_was_forgotten_is_refused(desk: Desk, session: str, timed: bool) -> None:
+def test_what_was_forgotten_is_refused(desk, session, timed):
     """Cut, grown or renamed, what a forgotten person said before is refused, and said why."""
     lines = [
         line
@@ -281,7 +279,7 @@ def test_what_was_forgotten_is_refused(desk: Desk, session: str, timed: bool) ->
     assert desk.run(desk.write("x.jsonl", *lines), "--user", "dora")["new_events"] == 4
 
 
-def test_a_turn_that_was_taken_back_stays_away(desk: Desk) -> None:
+def test_a_turn_that_was_taken_back_stays_away(desk):
     """A turn that a person or an operator took back comes in no form again."""
     desk.ingest("a.jsonl", *turn("my PIN is 1", "ok", 1, "s"))
     with closing(connect_redis(desk.settings)) as redis:
@@ -300,7 +298,7 @@ def zep(uuid: str, role: str, content: str, day: int) -> Line:
     return {"uuid": uuid, "role": role, "content": content, "created_at": at, "thread_id": "t"}
 
 
-def test_a_foreign_export_that_grew_replaces_its_last_turn(desk: Desk) -> None:
+def test_a_foreign_export_that_grew_replaces_its_last_turn(desk):
     """G2: conversations of other systems are known by the ids of their messages, cut or grown."""
     old = [zep("1", "user", "oven?", 1), zep("2", "assistant", "Smeg.", 1)]
     half = [zep("3", "user", "Otto?", 2)]
@@ -317,7 +315,7 @@ def test_a_foreign_export_that_grew_replaces_its_last_turn(desk: Desk) -> None:
     assert desk.live() == [("oven?", "Smeg."), ("Otto?", "Hello."), ("And?", "")]
 
 
-def test_foreign_memories_of_a_forgotten_person_are_refused(desk: Desk) -> None:
+def test_foreign_memories_of_a_forgotten_person_are_refused(desk):
     """A memory that was changed since, or that has no time, does not come back either."""
     kept = {"id": "1", "memory": "Ann sails", "user_id": "ann", "created_at": "2026-09-01"}
     desk.run("--from", "mem0", desk.write("m.json", kept))
@@ -330,7 +328,7 @@ def test_foreign_memories_of_a_forgotten_person_are_refused(desk: Desk) -> None:
     assert desk.run("--from", "mem0", desk.write("m.json", later))["new_events"] == 1
 
 
-def test_events_of_a_forgotten_person_are_refused_under_other_ids(desk: Desk) -> None:
+def test_events_of_a_forgotten_person_are_refused_under_other_ids(desk):
     """Lines of events that the log never had are forgotten, too, if a tombstone covers them."""
     desk.ingest("a.jsonl", *turn("a?", "A.", 1, "s"))
     path = desk.folder / "out.jsonl"
@@ -342,9 +340,7 @@ def test_events_of_a_forgotten_person_are_refused_under_other_ids(desk: Desk) ->
         assert (report["new_events"], report["refused_turns"]) == (0, len(lines))
 
 
-def test_an_interrupted_replacing_is_finished_by_the_next_run(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_replacing_is_finished_by_the_next_run(desk, monkeypatch):
     """G2: Ctrl-C between a newer form and its rewind leaves both; the next run leaves one."""
     desk.ingest("a.jsonl", *turn("Otto?", "", 1, "k"))
     path = desk.write("a.jsonl", *turn("Otto?", "Hello.", 1, "k"))
@@ -362,7 +358,7 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_two_ingests_at_once_enter_each_turn_once(desk: Desk) -> None:
+def test_two_ingests_at_once_enter_each_turn_once(desk):
     """G2: two processes that read the same file at the same time derive the same ids."""
     lines = [line for day in range(200) for line in turn(f"q{day}", f"a{day}", day, "k")]
     path = desk.write("a.jsonl", *lines)
@@ -375,9 +371,7 @@ def test_two_ingests_at_once_enter_each_turn_once(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_rebuild_of_a_grown_conversation_is_its_live_state(
-    desk: Desk, tmp_path: Path, kind: str
-) -> None:
+def test_a_rebuild_of_a_grown_conversation_is_its_live_state(desk, tmp_path, kind):
     """G8: a store that had the shorter form has what a rebuild gives, and nothing of that form."""
     first, last = turn("oven?", "Smeg.", 1, "k"), turn("The sourdough is Otto.", "", 2, "k")
     grown = turn("The sourdough is Otto.", "Hello Otto.", 2, "k")

@@ -1,7 +1,6 @@
 """``memorybus ingest --from``: another memory's export enters a real log once."""
 
 import json
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -25,14 +24,12 @@ def history(settings: Settings) -> list[Envelope]:
     return [one.envelope for one in History.from_settings(connect_redis(settings), settings).scan()]
 
 
-def test_every_source_can_be_named() -> None:
+def test_every_source_can_be_named():
     """The command line offers the sources that have a parser, and no others."""
     assert set(get_args(SourceName)) == set(PARSERS)
 
 
-def test_an_export_enters_once_with_its_times(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_enters_once_with_its_times(ready, tmp_path, capsys):
     """G2: ids depend on the source alone, so that a second run adds nothing."""
     memory = {"id": "1", "memory": "Ann sails", "user_id": "ann", "created_at": "2026-06-01"}
     file, more = tmp_path / "m.json", tmp_path / "more.json"

@@ -49,12 +49,7 @@ def _honcho() -> Iterator[HonchoServer]:
         yield server
 
 
-def test_a_honcho_workspace_is_read_whole_and_once(
-    ready: Settings,
-    honcho: HonchoServer,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_honcho_workspace_is_read_whole_and_once(ready, honcho, capsys, monkeypatch):
     """G2: every page of every session of this workspace, in order; a second run adds nothing."""
     monkeypatch.setenv("HONCHO_API_KEY", SECRET)
     where = (f"{honcho.url}/v3/workspaces/w", "--agent", "hermes")
@@ -63,7 +58,7 @@ def test_a_honcho_workspace_is_read_whole_and_once(
     turns = [one for one in found if isinstance(one.event, TurnCompleted)]
     anns = [one.event for one in turns if one.scope.user == "ann"]
     assert (code, did["new_events"]) == (0, len(found))
-    assert [one.user for one in anns] == [f"line {n}" for n in range(0, 250, 2)]  # type: ignore[union-attr]
+    assert [one.user for one in anns] == [f"line {n}" for n in range(0, 250, 2)]
     assert [one.session.id for one in turns if one.scope.user == "bob"] == ["honcho:a/b"]
     assert [one.event.content for one in found if isinstance(one.event, MemoryWritten)] == [
         "Ann counts"
@@ -74,9 +69,7 @@ def test_a_honcho_workspace_is_read_whole_and_once(
 
 
 @pytest.mark.parametrize("kind", [401, 500, "lose", "half"])
-def test_a_source_that_fails_brings_nothing(
-    kind: Any, ready: Settings, honcho: HonchoServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_fails_brings_nothing(kind, ready, honcho, capsys):
     """What is read half is not published; the reason is told, and the next run goes through."""
     honcho.faults.append(Fault("conclusions/list", kind))
     where = (f"{honcho.url}/v3/workspaces/w", "--agent", "hermes")
@@ -133,9 +126,7 @@ def _bank() -> Iterator[FakeBank]:
         yield server
 
 
-def test_a_hindsight_bank_is_read_page_by_page(
-    ready: Settings, bank: FakeBank, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hindsight_bank_is_read_page_by_page(ready, bank, capsys):
     """All pages are read, and a bank that has none is no error."""
     where = f"{bank.url}/v1/default/banks/ann/"
     code, did = told(capsys, "hindsight", where, "--user", "ann")
@@ -149,13 +140,7 @@ def test_a_hindsight_bank_is_read_page_by_page(
     ("answer", "why"),
     [(b"{oops", "cannot be read"), (b"[]", "answered no object"), (b"{}", "without 'items'")],
 )
-def test_what_is_no_answer_is_refused(
-    answer: bytes,
-    why: str,
-    ready: Settings,
-    bank: FakeBank,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_no_answer_is_refused(answer, why, ready, bank, capsys):
     """Another service at that address is told as such."""
     bank.answer = answer
     code, did = told(capsys, "hindsight", bank.url)
@@ -163,12 +148,7 @@ def test_what_is_no_answer_is_refused(
     assert why in did["refused"][0]["why"]
 
 
-def test_a_key_goes_nowhere_else(
-    ready: Settings,
-    bank: FakeBank,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_goes_nowhere_else(ready, bank, capsys, monkeypatch):
     """A redirect is not followed, a password in an address is refused, an answer has a bound."""
     monkeypatch.setenv("HINDSIGHT_API_KEY", SECRET)
     bank.moved = True
@@ -186,13 +166,11 @@ def mem0_rows(server: FakeMem0, count: int) -> None:
     """Let a server hold memories of ann, and one of bob."""
     for n in range(count):
         row = {"id": f"r{n}", "memory": f"fact {n}", "user_id": "ann", "metadata": {}}
-        server.rows[row["id"]] = row  # type: ignore[index]
+        server.rows[row["id"]] = row
     server.rows["b"] = {"id": "b", "memory": "other", "user_id": "bob", "metadata": {}}
 
 
-def test_a_mem0_server_is_asked_for_one_owners_memories(
-    ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mem0_server_is_asked_for_one_owners_memories(ready, capsys):
     """The address says whose they are; a server that cuts its list off is told as such."""
     with fake_mem0() as server:
         mem0_rows(server, 30)
@@ -206,9 +184,7 @@ def test_a_mem0_server_is_asked_for_one_owners_memories(
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 101, 250])
-def test_a_mentisdb_chain_is_read_to_its_end(
-    count: int, ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mentisdb_chain_is_read_to_its_end(count, ready, capsys):
     """Every thought of the chain comes once, however its length fits the pages."""
     with serving(MentisDbServer()) as server:
         server.chains["k"] = [
@@ -217,6 +193,6 @@ def test_a_mentisdb_chain_is_read_to_its_end(
         ]
         code, did = told(capsys, "mentisdb", f"{server.url}?chain_key=k")
         assert (code, did["events"]) == (0, count)
-        told_texts = [one.event.content for one in history(ready)]  # type: ignore[union-attr]
+        told_texts = [one.event.content for one in history(ready)]
         assert sorted(told_texts) == sorted(f"thought {n}" for n in range(count))
         assert "say which chain" in told(capsys, "mentisdb", server.url)[1]["refused"][0]["why"]

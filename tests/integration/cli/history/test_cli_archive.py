@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from helpers.archive.archives import archive_in
-from helpers.making import MakeSettings
 from helpers.stories.people import publish
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -29,13 +28,7 @@ def ids(settings: Settings) -> set[str]:
     }
 
 
-def test_the_archive_from_seal_to_import(
-    ready: Settings,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_archive_from_seal_to_import(ready, make_settings, tmp_path, capsys, monkeypatch):
     """G7: sealed, listed, verified, taken elsewhere, and published there once, by event id."""
     publish(ready, 10)
     code, done = told(capsys, "archive", "run")
@@ -44,7 +37,7 @@ def test_the_archive_from_seal_to_import(
 
     code, shown = told(capsys, "archive", "ls")
     segments = shown["segments"]
-    assert sum(one["events"] for one in segments) == 22  # type: ignore[attr-defined]
+    assert sum(one["events"] for one in segments) == 22
     code, found = told(capsys, "archive", "verify")
     assert (code, found["ok"], found["damaged"]) == (0, True, [])
 
@@ -69,9 +62,7 @@ def test_the_archive_from_seal_to_import(
     assert ids(other) >= known
 
 
-def test_a_run_that_is_killed_does_not_say_that_nothing_is_due(
-    ready: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_killed_does_not_say_that_nothing_is_due(ready, capsys, monkeypatch):
     """G7: without the archiver's report nothing is known of the archive: the run has failed."""
     publish(ready, 1)
     killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
@@ -83,9 +74,7 @@ def test_a_run_that_is_killed_does_not_say_that_nothing_is_due(
     assert "nothing is due" not in shown.err
 
 
-def test_a_workspace_is_taken_apart_from_others(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_workspace_is_taken_apart_from_others(ready, tmp_path, capsys):
     """Export and import take one workspace alone; '' is that of sessions which name none."""
     with MemoryBus.connect(ready) as bus:
         for turns, workspace in enumerate(("", "boat", "house"), 1):
@@ -105,7 +94,7 @@ def test_a_workspace_is_taken_apart_from_others(
     assert would["events"] == 4
 
 
-def test_verify_names_what_is_damaged(ready: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_names_what_is_damaged(ready, capsys):
     """G7: a wrong byte: exit code 1, and the file by name, for people and programs."""
     publish(ready, 5)
     told(capsys, "archive", "run")
@@ -115,14 +104,12 @@ def test_verify_names_what_is_damaged(ready: Settings, capsys: pytest.CaptureFix
     file.write_bytes(bytes(data))
     code, found = told(capsys, "archive", "verify")
     assert (code, found["ok"]) == (1, False)
-    assert [one["file"] for one in found["damaged"]] == [f"segments/{file.name}"]  # type: ignore[attr-defined]
+    assert [one["file"] for one in found["damaged"]] == [f"segments/{file.name}"]
     assert main(["archive", "verify"]) == 1
     assert file.name in capsys.readouterr().err
 
 
-def test_a_directory_without_an_archive_is_named(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_without_an_archive_is_named(ready, tmp_path, capsys):
     """A wrong directory is told as what it lacks, not as an empty archive."""
     publish(ready, 1)
     assert main(["archive", "import", str(tmp_path)]) == 2

@@ -3,22 +3,13 @@
 import json
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus_console.cli.app import main
 
 
 @pytest.mark.timeout(120)
-def test_two_providers_are_asked_the_same(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_providers_are_asked_the_same(redis_url, redis_client, make_settings, spawn, capsys):
     """G8: each provider answers through its own recall processes, for the scope that is named."""
     settings = make_settings(url=redis_url, providers=("builtin", "holographic"))
     worker(spawn, settings, jobs=1)

@@ -4,22 +4,17 @@ import json
 
 import pytest
 from helpers.stories.people import publish
-from memorybus.config.settings import Settings
 from memorybus_console.cli import main
 
 
-def test_nothing_is_archived_where_there_is_no_log(
-    ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_archived_where_there_is_no_log(ready, capsys):
     """A namespace in which nothing was published is an error that says what may be wrong."""
     for words in (("archive", "run"), ("archive", "ls")):
         assert main([*words, "--namespace", "nowhere"]) == 1
         assert "no log in the namespace 'nowhere'" in capsys.readouterr().err
 
 
-def test_a_plan_names_the_places_of_the_history(
-    ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_names_the_places_of_the_history(ready, capsys):
     """A replay's plan shows how far it goes; a tiny segment has no ratio."""
     publish(ready, 1)
     assert main(["replay", "--provider", "builtin", "--into", "copy"]) == 0
@@ -30,9 +25,7 @@ def test_a_plan_names_the_places_of_the_history(
     assert "%" not in capsys.readouterr().out.replace("of raw", "")
 
 
-def test_a_rebuild_says_what_it_leaves_out(
-    ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rebuild_says_what_it_leaves_out(ready, capsys):
     """G8: the plan names what every option leaves out, and the moment in UTC."""
     publish(ready, 2)
     words = ["rebuild", "builtin", "--except-user", "ann", "--except-session", "nowhere"]
@@ -45,9 +38,7 @@ def test_a_rebuild_says_what_it_leaves_out(
 @pytest.mark.parametrize(
     "words", [("replay", "--into", "copy", "--provider"), ("rebuild",), ("verify",)]
 )
-def test_an_unknown_provider_is_the_same_error_everywhere(
-    words: tuple[str, ...], ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_provider_is_the_same_error_everywhere(words, ready, capsys):
     """A provider that nobody knows is wrong usage, and those that there are are named."""
     publish(ready, 2)
     assert main([*words, "nosuch"]) == 2
@@ -68,9 +59,7 @@ def test_an_unknown_provider_is_the_same_error_everywhere(
         (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel goes with none"),
     ],
 )
-def test_an_option_that_nobody_takes_changes_nothing(
-    words: tuple[str, ...], said: str, ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_nobody_takes_changes_nothing(words, said, ready, capsys):
     """An option that the provider, or the command, would ignore is wrong usage; nothing is made."""
     publish(ready, 1)
     assert main([*words, "--yes"]) == 2

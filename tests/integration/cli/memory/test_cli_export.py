@@ -4,7 +4,6 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,12 +66,7 @@ def elsewhere(
     return switch
 
 
-def test_a_person_moves_to_another_log_whole_and_once(
-    ready: Settings,
-    elsewhere: Callable[[], Settings],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_person_moves_to_another_log_whole_and_once(ready, elsewhere, tmp_path, capsys):
     """G2, G7: every event of ann's arrives as it was, in order; twice adds nothing."""
     lived(ready)
     file = tmp_path / "ann.jsonl"
@@ -102,9 +96,7 @@ def test_a_person_moves_to_another_log_whole_and_once(
     assert sorted(back.read_bytes().splitlines()) == sorted(file.read_bytes().splitlines())
 
 
-def test_what_was_sealed_long_ago_is_not_taken_in_again(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_sealed_long_ago_is_not_taken_in_again(ready, tmp_path, capsys):
     """G2: an export read after its events left the log adds nothing: the archive is asked, too."""
     publish(ready, 3)
     file = tmp_path / "ann.jsonl"
@@ -117,9 +109,7 @@ def test_what_was_sealed_long_ago_is_not_taken_in_again(
     assert len(history(ready)) == 8
 
 
-def test_scope_and_time_choose(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scope_and_time_choose(ready, tmp_path, capsys):
     """Agent, workspace and time narrow an export; --until is exclusive."""
     lived(ready)
 
@@ -138,9 +128,7 @@ def test_scope_and_time_choose(
     assert len((tmp_path / "last").read_bytes().splitlines()) == count()
 
 
-def test_without_a_file_the_lines_go_to_a_pipe(
-    ready: Settings, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_without_a_file_the_lines_go_to_a_pipe(ready, capsysbinary, tmp_path):
     """Standard output has the very bytes of the file, and the summary goes elsewhere."""
     lived(ready)
     assert main(["export", str(tmp_path / "e"), "--user", "ann", "--user", "bob"]) == 0
@@ -153,9 +141,7 @@ def test_without_a_file_the_lines_go_to_a_pipe(
     assert b"name a FILE" in capsysbinary.readouterr().err
 
 
-def test_a_bad_line_lets_nothing_of_its_file_in(
-    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_line_lets_nothing_of_its_file_in(ready, tmp_path, capsys):
     """A file of events is read whole before any of it is published."""
     publish(ready, 2)
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
@@ -179,12 +165,8 @@ def test_a_bad_line_lets_nothing_of_its_file_in(
 
 
 def test_without_redis_a_file_of_events_is_refused(
-    make_settings: MakeSettings,
-    ready: Settings,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    make_settings, ready, tmp_path, capsys, monkeypatch
+):
     """While nobody can say what is new, nothing is taken in, and the reason is told (G9)."""
     publish(ready, 1)
     file = tmp_path / "ann.jsonl"
@@ -194,12 +176,7 @@ def test_without_redis_a_file_of_events_is_refused(
     assert (code, did["files"], did["level"], len(did["refused"])) == (1, 0, None, 1)
 
 
-def test_an_interrupted_export_leaves_no_half_a_file(
-    ready: Settings,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupted_export_leaves_no_half_a_file(ready, tmp_path, capsys, monkeypatch):
     """Ctrl-C leaves what was there before, and nothing beside it."""
     publish(ready, 2)
     file = tmp_path / "ann.jsonl"
@@ -212,12 +189,8 @@ def test_an_interrupted_export_leaves_no_half_a_file(
 
 
 def test_an_interrupted_ingest_goes_on_where_it_was(
-    ready: Settings,
-    elsewhere: Callable[[], Settings],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    ready, elsewhere, tmp_path, capsys, monkeypatch
+):
     """G2: what was published before Ctrl-C stays, and the next run adds the rest, each once."""
     publish(ready, 10)
     file = tmp_path / "ann.jsonl"

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.stories.scenario import wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -24,13 +21,8 @@ def exported(settings: Settings, file: Path, *words: str) -> list[dict[str, Any]
 
 
 def test_what_a_provider_keeps_of_a_person_and_nobody_else(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    redis_url, redis_client, make_settings, spawn, tmp_path, capsys
+):
     """Each line is a memory of the person, with the event that brought it; others' stay out."""
     settings = make_settings(url=redis_url, providers=("builtin", "holographic"))
     worker(spawn, settings, jobs=1)

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.commands import run_command
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import environ, home, recorded, wait_applied, worker
@@ -95,13 +93,8 @@ def in_redis(client: redis.Redis, settings: Settings) -> list[str]:
 
 
 def test_a_person_is_erased_everywhere_and_nobody_else(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+    redis_url, redis_client, make_settings, spawn, run, configured
+):
     """History, log, providers and their files have nothing of the person; the other's stays."""
     settings = make_settings(url=redis_url, providers=("builtin", "holographic"), **QUICK)
     configured(settings)
@@ -136,12 +129,8 @@ def test_a_person_is_erased_everywhere_and_nobody_else(
 
 
 def test_what_others_were_shown_goes_and_files_are_rewritten(
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+    make_redis, make_settings, spawn, run, configured
+):
     """What a person's session wrote to the agent's store is erased for all; what remains is named.
 
     It is nowhere in Redis, in its files, or in this host's notes and spools.
@@ -185,13 +174,7 @@ def file_bytes(directory: Path, names: str) -> bytes:
     return b"".join(path.read_bytes() for path in directory.rglob(names))
 
 
-def test_a_spool_that_is_in_use_is_named(
-    redis_url: str,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+def test_a_spool_that_is_in_use_is_named(redis_url, make_settings, spawn, run, configured):
     """The spool of a process that runs is not touched, and is named with what to do."""
     settings = make_settings(url=redis_url, providers=("builtin", "holographic"), **QUICK)
     configured(settings)
@@ -206,13 +189,8 @@ def test_a_spool_that_is_in_use_is_named(
 
 
 def test_what_is_not_erased_yet_is_told_and_the_second_run_ends_it(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+    redis_url, redis_client, make_settings, spawn, run, configured
+):
     """Without a worker history is hidden and the providers are named; with one the rest is done."""
     settings = make_settings(url=redis_url, providers=("builtin", "holographic"), **QUICK)
     configured(settings)
@@ -234,13 +212,8 @@ def test_what_is_not_erased_yet_is_told_and_the_second_run_ends_it(
 
 
 def test_a_provider_that_cannot_erase_is_named(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+    redis_url, redis_client, make_settings, spawn, run, configured
+):
     """A provider without `forgets` keeps what it has, and the exit code says that this is so."""
     settings = make_settings(url=redis_url, **recorded("Keyed"), **QUICK)
     configured(settings)
@@ -255,14 +228,7 @@ def test_a_provider_that_cannot_erase_is_named(
     assert texts(home(settings))
 
 
-def test_dead_letters_go(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+def test_dead_letters_go(redis_url, redis_client, make_settings, spawn, run, configured):
     """What a provider refused of the person is discarded, and their key is free again."""
     settings = make_settings(url=redis_url, **recorded("Keyed"), **QUICK)
     configured(settings)
@@ -281,12 +247,8 @@ def test_dead_letters_go(
 
 
 def test_an_archiver_that_is_killed_is_a_problem(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+    redis_url, redis_client, make_settings, run, configured
+):
     """The rest is erased, the log keeps the entries, and the next run has to end it."""
     settings = make_settings(url=redis_url, providers=(), **QUICK)
     configured(settings)
@@ -303,19 +265,13 @@ def test_an_archiver_that_is_killed_is_a_problem(
     assert in_redis(redis_client, settings)
 
 
-def test_nobody_is_everybody(make_settings: MakeSettings, redis_url: str, run: Run) -> None:
+def test_nobody_is_everybody(make_settings, redis_url, run):
     """Without a name nothing is erased: a mistake must not erase everybody."""
     code, _ = run(make_settings(url=redis_url), "--yes")
     assert code == 2
 
 
-def test_the_tombstone_has_an_end(
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    run: Run,
-    configured: Callable[[Settings], None],
-) -> None:
+def test_the_tombstone_has_an_end(redis_url, redis_client, make_settings, run, configured):
     """What happened before is hidden, though it comes later; what happens afterwards is not."""
     settings = make_settings(url=redis_url, providers=(), **QUICK)
     configured(settings)

@@ -1,7 +1,6 @@
 """``memorybus provider test`` with the providers of the package, a child process and Redis."""
 
 import json
-from pathlib import Path
 
 import pytest
 from helpers.processes.commands import Ran, run_command
@@ -21,7 +20,7 @@ def ran(settings: Settings, *words: str) -> Ran:
 
 
 @pytest.mark.parametrize("name", ["builtin", "holographic"])
-def test_a_provider_of_the_package_passes_without_redis(name: str, short_dir: Path) -> None:
+def test_a_provider_of_the_package_passes_without_redis(name, short_dir):
     """Nothing but a data directory is needed; each step tells its time."""
     report = json.loads(ran(Settings(data_dir=short_dir), name, "--json").output)
 
@@ -30,7 +29,7 @@ def test_a_provider_of_the_package_passes_without_redis(name: str, short_dir: Pa
     assert all(step["seconds"] >= 0 for step in report["steps"])
 
 
-def test_what_cannot_be_opened_says_why_and_what_to_do(short_dir: Path) -> None:
+def test_what_cannot_be_opened_says_why_and_what_to_do(short_dir):
     """The error is the provider's own, below it stands the remedy; exit code 1."""
     home = short_dir / "providers" / "holographic"
     home.mkdir(parents=True)
@@ -43,7 +42,7 @@ def test_what_cannot_be_opened_says_why_and_what_to_do(short_dir: Path) -> None:
     assert "→ " in done.output
 
 
-def test_a_wrong_option_is_told_at_once(short_dir: Path) -> None:
+def test_a_wrong_option_is_told_at_once(short_dir):
     """What cannot be made at all ends as every wrong setting does, with exit code 2."""
     wrong = Settings(data_dir=short_dir, provider={"builtin": {"memory_limti": 3}})
 
@@ -53,7 +52,7 @@ def test_a_wrong_option_is_told_at_once(short_dir: Path) -> None:
     assert "did you mean 'memory_limit'" in done.output
 
 
-def test_an_unknown_name_is_told_with_those_there_are(short_dir: Path) -> None:
+def test_an_unknown_name_is_told_with_those_there_are(short_dir):
     """Exit code 2, the nearest name, and no process is started."""
     done = ran(Settings(data_dir=short_dir), "builtinn")
 
@@ -61,7 +60,7 @@ def test_an_unknown_name_is_told_with_those_there_are(short_dir: Path) -> None:
     assert "did you mean 'builtin'" in done.output
 
 
-def test_a_state_elsewhere_is_tested_there(settings: Settings) -> None:
+def test_a_state_elsewhere_is_tested_there(settings):
     """A local provider is not opened beside its home: that would be another, empty one (G3)."""
     redis = connect_redis(settings)
     home = Home("f" * 32, "far", "/srv/far", "1")
@@ -84,7 +83,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_service_passes_too(kind: str, short_dir: Path) -> None:
+def test_a_service_passes_too(kind, short_dir):
     """By its real client where there is one: opened, written to, recalled, erased or named."""
     library, serving = SERVERS[kind]
     pytest.importorskip(library, reason=f"needs the extra {kind}")
@@ -100,7 +99,7 @@ def test_a_service_passes_too(kind: str, short_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_service_that_is_away_is_told(kind: str, short_dir: Path) -> None:
+def test_a_service_that_is_away_is_told(kind, short_dir):
     """The step that needs it fails with its error, within the time that a call may take."""
     pytest.importorskip(SERVERS[kind][0], reason=f"needs the extra {kind}")
     away = {kind: {"base_url": "http://127.0.0.1:9"}}

@@ -48,7 +48,7 @@ def everything(place: Path) -> str:
     return "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
-def test_a_script_sets_up_several_at_once(run: Run, short_dir: Path) -> None:
+def test_a_script_sets_up_several_at_once(run, short_dir):
     """Each is tested and written; the secret stands in its file alone, which is private."""
     (short_dir / FILE_NAME).write_text('# mine\nnamespace = "mine"\n')
     words = ("builtin", LOCKED, "--set", "builtin.memory_limit=900", "--set", "safe.pace=deep")
@@ -70,7 +70,7 @@ def test_a_script_sets_up_several_at_once(run: Run, short_dir: Path) -> None:
     assert KEY not in everything(short_dir) + done.stdout + done.stderr
 
 
-def test_what_does_not_work_is_not_written(run: Run, short_dir: Path) -> None:
+def test_what_does_not_work_is_not_written(run, short_dir):
     """The error is the backend's own, on stderr; no file is made or changed."""
     done = run(LOCKED, "--secret", "key_env", "--yes", lines="wrong-key-entirely\n")
 
@@ -83,9 +83,7 @@ def test_what_does_not_work_is_not_written(run: Run, short_dir: Path) -> None:
     assert list(short_dir.glob("memorybus-*")) == []
 
 
-def test_a_key_of_the_environment_is_named_and_not_copied(
-    run: Run, short_dir: Path, environ: dict[str, str]
-) -> None:
+def test_a_key_of_the_environment_is_named_and_not_copied(run, short_dir, environ):
     """The workers' environment may have it; then there is no secrets file."""
     environ["OFFICE_KEY"] = KEY
 
@@ -106,7 +104,7 @@ def test_a_key_of_the_environment_is_named_and_not_copied(
         (("holographic", "--set", "token=x", "--yes"), "no settings file"),
     ],
 )
-def test_wrong_usage_is_told_on_stderr(words: tuple[str, ...], said: str, run: Run) -> None:
+def test_wrong_usage_is_told_on_stderr(words, said, run):
     """Exit code 2, and nothing on standard output."""
     done = run(*words)
 
@@ -132,7 +130,7 @@ def _open_terminal(short_dir: Path, environ: dict[str, str]) -> Iterator[Callabl
         one.close()
 
 
-def test_a_person_is_asked(open_terminal: Callable[..., Terminal], short_dir: Path) -> None:
+def test_a_person_is_asked(open_terminal, short_dir):
     """Choices by number, a secret that is not echoed, the test, the change, and a yes."""
     terminal = open_terminal(LOCKED)
     terminal.see("key_env (not shown")
@@ -160,9 +158,7 @@ def test_a_person_is_asked(open_terminal: Callable[..., Terminal], short_dir: Pa
     assert KEY in (short_dir / SECRETS_NAME).read_text()
 
 
-def test_without_a_name_what_is_installed_is_shown(
-    open_terminal: Callable[..., Terminal], short_dir: Path
-) -> None:
+def test_without_a_name_what_is_installed_is_shown(open_terminal, short_dir):
     """Each kind with its promise; several may be chosen; what does not change is not written."""
     terminal = open_terminal("--no-test")
     terminal.see("transactional")
@@ -177,9 +173,7 @@ def test_without_a_name_what_is_installed_is_shown(
 
 
 @pytest.mark.parametrize("when", ["key_env (not shown", "Write it?"])
-def test_ctrl_c_leaves_files_whole(
-    when: str, open_terminal: Callable[..., Terminal], short_dir: Path
-) -> None:
+def test_ctrl_c_leaves_files_whole(when, open_terminal, short_dir):
     """Nothing was written before the last yes, and nothing is left behind; exit code 130."""
     (short_dir / FILE_NAME).write_text("# mine\n")
     terminal = open_terminal(LOCKED)

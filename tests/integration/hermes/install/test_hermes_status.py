@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from helpers.fake_hermes import PLUGINS, python_of
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.commands import Ran, run_command
 from helpers.processes.stalls import Witness
 from helpers.processes.terminals import Terminal
@@ -45,7 +44,7 @@ def wrong(found: HermesStatus) -> dict[str, str]:
     return {check.name: check.fix for check in found.checks if not check.ok}
 
 
-def test_all_is_well(home: HermesHome, make_settings: MakeSettings, redis_url: str) -> None:
+def test_all_is_well(home, make_settings, redis_url):
     """With plugin, provider, Redis and a worker in place nothing is wrong; the lag is told."""
     settings = make_settings(url=redis_url, **recorded("Keyed"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -64,9 +63,7 @@ def _applied(settings: Settings) -> bool:
     return one.backlog == 0 and one.last_applied_at is not None
 
 
-def test_what_is_wrong_is_named_with_its_remedy(
-    home: HermesHome, make_settings: MakeSettings, short_dir: Path
-) -> None:
+def test_what_is_wrong_is_named_with_its_remedy(home, make_settings, short_dir):
     """Every fault has a line that says what to do, and the exit code is 1."""
     (home.plugin_dir / "cli.py").write_text("old")
     home.config.write_text("memory:\n  provider: mem0\n")
@@ -93,14 +90,7 @@ def test_what_is_wrong_is_named_with_its_remedy(
         (None, True, "in place, of this version"),
     ],
 )
-def test_the_plugin_is_where_hermes_takes_it_from(
-    home: HermesHome,
-    settings: Settings,
-    redis_url: str,
-    place: PluginPlace | None,
-    ok: bool,
-    words: str,
-) -> None:
+def test_the_plugin_is_where_hermes_takes_it_from(home, settings, redis_url, place, ok, words):
     """The entry point alone is enough; what Hermes refuses, or finds nowhere, is wrong."""
     if place and place.directory == "{home}":
         place = PluginPlace(str(home.plugin_dir))
@@ -112,18 +102,12 @@ def test_the_plugin_is_where_hermes_takes_it_from(
     assert words in plugin.found
 
 
-def test_without_workers_that_is_told(home: HermesHome, settings: Settings, redis_url: str) -> None:
+def test_without_workers_that_is_told(home, settings, redis_url):
     """A log that nobody applies is no working memory."""
     assert "workers" in wrong(status.read(home, settings, FOUND))
 
 
-def test_hermes_status_is_soon_there(
-    home: HermesHome,
-    make_settings: MakeSettings,
-    make_redis: MakeServer,
-    short_dir: Path,
-    witness: Witness,
-) -> None:
+def test_hermes_status_is_soon_there(home, make_settings, make_redis, short_dir, witness):
     """What `hermes memory status` shows comes within two seconds, Redis dead or hanging (G9)."""
     server = make_redis()
     settings = make_settings(url=server.url)
@@ -144,9 +128,7 @@ def _shown(home: HermesHome, settings: Settings, witness: Witness) -> dict[str, 
     return shown
 
 
-def test_the_last_error_of_a_hook_is_shown(
-    home: HermesHome, settings: Settings, redis_url: str
-) -> None:
+def test_the_last_error_of_a_hook_is_shown(home, settings, redis_url):
     """What a hook could not do is seen by who asks, fit for a terminal."""
     Problems(problems_path(settings), SYSTEM).note("sync_turn", ValueError("\x1b[31mbroken"))
     shown = status.status_config(home, settings)["last error"]
@@ -157,9 +139,7 @@ def test_the_last_error_of_a_hook_is_shown(
     ]
 
 
-def test_a_backup_has_what_the_home_has_not(
-    home: HermesHome, make_settings: MakeSettings, short_dir: Path
-) -> None:
+def test_a_backup_has_what_the_home_has_not(home, make_settings, short_dir):
     """Spool, sessions and local providers are named without a start and without Redis."""
     settings = make_settings(url=f"unix://{short_dir}/none.sock")
     assert status.backup_paths(home, settings) == []
@@ -172,7 +152,7 @@ def test_a_backup_has_what_the_home_has_not(
     assert str(settings.data_dir / "providers") in paths
 
 
-def test_a_person_is_asked_what_to_take_over(tmp_path: Path, short_dir: Path) -> None:
+def test_a_person_is_asked_what_to_take_over(tmp_path, short_dir):
     """Each is shown with what was read; what is refused is left, and what goes on is tried."""
     home = tmp_path / "hermes"
     shutil.copytree(PLUGINS / "recorder", home / "plugins" / "recorder")
@@ -201,7 +181,7 @@ def test_a_person_is_asked_what_to_take_over(tmp_path: Path, short_dir: Path) ->
     assert load(environ={}, directory=home).providers == ("builtin", "recorder")
 
 
-def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
+def test_what_hermes_had_is_taken_over(tmp_path, short_dir):
     """A plugin goes on hosted, in the same home, once it was seen to work; a key is not shown."""
     home = tmp_path / "hermes"
     shutil.copytree(PLUGINS / "recorder", home / "plugins" / "recorder")
@@ -235,7 +215,7 @@ def test_what_hermes_had_is_taken_over(tmp_path: Path, short_dir: Path) -> None:
     assert "there are: hermes:recorder, hermes:mem0" in refused.stderr
 
 
-def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Path) -> None:
+def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path, short_dir):
     """Address and key of `honcho.json` are taken over, the key into the secrets file alone."""
     pytest.importorskip("honcho", reason="needs the extra honcho")
     key = "hch-v3-correct-horse"
@@ -259,9 +239,7 @@ def test_honcho_goes_on_as_the_bus_s_own_provider(tmp_path: Path, short_dir: Pat
     assert key not in done.stdout + done.stderr + (home / "memorybus.toml").read_text()
 
 
-def test_setup_without_a_terminal_asks_nothing_and_proves_memory(
-    tmp_path: Path, short_dir: Path
-) -> None:
+def test_setup_without_a_terminal_asks_nothing_and_proves_memory(tmp_path, short_dir):
     """It keeps the home's other settings, serves for the proof alone, and starts no service."""
     (tmp_path / "memorybus.toml").write_text('# mine\nuser = "ann"\n')
     env = {"HOME": str(short_dir), "PATH": "/usr/bin:/bin", "HERMES_HOME": str(tmp_path)}
@@ -274,7 +252,7 @@ def test_setup_without_a_terminal_asks_nothing_and_proves_memory(
     assert not list(short_dir.rglob("memorybus.service"))
 
 
-def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -> None:
+def test_the_plugin_comes_and_goes_by_command(tmp_path, short_dir):
     """`hermes install` and `uninstall` say what they did, also as JSON; wrong use exits with 2."""
     env = to_environ(Settings(data_dir=short_dir)) | {"HERMES_HOME": str(tmp_path)}
 

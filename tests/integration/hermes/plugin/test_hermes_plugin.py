@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from helpers.hermes.hermes_plugin import NOWHERE, Host, hermes_host, talk
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
-from helpers.processes.stalls import MARGIN, STANDSTILL, Witness
+from helpers.processes.stalls import MARGIN, STANDSTILL
 from helpers.processes.waiting import still, wait_until
 from helpers.stories.scenario import recorded, thread_worker, wait_applied, worker
 from memorybus.config.settings import Settings
@@ -68,8 +65,8 @@ def have_turn(memory: HermesMemory, text: str, past: list[dict[str, Any]]) -> st
 
 
 def test_recall_comes_warm_once_and_again_after_a_compression(
-    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+    spawn, redis_url, make_settings, tmp_path
+):
     """What a worker remembers is in the next turn, in no later one, and again in a new window."""
     settings = make_settings(
         **PATIENT, url=redis_url, providers=("holographic",), compress_wait=0.1, prefetch_wait=5.0
@@ -105,12 +102,8 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
 
 
 def test_a_turn_waits_a_moment_for_its_own_recall(
-    spawn: Spawn,
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-) -> None:
+    spawn, redis_url, redis_client, make_settings, tmp_path
+):
     """Nothing was asked ahead for a first prompt: it is asked at once, and waited for."""
     settings = make_settings(
         **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
@@ -126,12 +119,8 @@ def test_a_turn_waits_a_moment_for_its_own_recall(
 
 
 def test_a_piece_of_what_was_said_in_the_window_is_not_recalled(
-    spawn: Spawn,
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-) -> None:
+    spawn, redis_url, redis_client, make_settings, tmp_path
+):
     """A turn recalls no piece of a message that Hermes sends anyway; another session does."""
     settings = make_settings(
         **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
@@ -150,12 +139,8 @@ def test_a_piece_of_what_was_said_in_the_window_is_not_recalled(
 
 
 def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
-    spawn: Spawn,
-    redis_url: str,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-) -> None:
+    spawn, redis_url, redis_client, make_settings, tmp_path
+):
     """Recall of a turn is its author's: the same prompt brings each person their own."""
     settings = make_settings(
         **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
@@ -179,9 +164,7 @@ def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
             assert said[other] not in recalled
 
 
-def test_a_turn_does_not_wait_for_nobody(
-    redis_url: str, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_turn_does_not_wait_for_nobody(redis_url, make_settings, tmp_path):
     """G9: where no worker answers recalls, no turn waits for one."""
     settings = make_settings(url=redis_url, prefetch_wait=30.0)
     with running(settings, tmp_path) as host:
@@ -196,9 +179,7 @@ def test_a_turn_does_not_wait_for_nobody(
     assert max(took) < 15.0
 
 
-def test_the_new_session_never_sees_the_old_one_s_recall(
-    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_the_new_session_never_sees_the_old_one_s_recall(spawn, redis_url, make_settings, tmp_path):
     """The /new race: what is warm for the old session stays out of the new one's prompt."""
     settings = make_settings(url=redis_url, **recorded("Transactional"))
     worker(spawn, settings, jobs=1)
@@ -214,9 +195,7 @@ def test_the_new_session_never_sees_the_old_one_s_recall(
         assert "old question" not in memory.prefetch("fresh")
 
 
-def test_tools_are_called_and_answered_as_json(
-    redis_url: str, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_tools_are_called_and_answered_as_json(redis_url, make_settings, tmp_path):
     """An offered tool reaches its provider; one that nobody has is a clear error."""
     settings = make_settings(url=redis_url, providers=("holographic",), tool_wait=5.0)
     with thread_worker(settings), running(settings, tmp_path) as host:
@@ -230,9 +209,7 @@ def test_tools_are_called_and_answered_as_json(
         assert "nobody_s" in answers[-1]["error"]
 
 
-def test_a_session_with_redis_away_reaches_the_log(
-    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_session_with_redis_away_reaches_the_log(make_redis, make_settings, tmp_path):
     """G1: turns of a session whose Redis was down all the while are in the log when it is back."""
     server = make_redis()
     settings = make_settings(url=server.url)
@@ -310,12 +287,7 @@ def usual(rounds: list[dict[str, list[float]]], hook: str, share: float) -> floa
 
 
 @pytest.mark.parametrize("state", ["up", "down", "hanging"])
-def test_inline_hooks_are_quick(
-    state: str,
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    tmp_path: Path,
-) -> None:
+def test_inline_hooks_are_quick(state, make_redis, make_settings, tmp_path):
     """G9: an inline hook makes one local write, whether Redis is up, down or hanging."""
     server = make_redis()
     settings = make_settings(url=server.url)
@@ -348,8 +320,8 @@ def test_inline_hooks_are_quick(
 
 
 def test_prefetch_keeps_its_deadline_while_redis_hangs(
-    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path, witness: Witness
-) -> None:
+    make_redis, make_settings, tmp_path, witness
+):
     """G9: the one hook that reads waits for its deadline at most, and says nothing then."""
     server = make_redis()
     settings = make_settings(url=server.url, prefetch_deadline=0.1)
@@ -365,9 +337,7 @@ def test_prefetch_keeps_its_deadline_while_redis_hangs(
             server.thaw()
 
 
-def test_only_the_first_turn_waits_while_redis_hangs(
-    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path, witness: Witness
-) -> None:
+def test_only_the_first_turn_waits_while_redis_hangs(make_redis, make_settings, tmp_path, witness):
     """G9: once Redis has let a recall wait in vain, later turns wait no more, until it answers."""
     server = make_redis()
     waits = {"prefetch_deadline": 1.0, "prefetch_wait": 2.0}
@@ -385,7 +355,7 @@ def test_only_the_first_turn_waits_while_redis_hangs(
         wait_until(lambda: not host.bus.warm.wants_connection, "it reads again")
 
 
-def test_nothing_listens_and_nobody_waits(witness: Witness) -> None:
+def test_nothing_listens_and_nobody_waits(witness):
     """G9: without a Redis a compression is durable at once, and waits for its deadline only."""
     with hermes_host(NOWHERE, compress_wait=0.2) as host:
         memory = host.instance("s1")

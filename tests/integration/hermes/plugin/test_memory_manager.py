@@ -4,7 +4,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,9 +67,7 @@ def turn(text: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
 
 
-def test_a_turn_is_in_the_log_when_it_is_flushed(
-    manager: MemoryManager, settings: Settings
-) -> None:
+def test_a_turn_is_in_the_log_when_it_is_flushed(manager, settings):
     """G1: `flush_pending` waits for the log; the turn has scope, session and number."""
     manager.on_turn_start(1, "I like tea.")
     assert manager.prefetch_all("I like tea.") == ""
@@ -85,7 +82,7 @@ def test_a_turn_is_in_the_log_when_it_is_flushed(
     assert (found.scope.agent, found.scope.user, found.session.id) == ("coach", "alice", "s1")
 
 
-def test_a_flush_without_redis_says_so(manager: MemoryManager, redis_server: Any) -> None:
+def test_a_flush_without_redis_says_so(manager, redis_server):
     """G1: what is not in the log is not called flushed; it stays spooled."""
     redis_server.kill()
 
@@ -96,9 +93,7 @@ def test_a_flush_without_redis_says_so(manager: MemoryManager, redis_server: Any
     assert manager.flush_pending(timeout=20)
 
 
-def test_nothing_is_waited_for_where_the_log_has_all(
-    manager: MemoryManager, redis_server: Any
-) -> None:
+def test_nothing_is_waited_for_where_the_log_has_all(manager, redis_server):
     """G9: an agent that ends while Redis is away does not wait for it if nothing is unsent."""
     manager.sync_all("I like tea.", "Noted.", session_id="s1")
     assert manager.flush_pending(timeout=25)
@@ -111,18 +106,18 @@ def test_nothing_is_waited_for_where_the_log_has_all(
     redis_server.start()
 
 
-def test_scaffolding_alone_is_no_turn(manager: MemoryManager, settings: Settings) -> None:
+def test_scaffolding_alone_is_no_turn(manager, settings):
     """A bare skill, or parts instead of text, is neither remembered nor asked for."""
     for said in (SKILL, [{"type": "text", "text": "x"}]):
-        manager.sync_all(said, "Tidied.", session_id="s1")  # type: ignore[arg-type]
-        manager.queue_prefetch_all(said, session_id="s1")  # type: ignore[arg-type]
-        assert manager.prefetch_all(said) == ""  # type: ignore[arg-type]
+        manager.sync_all(said, "Tidied.", session_id="s1")
+        manager.queue_prefetch_all(said, session_id="s1")
+        assert manager.prefetch_all(said) == ""
     assert manager.flush_pending()
 
     assert logged(settings, TurnCompleted) == []
 
 
-def test_a_boundary_ends_before_it_begins(manager: MemoryManager, settings: Settings) -> None:
+def test_a_boundary_ends_before_it_begins(manager, settings):
     """The end of a session is published before the next one's start, which is a new root."""
     manager.sync_all("bye", "Bye.", session_id="s1")
     manager.commit_session_boundary_async(turn("bye"), new_session_id="s2", parent_session_id="s1")
@@ -133,13 +128,11 @@ def test_a_boundary_ends_before_it_begins(manager: MemoryManager, settings: Sett
     (switched,) = logged(settings, SessionSwitched)
     assert (ended.session.id, switched.session.id) == ("s1", "s2")
     assert ended.at <= switched.at
-    roots = {e.event.user: e.session.root for e in logged(settings, TurnCompleted)}  # type: ignore[attr-defined]
+    roots = {e.event.user: e.session.root for e in logged(settings, TurnCompleted)}
     assert roots == {"bye": "s1", "hello": "s2"}
 
 
-def test_a_memory_tools_writes_are_published_once_each(
-    manager: MemoryManager, settings: Settings
-) -> None:
+def test_a_memory_tools_writes_are_published_once_each(manager, settings):
     """A batch is as many events, with the old text and the provenance of the agent."""
     operations = [
         {"action": "add", "content": "Likes tea."},
@@ -154,15 +147,13 @@ def test_a_memory_tools_writes_are_published_once_each(
     assert manager.flush_pending()
 
     found = [e.event for e in logged(settings, MemoryWritten)]
-    assert [(e.action, e.store, e.content, e.old_text) for e in found] == [  # type: ignore[attr-defined]
+    assert [(e.action, e.store, e.content, e.old_text) for e in found] == [
         ("add", "user", "Likes tea.", ""),
         ("remove", "user", "", "Likes rum."),
     ]
 
 
-def test_a_write_without_provenance_is_still_published(
-    manager: MemoryManager, settings: Settings
-) -> None:
+def test_a_write_without_provenance_is_still_published(manager, settings):
     """G9: an agent's error beside a write neither stops the agent nor loses the write."""
     manager.notify_memory_tool_write(
         {"success": True}, {"action": "add", "content": "Likes tea."}, build_metadata=lambda: 1 / 0
@@ -172,9 +163,7 @@ def test_a_write_without_provenance_is_still_published(
     assert len(logged(settings, MemoryWritten)) == 1
 
 
-def test_two_managers_of_one_bus_keep_apart(
-    bus: MemoryBus, new_manager: Callable[[], MemoryManager], settings: Settings
-) -> None:
+def test_two_managers_of_one_bus_keep_apart(bus, new_manager, settings):
     """Each agent has a manager; what they publish goes under their own persons."""
     for user in ("alice", "bob"):
         manager = new_manager()
@@ -183,18 +172,15 @@ def test_two_managers_of_one_bus_keep_apart(
     assert bus.flush(timeout=25)
 
     found = {e.scope.user: e.event for e in logged(settings, TurnCompleted)}
-    assert {u: e.user for u, e in found.items()} == {  # type: ignore[attr-defined]
+    assert {u: e.user for u, e in found.items()} == {
         "alice": "I am alice",
         "bob": "I am bob",
     }
 
 
 def test_managers_of_one_bus_share_what_they_saw_of_memory_files(
-    bus: MemoryBus,
-    new_manager: Callable[[], MemoryManager],
-    settings: Settings,
-    tmp_path: Path,
-) -> None:
+    bus, new_manager, settings, tmp_path
+):
     """A write that one agent finds in the file, and another one's hook tells of, is one event."""
     file = tmp_path / "memories" / "USER.md"
     file.parent.mkdir()
@@ -210,12 +196,10 @@ def test_managers_of_one_bus_share_what_they_saw_of_memory_files(
     assert bus.flush(timeout=25)
 
     found = [e.event for e in logged(settings, MemoryWritten)]
-    assert [e.content for e in found].count("Likes tea.") == 1  # type: ignore[attr-defined]
+    assert [e.content for e in found].count("Likes tea.") == 1
 
 
-def test_only_the_bus_is_a_provider(
-    manager: MemoryManager, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_only_the_bus_is_a_provider(manager, caplog):
     """A foreign provider is refused and told where to name it; the plugin itself is here."""
 
     class Foreign:
@@ -232,9 +216,7 @@ def test_only_the_bus_is_a_provider(
     assert manager.get_provider("mem0") is None
 
 
-def test_a_shutdown_leaves_nothing_and_closes_nothing(
-    manager: MemoryManager, bus: MemoryBus, settings: Settings
-) -> None:
+def test_a_shutdown_leaves_nothing_and_closes_nothing(manager, bus, settings):
     """Nothing is drained, since nothing is queued; the bus stays its owner's."""
     manager.sync_all("bye", "Bye.", session_id="s1")
     assert manager.shutdown_drain_state["status"] == "not_started"
@@ -247,7 +229,7 @@ def test_a_shutdown_leaves_nothing_and_closes_nothing(
     assert len(logged(settings, TurnCompleted)) == 1
 
 
-def test_the_system_prompt_stays_the_same(manager: MemoryManager) -> None:
+def test_the_system_prompt_stays_the_same(manager):
     """A text that changes would break the model's prefix cache."""
     first = manager.build_system_prompt()
     manager.sync_all("I like tea.", "Noted.", session_id="s1")
@@ -255,7 +237,7 @@ def test_the_system_prompt_stays_the_same(manager: MemoryManager) -> None:
     assert first == manager.build_system_prompt() == SYSTEM_PROMPT
 
 
-def test_a_tool_nobody_has_is_answered(manager: MemoryManager) -> None:
+def test_a_tool_nobody_has_is_answered(manager):
     """The model gets a clear error, as JSON, and the agent no exception (G9)."""
     assert (manager.get_all_tool_names(), manager.has_tool("no_such_tool")) == (set(), False)
 
@@ -264,9 +246,7 @@ def test_a_tool_nobody_has_is_answered(manager: MemoryManager) -> None:
     assert "no_such_tool" in answer["error"]
 
 
-def test_a_manager_before_its_start_does_nothing(
-    new_manager: Callable[[], MemoryManager], settings: Settings
-) -> None:
+def test_a_manager_before_its_start_does_nothing(new_manager, settings):
     """Hooks before `initialize_all` are no errors, and publish nothing."""
     manager = new_manager()
     manager.sync_all("hello", "Hello.")

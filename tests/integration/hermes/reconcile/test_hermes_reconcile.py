@@ -16,7 +16,6 @@ import pytest
 from filelock import FileLock
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_state import SUMMARY, HermesState
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
 from memorybus.archive.tombstones import Tombstone
@@ -36,7 +35,6 @@ from memorybus.outbox.spool import write_note
 from memorybus.query.query import Query
 from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import connect_redis
-from memorybus.testing import FakeClock
 from memorybus_console.operations.archive.opening import open_archive
 from memorybus_console.views.reconciliation import report_parts
 from memorybus_hermes.home import HermesHome, find_home
@@ -133,7 +131,7 @@ def turns(settings: Settings) -> Counter[tuple[str, str, str]]:
     )
 
 
-def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Settings) -> None:
+def test_a_history_is_imported_once(run, state, settings):
     """All turns come with their own times, session and scope; a second run adds nothing (G2)."""
     chat = {"chat_id": "7", "session_key": "agent:main:telegram:dm:7", "cwd": "/srv"}
     state.session("s", source="telegram", user="ilse", title="Ferries", **chat)
@@ -155,9 +153,7 @@ def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Sett
     assert isinstance(end.event, SessionEnded)
 
 
-def test_what_was_forgotten_stays_out(
-    run: Run, state: HermesState, settings: Settings, home: HermesHome
-) -> None:
+def test_what_was_forgotten_stays_out(run, state, settings, home):
     """Turns and memory files of a forgotten person do not come back from Hermes's own storage."""
     state.session("s", user="ilse")
     state.turn("s", "My PIN is 4711", "Noted.")
@@ -177,7 +173,7 @@ def test_what_was_forgotten_stays_out(
     assert run(apply=True, settle=-60).published == 1
 
 
-def test_a_dry_run_publishes_nothing(run: Run, state: HermesState, settings: Settings) -> None:
+def test_a_dry_run_publishes_nothing(run, state, settings):
     """Without --apply it only says what would be published, session by session."""
     state.session("s")
     state.turn("s", "q", "a")
@@ -187,9 +183,7 @@ def test_a_dry_run_publishes_nothing(run: Run, state: HermesState, settings: Set
     assert in_log(settings) == []
 
 
-def test_turns_of_a_live_plugin_are_recognised(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_turns_of_a_live_plugin_are_recognised(run, state, settings):
     """A turn that a plugin published is known by its texts, also one with a footer; how often."""
     state.session("s")
     with MemoryBus.connect(settings) as bus:
@@ -211,9 +205,7 @@ def test_turns_of_a_live_plugin_are_recognised(
     assert turns(settings)["s", "lost", "never published"] == 1
 
 
-def test_the_same_words_close_together_are_told_apart(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_the_same_words_close_together_are_told_apart(run, state, settings):
     """An exact match is never taken by another turn of the same words."""
     state.session("s")
     state.turn("s", "continue", "first")
@@ -226,7 +218,7 @@ def test_the_same_words_close_together_are_told_apart(
     assert turns(settings) == {("s", "continue", "first"): 1, ("s", "continue", "second"): 1}
 
 
-def test_the_lineage_is_kept(run: Run, state: HermesState, settings: Settings) -> None:
+def test_the_lineage_is_kept(run, state, settings):
     """A branch and a compression under a new id keep their root and bring no copies along."""
     state.session("root")
     state.turn("root", "q0", "a0")
@@ -256,9 +248,7 @@ def test_the_lineage_is_kept(run: Run, state: HermesState, settings: Settings) -
     assert not [e for e in in_log(settings) if isinstance(e.event, SessionEnded)]
 
 
-def test_what_a_plugin_knows_of_a_session_holds(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_what_a_plugin_knows_of_a_session_holds(run, state, settings):
     """A session that the log has another root for keeps it, and its order (G3)."""
     state.session("old")
     state.end("old", "compression")
@@ -272,9 +262,7 @@ def test_what_a_plugin_knows_of_a_session_holds(
     assert roots == {"s"}
 
 
-def test_what_was_undone_without_a_word_is_retracted_once(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_what_was_undone_without_a_word_is_retracted_once(run, state, settings):
     """A gateway's `/undo` tells nobody: what the log has of it is retracted, once, in its order."""
     state.session("s")
     with MemoryBus.connect(settings) as bus:
@@ -299,9 +287,7 @@ def test_what_was_undone_without_a_word_is_retracted_once(
     assert (rewind.event.rewound, rewind.key, rewind.session) == (True, session.key, session.ref)
 
 
-def test_what_a_live_plugin_retracted_is_not_retracted_again(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_what_a_live_plugin_retracted_is_not_retracted_again(run, state, settings):
     """A rewind that the log has needs no other; and the same words said again stand."""
     state.session("s")
     first = state.say("s", "user", "my PIN is 4711")
@@ -317,9 +303,7 @@ def test_what_a_live_plugin_retracted_is_not_retracted_again(
     assert (report.undone, report.missing) == (0, 0)
 
 
-def test_cron_jobs_and_sub_agents_are_left_out(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_cron_jobs_and_sub_agents_are_left_out(run, state, settings):
     """Sessions that are not the person's are counted and not published."""
     state.session("s")
     for name, more in (
@@ -335,9 +319,7 @@ def test_cron_jobs_and_sub_agents_are_left_out(
     assert in_log(settings) == []
 
 
-def test_young_turns_are_left_for_the_next_run(
-    run: Run, home: HermesHome, settings: Settings
-) -> None:
+def test_young_turns_are_left_for_the_next_run(run, home, settings):
     """A turn younger than 30 s may be about to be published: it is counted, not published."""
     with HermesState(home.path, at=SYSTEM.now_ms() / 1000 - 10) as state:
         state.session("s")
@@ -347,7 +329,7 @@ def test_young_turns_are_left_for_the_next_run(
     assert run(apply=True, settle=0).published == 1
 
 
-def test_memory_files_are_imported_once(run: Run, state: HermesState, home: HermesHome) -> None:
+def test_memory_files_are_imported_once(run, state, home):
     """Every entry of MEMORY.md and USER.md that the log lacks becomes one addition."""
     state.session("s")
     home.memories.mkdir()
@@ -356,9 +338,7 @@ def test_memory_files_are_imported_once(run: Run, state: HermesState, home: Herm
     assert [run().memories, run(apply=True).memories, run(apply=True).memories] == [3, 3, 0]
 
 
-def test_a_memory_written_live_is_not_imported(
-    run: Run, state: HermesState, home: HermesHome, settings: Settings
-) -> None:
+def test_a_memory_written_live_is_not_imported(run, state, home, settings):
     """An entry that a hook has told of is in the log already."""
     state.session("s")
     home.memories.mkdir()
@@ -372,7 +352,7 @@ def test_a_memory_written_live_is_not_imported(
     assert sorted(written) == ["New.", "The mill is old."]
 
 
-def test_only_one_session_or_only_since(run: Run, state: HermesState, settings: Settings) -> None:
+def test_only_one_session_or_only_since(run, state, settings):
     """--session and --since choose; copies of the family are still known as such."""
     state.session("s")
     state.turn("s", "q0", "a0")
@@ -385,9 +365,7 @@ def test_only_one_session_or_only_since(run: Run, state: HermesState, settings: 
     assert turns(settings) == {("b", "q1", "a1"): 1}
 
 
-def test_hostile_text_is_published_and_shown_safely(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_hostile_text_is_published_and_shown_safely(run, state, settings):
     """Escape sequences in stored names and texts steer no terminal, and nothing is lost."""
     state.session("s\x1b[2J", title="\x1b]0;owned\x07")
     state.turn("s\x1b[2J", "q\x1b[31m\u202e", "a\x00")
@@ -399,9 +377,7 @@ def test_hostile_text_is_published_and_shown_safely(
     assert "\x1b" not in console.export_text()
 
 
-def test_without_a_log_nothing_is_compared(
-    home: HermesHome, state: HermesState, make_settings: MakeSettings, short_dir: Path
-) -> None:
+def test_without_a_log_nothing_is_compared(home, state, make_settings, short_dir):
     """Without Redis nobody knows what is missing: an error, and nothing is published."""
     state.session("s")
     settings = make_settings(url=f"unix://{short_dir}/none.sock")
@@ -409,9 +385,7 @@ def test_without_a_log_nothing_is_compared(
         Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
 
 
-def test_what_a_dead_agent_spooled_is_not_published_twice(
-    home: HermesHome, state: HermesState, make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_what_a_dead_agent_spooled_is_not_published_twice(home, state, make_redis, make_settings):
     """Turns that wait in the spool of a killed agent go out first, and are recognised (G1, G2)."""
     server = make_redis(appendonly="yes")
     settings = make_settings(url=server.url)
@@ -430,9 +404,7 @@ def test_what_a_dead_agent_spooled_is_not_published_twice(
     assert turns(settings) == {("s", "q", "a"): 1}
 
 
-def test_what_a_living_agent_has_not_sent_is_waited_for(
-    home: HermesHome, state: HermesState, settings: Settings, fake_clock: FakeClock
-) -> None:
+def test_what_a_living_agent_has_not_sent_is_waited_for(home, state, settings, fake_clock):
     """While a living agent's events are not in the log nobody knows what is missing."""
     state.session("s")
     state.turn("s", "q", "a")
@@ -445,9 +417,7 @@ def test_what_a_living_agent_has_not_sent_is_waited_for(
     assert turns(settings) == {}
 
 
-def test_an_id_that_the_bus_cannot_take_is_refused_alone(
-    run: Run, state: HermesState, settings: Settings
-) -> None:
+def test_an_id_that_the_bus_cannot_take_is_refused_alone(run, state, settings):
     """A session that is refused is told; the others are imported."""
     state.session("x" * 600)
     state.turn("x" * 600, "q", "a")
@@ -459,9 +429,7 @@ def test_an_id_that_the_bus_cannot_take_is_refused_alone(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_run_goes_on(
-    state: HermesState, home: HermesHome, settings: Settings, number: signal.Signals
-) -> None:
+def test_an_interrupted_run_goes_on(state, home, settings, number):
     """kill -9 or Ctrl-C in the middle, and again: every turn is in the log once (G1, G2)."""
     state.db.close()
     (home.path / "state.db").unlink()
@@ -476,9 +444,7 @@ def test_an_interrupted_run_goes_on(
     assert Reconciliation(here, settings, ReconcileRequest(), SYSTEM, Silent()).run().missing == 0
 
 
-def test_another_profiles_session_is_not_this_ones(
-    state: HermesState, settings: Settings, run: Run
-) -> None:
+def test_another_profiles_session_is_not_this_ones(state, settings, run):
     """G1: what the log has of another profile's session of the same id is missing in this one's."""
     state.session("s")
     state.turn("s", "q", "a")
@@ -520,9 +486,7 @@ def stands(child: "subprocess.Popen[bytes]") -> bool:
     return bool(psutil.Process(child.pid).status() == psutil.STATUS_STOPPED)
 
 
-def test_the_spool_is_not_filled(
-    state: HermesState, home: HermesHome, make_settings: MakeSettings, redis_url: str
-) -> None:
+def test_the_spool_is_not_filled(state, home, make_settings, redis_url):
     """A spool of a megabyte takes an import of more: it waits for the log (G10)."""
     state.db.close()
     (home.path / "state.db").unlink()
@@ -533,7 +497,7 @@ def test_the_spool_is_not_filled(
     assert len(turns(settings)) == 1_500
 
 
-def test_memory_stays_flat(home: HermesHome, settings: Settings) -> None:
+def test_memory_stays_flat(home, settings):
     """20,000 messages take no more memory than 2,000 (a child's peak, to 12 MB)."""
     peaks = {}
     for count in (2_000, 20_000):
@@ -567,9 +531,7 @@ def peak_of(home: Path, settings: Settings) -> int:
 SECRET = "tok-live-9QxZ71bbK0"
 
 
-def test_what_hermes_masked_is_not_missing(
-    home: HermesHome, state: HermesState, settings: Settings, run: Run
-) -> None:
+def test_what_hermes_masked_is_not_missing(home, state, settings, run):
     """The log has masked copies of what Hermes stores raw: nothing is missing, an undo is found."""
     state.session("s1")
     first = state.say("s1", "user", f"keep my token {SECRET} for the pump")
@@ -594,9 +556,7 @@ def test_what_hermes_masked_is_not_missing(
     assert SECRET not in repr(in_log(settings))
 
 
-def test_what_the_log_lacks_is_published_masked(
-    home: HermesHome, state: HermesState, settings: Settings, run: Run
-) -> None:
+def test_what_the_log_lacks_is_published_masked(home, state, settings, run):
     """Turns, titles and entries that the bus never got come without secrets, once."""
     key = "AbCdEfGh0123456789"
     state.session("s1", title=f"about api_key={key}")
@@ -614,9 +574,7 @@ def hermes_ms(state: HermesState) -> int:
     return int(state.now * 1000)
 
 
-def test_what_was_retracted_by_mistake_comes_again(
-    state: HermesState, settings: Settings, run: Run
-) -> None:
+def test_what_was_retracted_by_mistake_comes_again(state, settings, run):
     """A turn that stands in Hermes and is retracted in the log is published again, once (G1)."""
     state.session("s1")
     state.turn("s1", "tea", "Earl Grey")
@@ -636,9 +594,7 @@ def test_what_was_retracted_by_mistake_comes_again(
     assert run(apply=True).sessions == []
 
 
-def test_what_was_undone_after_a_rotation_does_not_come_again(
-    state: HermesState, settings: Settings, run: Run
-) -> None:
+def test_what_was_undone_after_a_rotation_does_not_come_again(state, settings, run):
     """An undo in the session that a compression made takes the turn of the first one back."""
     state.session("s1")
     for text in ("tea", "milk"):

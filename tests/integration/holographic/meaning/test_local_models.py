@@ -51,7 +51,7 @@ def local(home: Path, directory: Path) -> Iterator[HolographicProvider]:
         yield provider
 
 
-def test_a_paraphrase_without_a_common_word_is_found(tmp_path: Path) -> None:
+def test_a_paraphrase_without_a_common_word_is_found(tmp_path):
     """A model in a directory answers what words cannot, with the right fact first."""
     with opened(tmp_path / "words") as plain, local(tmp_path, model("minilm")) as provider:
         feed(plain, [turn(text) for text in SAID])
@@ -63,7 +63,7 @@ def test_a_paraphrase_without_a_common_word_is_found(tmp_path: Path) -> None:
         assert found == {question: [fact] for question, fact in PARAPHRASES.items()}
 
 
-def test_what_nobody_spoke_of_is_not_answered(tmp_path: Path) -> None:
+def test_what_nobody_spoke_of_is_not_answered(tmp_path):
     """A question about something else gets nothing, though some fact is always the nearest."""
     with local(tmp_path, model("minilm")) as provider:
         feed(provider, [turn(text) for text in SAID])
@@ -73,7 +73,7 @@ def test_what_nobody_spoke_of_is_not_answered(tmp_path: Path) -> None:
             assert texts(provider, question) == []
 
 
-def test_another_model_in_the_same_directory_is_noticed(tmp_path: Path) -> None:
+def test_another_model_in_the_same_directory_is_noticed(tmp_path):
     """Vectors are known by a digest of the model's files, so that no two models are compared."""
     directory = tmp_path / "model"
     directory.mkdir()
@@ -90,7 +90,7 @@ def test_another_model_in_the_same_directory_is_noticed(tmp_path: Path) -> None:
         assert texts(provider, "by the river") == [SAID[1]]
 
 
-def test_the_model_of_this_host_is_used_unless_it_is_declined(tmp_path: Path) -> None:
+def test_the_model_of_this_host_is_used_unless_it_is_declined(tmp_path):
     """A model in ``models/default`` needs no option; `none` compares words alone."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "default").symlink_to(model("minilm"))
@@ -113,7 +113,7 @@ def test_the_model_of_this_host_is_used_unless_it_is_declined(tmp_path: Path) ->
     assert found({"embedder": "none"}) == []
 
 
-def test_english_questions_find_what_was_said_in_other_languages(tmp_path: Path) -> None:
+def test_english_questions_find_what_was_said_in_other_languages(tmp_path):
     """With a multilingual model the language in which something was said does not matter."""
     with e5_server() as address:
         options = {"embedder": address, "embedder_model": "e5-query", "embedder_wait": PATIENT}

@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import embedding_server
 from helpers.stories.rebuilding import ran
@@ -19,9 +17,7 @@ SURE: Any = {**PATIENT, "prefetch_wait": 30.0}
 
 
 @pytest.mark.timeout(240)
-def test_a_worker_fills_in_what_a_dead_embedder_left_out(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_worker_fills_in_what_a_dead_embedder_left_out(redis_url, make_settings, spawn):
     """While it is dead, events are applied and the status says what is missing."""
     with embedding_server() as server:
         options = {"embedder": server.address, "embedder_model": "m", "embedder_wait": 20.0}
@@ -49,9 +45,7 @@ def test_a_worker_fills_in_what_a_dead_embedder_left_out(
 
 
 @pytest.mark.timeout(240)
-def test_a_rebuild_renews_the_vectors_of_a_changed_model(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_rebuild_renews_the_vectors_of_a_changed_model(redis_url, make_settings, spawn):
     """Under another model words alone answer, until a rebuild has made vectors by it (G8)."""
     with embedding_server() as server:
         options = {"embedder": server.address, "embedder_model": "old", "embedder_wait": 20.0}

@@ -124,7 +124,7 @@ LIES: dict[str, tuple[Changed, Changed, Changed, str]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_what_no_archiver_wrote_is_named(log: SealedLog, tmp_path: Path, lie: str) -> None:
+def test_what_no_archiver_wrote_is_named(log, tmp_path, lie):
     """G7: an import ends with the name of the file, whatever is in it, and publishes no lie."""
     lines, table, changed, why = LIES[lie]
     planted(tmp_path, lines, table, changed)
@@ -134,7 +134,7 @@ def test_what_no_archiver_wrote_is_named(log: SealedLog, tmp_path: Path, lie: st
 
 
 @pytest.mark.parametrize("name", ["../../../../pipe", "segments/pipe.parquet"])
-def test_a_pipe_in_a_files_place_is_not_read(log: SealedLog, tmp_path: Path, name: str) -> None:
+def test_a_pipe_in_a_files_place_is_not_read(log, tmp_path, name):
     """G7, G10: nothing outside an archive is opened, and nothing that would never end."""
     planted(tmp_path / "a", same, same, segment(file=name))
     home = tmp_path / "a" / "t" / LOG / "p00"
@@ -145,14 +145,12 @@ def test_a_pipe_in_a_files_place_is_not_read(log: SealedLog, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("wrong", [{"id": "no id"}, {"id": "G" * 32}, {"at": -1}, {"at": 2**60}])
-def test_an_id_or_a_time_that_nobody_publishes_is_refused(
-    log: SealedLog, tmp_path: Path, wrong: dict[str, Any]
-) -> None:
+def test_an_id_or_a_time_that_nobody_publishes_is_refused(log, tmp_path, wrong):
     """G6: what the log would not take for an event is refused, and the rest is taken in."""
 
     def changed(lines: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         body = msgspec.msgpack.decode(lines[5].envelope or b"") | wrong
-        return row(envelope=msgspec.msgpack.encode(body))(lines)  # type: ignore[no-any-return]
+        return row(envelope=msgspec.msgpack.encode(body))(lines)
 
     planted(tmp_path, changed, same, same)
     done = taken_in(log, tmp_path)
@@ -160,7 +158,7 @@ def test_an_id_or_a_time_that_nobody_publishes_is_refused(
     assert list(done.refused.values()) == ["this release does not know its form"]
 
 
-def test_a_folder_that_is_no_partition_is_passed_over(log: SealedLog, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_partition_is_passed_over(log, tmp_path):
     """G7: digits of another script name neither a partition nor a manifest."""
     planted(tmp_path, same, same, same)
     home = tmp_path / "t" / LOG

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from helpers.archive.archives import LOG, archive_in, entries
-from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
+from helpers.archive.sealed_log import QUICK
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
@@ -25,9 +24,7 @@ def taken_in(settings: Settings, directory: Path, *, execute: bool = True) -> Im
     return import_archive(settings, directory, EVERYTHING, lambda: None, execute=execute)
 
 
-def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
-    log: SealedLog, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_what_was_forgotten_or_outlived_is_not_taken_in_again(log, make_settings, tmp_path):
     """G2: an older copy brings back neither what a tombstone hides nor what retention took out."""
     log.append(20, user="ann")
     log.append(20, user="bob")
@@ -44,7 +41,7 @@ def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
     assert (done.events, done.new, done.published) == (60, 0, 0)
 
 
-def test_an_archive_that_lacks_what_was_sealed_is_not_asked(log: SealedLog, tmp_path: Path) -> None:
+def test_an_archive_that_lacks_what_was_sealed_is_not_asked(log, tmp_path):
     """G2: where it is not known what the log had, nothing is imported."""
     log.grow()
     archive_in(tmp_path / "from" / "t" / LOG).publish(0, entries(10))
@@ -53,9 +50,7 @@ def test_an_archive_that_lacks_what_was_sealed_is_not_asked(log: SealedLog, tmp_
         taken_in(log.settings, tmp_path / "from")
 
 
-def test_more_than_the_spool_holds_is_imported(
-    log: SealedLog, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_more_than_the_spool_holds_is_imported(log, make_settings, tmp_path):
     """G10: an import waits for the log instead of filling the spool: that is the agents' buffer."""
     log.append(1_500, words=200)
     run_once(log.settings)
@@ -65,7 +60,7 @@ def test_more_than_the_spool_holds_is_imported(
     assert (done.published, done.logged) == (1_500, True)
 
 
-def test_ids_are_not_held_in_memory() -> None:
+def test_ids_are_not_held_in_memory():
     """G10: what is known of a log's ids takes no more memory for a longer log."""
     with KnownIds() as known:
         gc.collect()

@@ -1,15 +1,11 @@
 """Replay: the history into a fresh instance, as the live one became."""
 
 import signal
-from pathlib import Path
 
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts
-from helpers.redis.servers import RedisServer
 from helpers.stories.replaying import begun, cli, command, described_here, lines, replay
 from helpers.stories.scenario import home, recorded, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
@@ -44,9 +40,7 @@ def wait_leases_ended(client: redis.Redis, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed"])
-def test_a_replay_equals_the_live_state(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_replay_equals_the_live_state(redis_client, make_settings, kind):
     """G8: the log replayed into a fresh instance gives the digest of the live one."""
     settings = make_settings(batch=16, **recorded(kind))
     fill(settings)
@@ -58,9 +52,7 @@ def test_a_replay_equals_the_live_state(
     assert len(texts(home(settings, "copy"))) == 4 * 41
 
 
-def test_the_real_providers_are_equal_too(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_the_real_providers_are_equal_too(redis_client, make_settings):
     """G8: MEMORY.md and USER.md after a replay are byte for byte the live ones."""
     settings = make_settings(providers=("builtin",))
     with MemoryBus.connect(settings) as bus:
@@ -81,9 +73,7 @@ def test_the_real_providers_are_equal_too(
         assert (copy / file).read_bytes() == (live / file).read_bytes()
 
 
-def test_an_interrupted_replay_goes_on(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_an_interrupted_replay_goes_on(redis_client, make_settings, spawn):
     """G8: a replay that was killed, then told to end, goes on where it was and doubles nothing."""
     settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, **recorded("Transactional"))
     fill(settings, 150, SLOW)
@@ -109,9 +99,7 @@ def test_an_interrupted_replay_goes_on(
     assert len(texts(home(settings, "copy"))) == 4 * 151
 
 
-def test_a_replay_survives_the_loss_of_its_leases(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_replay_survives_the_loss_of_its_leases(redis_client, make_settings, spawn):
     """G5: a worker frozen over its leases takes its lanes again and the copy comes to its end."""
     settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, **recorded("Transactional"))
     fill(settings, 150, SLOW)
@@ -127,9 +115,7 @@ def test_a_replay_survives_the_loss_of_its_leases(
     assert len(texts(home(settings, "copy"))) == 4 * 151
 
 
-def test_replay_refuses_a_live_target(
-    redis_server: RedisServer, make_settings: MakeSettings
-) -> None:
+def test_replay_refuses_a_live_target(redis_server, make_settings):
     """G8: a replay never goes into a live instance, nor to a name that is none."""
     settings = make_settings(**recorded("Transactional"))
     for wrong in ("rec", "", "../x", "a b", ".hidden", "@1"):
@@ -139,9 +125,7 @@ def test_replay_refuses_a_live_target(
         assert stores.instances.all() == {}
 
 
-def test_replay_refuses_a_target_that_is_not_empty(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_replay_refuses_a_target_that_is_not_empty(redis_client, make_settings):
     """G8: what is there already would be mixed with the history: only with force."""
     settings = make_settings(**recorded("Transactional"))
     home(settings, "files").mkdir(parents=True)
@@ -153,9 +137,7 @@ def test_replay_refuses_a_target_that_is_not_empty(
         begun(settings, wrong, force=True)
 
 
-def test_a_shared_state_gets_no_second_writer(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_shared_state_gets_no_second_writer(redis_client, make_settings):
     """G8: a copy without a place of its own would write over the live one."""
     settings = make_settings(**recorded("KeyedShared"))
     with pytest.raises(ConfigError, match="--set collection"):
@@ -164,9 +146,7 @@ def test_a_shared_state_gets_no_second_writer(
     assert (plan.placement, plan.home) == ("shared", None)
 
 
-def test_two_replays_into_one_target_are_one(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_two_replays_into_one_target_are_one(redis_client, make_settings, spawn):
     """G5: who gives the same command again joins the first; another plan is refused."""
     settings = make_settings(batch=5, **recorded("Transactional"))
     fill(settings, 200)
@@ -180,9 +160,7 @@ def test_two_replays_into_one_target_are_one(
         begun(settings, query=Query(sessions=("a",)))
 
 
-def test_who_is_late_by_a_moment_joins(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_is_late_by_a_moment_joins(redis_client, make_settings):
     """A copy made between plan and beginning is joined if it is of the same plan."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
@@ -198,9 +176,7 @@ def test_who_is_late_by_a_moment_joins(
             begin_replay(stores, plans[2], other)
 
 
-def test_who_comes_while_a_copy_is_being_made_joins(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_comes_while_a_copy_is_being_made_joins(redis_client, make_settings):
     """Lanes without a record are another's half-made copy for a moment, then what was left over."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
@@ -219,9 +195,7 @@ def test_who_comes_while_a_copy_is_being_made_joins(
         assert (joined.known, joined.instance) == (True, first.instance)
 
 
-def test_a_lineage_that_grew_goes_on(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_lineage_that_grew_goes_on(redis_client, make_settings):
     """G8: the same command goes on with the lineage as it was when the copy was begun."""
     settings = make_settings(**recorded("Transactional"))
     asked = Query(lineages=("root",))
@@ -240,9 +214,7 @@ def test_a_lineage_that_grew_goes_on(
         begun(settings, query=Query(sessions=("root", "one")))
 
 
-def test_poison_is_parked_in_the_copy_too(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_poison_is_parked_in_the_copy_too(redis_client, make_settings):
     """G6: a replay parks what the provider refuses, in the target's own lane, and ends."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -255,7 +227,7 @@ def test_poison_is_parked_in_the_copy_too(
     assert not list(redis_client.scan_iter("*dead:rec"))
 
 
-def test_a_plan_takes_what_is_asked(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_a_plan_takes_what_is_asked(redis_client, make_settings):
     """G8: by session and type: the copy then holds these events and no others."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 10)
@@ -263,7 +235,7 @@ def test_a_plan_takes_what_is_asked(redis_client: redis.Redis, make_settings: Ma
     assert texts(home(settings, "one")) == [f"a {number}" for number in range(10)]
 
 
-def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_strangers_are_no_events(redis_client, make_settings):
     """G8, G9: a plan has the places of events, and a copy gets these; what others wrote is none."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     fill(settings, 1)
@@ -279,9 +251,7 @@ def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeS
     assert (filled.applied, filled.parked) == (heads, 0)
 
 
-def test_a_replay_ends_where_it_is_told(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_replay_ends_where_it_is_told(redis_client, make_settings):
     """G8: an event's id is a moment; with it the replay begins or ends, whatever came after."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     fill(settings, 10)
@@ -296,7 +266,7 @@ def test_a_replay_ends_where_it_is_told(
         begun(settings, "wrong", until="yesterday")
 
 
-def test_a_running_worker_joins(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_a_running_worker_joins(redis_client, make_settings):
     """G8: workers that serve the provider fill its copies too, and go on with what is live."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 20)
@@ -313,9 +283,7 @@ def test_a_running_worker_joins(redis_client: redis.Redis, make_settings: MakeSe
     assert "after the plan" not in texts(home(settings, "copy"))
 
 
-def test_the_command_plans_first(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_command_plans_first(redis_client, make_settings, spawn):
     """Without --yes nothing happens; with it progress comes as lines, the result last."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 5)
@@ -337,9 +305,7 @@ def test_the_command_plans_first(
     assert '"state": "done"' in child.output()
 
 
-def test_a_copy_is_dropped_whole(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
-) -> None:
+def test_a_copy_is_dropped_whole(redis_client, make_settings, spawn, tmp_path):
     """G8: --cancel leaves nothing of a copy: no key, no file; what its links point to stays."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 5)
@@ -366,9 +332,7 @@ def test_a_copy_is_dropped_whole(
     assert child.wait() == 2
 
 
-def test_a_copy_lives_where_its_provider_does(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_copy_lives_where_its_provider_does(redis_client, make_settings, spawn):
     """G3: a local provider's copy has its home; who is elsewhere says so, and fills nothing."""
     settings = make_settings(
         providers=("rec",), provider={"rec": {"kind": "helpers.providers.local:Local"}}

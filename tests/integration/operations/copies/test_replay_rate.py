@@ -1,9 +1,6 @@
 """Replays with a rate: it holds over all workers, however the lanes are spread."""
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.replaying import begun
@@ -30,9 +27,7 @@ def fill(settings: Settings) -> int:
 
 
 @pytest.mark.timeout(120)
-def test_a_rate_holds_over_all_workers(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_rate_holds_over_all_workers(redis_client, make_settings, spawn):
     """G10: while lanes move to a worker that joins, no more goes on than the rate; nor less.
 
     One lane is much longer than the others: its part grows as these end.
@@ -61,9 +56,7 @@ def test_a_rate_holds_over_all_workers(
         assert child.terminate() == 0
 
 
-def test_another_rate_holds_from_then_on(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_another_rate_holds_from_then_on(redis_client, make_settings):
     """G8: who goes on with another rate has it; without one it stays."""
     settings = make_settings(**recorded("Keyed"))
     count = fill(settings)
@@ -78,7 +71,7 @@ def test_another_rate_holds_from_then_on(
 
 
 @pytest.mark.parametrize("rate", ["inf", "nan", "-1"])
-def test_a_rate_is_a_number(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rate_is_a_number(rate, capsys):
     """G8: what no record can hold is refused before anything is asked."""
     assert main(["replay", "--provider", "builtin", "--into", "copy", "--rate", rate]) == 2
     assert "It must be a number, 0 or greater." in " ".join(capsys.readouterr().err.split())

@@ -1,8 +1,6 @@
 """The doctor's canary: an event that lanes pass, and of which no backend hears."""
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
@@ -22,9 +20,7 @@ def sent(settings: Settings) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed", "Lookup", "Blind"])
-def test_a_canary_passes_and_no_backend_hears_of_it(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_canary_passes_and_no_backend_hears_of_it(redis_client, make_settings, kind):
     """G3: one event, which every class of provider's lane commits, without a call or a session."""
     settings = make_settings(**recorded(kind))
     with thread_worker(settings):
@@ -38,9 +34,7 @@ def test_a_canary_passes_and_no_backend_hears_of_it(
     assert read_status(settings).canary_at
 
 
-def test_a_lane_that_does_not_pass_it_is_named(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lane_that_does_not_pass_it_is_named(redis_client, make_settings, monkeypatch):
     """G10: without a worker the canary is in the log and stays there; success is not noted."""
     monkeypatch.setattr(canary, "PASSED_WITHIN", 0.2)
     settings = make_settings(**recorded("Blind"))
@@ -50,9 +44,7 @@ def test_a_lane_that_does_not_pass_it_is_named(
     assert read_status(settings).canary_at is None
 
 
-def test_parked_keys_hold_up_no_canary(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_parked_keys_hold_up_no_canary(redis_client, make_settings):
     """G6: keys that wait for an operator hold up no canary."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -62,7 +54,7 @@ def test_parked_keys_hold_up_no_canary(
         assert canary.send_and_await(settings, SYSTEM, "w1").waits == ()
 
 
-def test_a_redis_that_takes_nothing_is_told_apart() -> None:
+def test_a_redis_that_takes_nothing_is_told_apart():
     """G9: what waits in the spool is not what waits in a lane."""
     found = canary.check_passage(canary.CanaryPassage(logged=False, waits=(), seconds=3.0))
     assert not found.ok

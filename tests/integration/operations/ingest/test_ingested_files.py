@@ -41,7 +41,7 @@ def _talk(tmp_path: Path) -> Path:
     return path
 
 
-def test_turns_are_published_in_one_stage(ready: Settings, talk: Path) -> None:
+def test_turns_are_published_in_one_stage(ready, talk):
     """What Redis takes at once is no stage of its own; the log has grown by turns and session."""
     stages = Stages()
     done = ingest_files(ready, [talk], user=None, agent=None, on_stage=stages)
@@ -49,15 +49,13 @@ def test_turns_are_published_in_one_stage(ready: Settings, talk: Path) -> None:
     assert (done.files, done.turns, done.new_events, done.level) == (1, 2, 3, "logged")
 
 
-def test_sending_is_a_stage_if_it_takes_long(
-    ready: Settings, talk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sending_is_a_stage_if_it_takes_long(ready, talk, monkeypatch):
     """Waiting for Redis counts the events that it has taken meanwhile."""
     slow, flush = iter((False,)), MemoryBus.flush
     unsent = iter((3, 0))
 
     def slowly(bus: MemoryBus, *args: object, **more: object) -> bool:
-        return next(slow, True) and flush(bus, *args, **more)  # type: ignore[arg-type]
+        return next(slow, True) and flush(bus, *args, **more)
 
     monkeypatch.setattr(MemoryBus, "flush", slowly)
     monkeypatch.setattr(MemoryBus, "unsent", property(lambda _: next(unsent)))
@@ -67,9 +65,7 @@ def test_sending_is_a_stage_if_it_takes_long(
     assert done.level == "logged"
 
 
-def test_no_connection_of_the_count_stays_open(
-    ready: Settings, talk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_connection_of_the_count_stays_open(ready, talk, monkeypatch):
     """G10: the log is counted twice, over connections that are closed."""
     open_now: set[int] = set()
     connect = log_growth.connect_redis

@@ -99,9 +99,7 @@ def amended(settings: Settings, action: Any, holding: str, content: str = "") ->
     return [amending.find_event(settings, event) for event in done.events]
 
 
-def test_an_entry_is_put_right_and_another_taken_back(
-    remembering: Settings, spawn: Spawn, redis_client: redis.Redis
-) -> None:
+def test_an_entry_is_put_right_and_another_taken_back(remembering, spawn, redis_client):
     """G8: an entry is replaced, another removed, by events; a rebuild recalls the very same."""
     applied(redis_client, remembering)
     wait_until(lambda: "stamps" in block(remembering), "the entries are recalled", WAIT_SECONDS)
@@ -126,8 +124,8 @@ def test_an_entry_is_put_right_and_another_taken_back(
 @pytest.mark.parametrize("remembering", ["builtin"], indirect=True)
 @pytest.mark.parametrize(("action", "right"), [("delete", ""), ("correct", "It lives outside.")])
 def test_an_agents_note_leaves_the_warm_results_of_all_persons(
-    remembering: Settings, redis_client: redis.Redis, action: Any, right: str
-) -> None:
+    remembering, redis_client, action, right
+):
     """A note of the agent that is taken back or put right is in nobody's next prompt."""
     question = "Where does the axolotl live?"
     with MemoryBus.connect(remembering) as bus:
@@ -140,12 +138,10 @@ def test_an_agents_note_leaves_the_warm_results_of_all_persons(
         amended(remembering, action, "furnace", right)
         assert "furnace" not in others.prefetch(question, wait=WAIT_SECONDS)
         warm = redis_client.hvals(Keys(remembering.namespace).warm(others.slot))
-        assert not [result for result in warm if b"furnace" in result]  # type: ignore[union-attr]
+        assert not [result for result in warm if b"furnace" in result]
 
 
-def test_what_was_said_is_taken_back_and_put_right(
-    remembering: Settings, spawn: Spawn, redis_client: redis.Redis
-) -> None:
+def test_what_was_said_is_taken_back_and_put_right(remembering, spawn, redis_client):
     """G8: a turn goes with both sides, another is outdated by what is right; a rebuild agrees."""
     if remembering.providers == ("builtin",):
         pytest.skip("builtin keeps nothing of what is said")
@@ -165,7 +161,7 @@ def test_what_was_said_is_taken_back_and_put_right(
     assert kept(remembering, "wolpertinger") == []
 
 
-def test_the_event_of_a_memory_is_found_wherever_it_lies(settings: Settings) -> None:
+def test_the_event_of_a_memory_is_found_wherever_it_lies(settings):
     """Near its time or not, in its session's lineage or a branch; of none it is said so."""
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", user="ana", warm=False)
@@ -189,9 +185,7 @@ def test_the_event_of_a_memory_is_found_wherever_it_lies(settings: Settings) -> 
         amending.find_event(settings, "ab" * 16, KeptMemory("", user="ana", at=1))
 
 
-def test_the_commands_plan_first_and_are_told_to_the_log(
-    remembering: Settings, redis_client: redis.Redis, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_plan_first_and_are_told_to_the_log(remembering, redis_client, capsys):
     """Without --yes nothing happens; with it the log has who and why before the memory goes."""
     if remembering.providers != ("builtin",):
         pytest.skip("the same for every provider")
@@ -224,9 +218,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(
         amending.find_memory(remembering, "builtin", ANA, memory.event, text_digest(memory.text))
 
 
-def test_the_provider_that_keeps_a_memory_is_named(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_provider_that_keeps_a_memory_is_named(redis_client, make_settings, spawn):
     """A provider without the memory names the one that has it, with the option to give."""
     settings = make_settings(providers=("builtin", "holographic"), user="ana", **SURE)
     child = worker(spawn, settings, jobs=1)

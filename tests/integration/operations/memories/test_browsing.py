@@ -1,7 +1,6 @@
 """What providers keep, looked through: of whom, and what, page by page, with where it came from."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def asked_of(user: str) -> RecallRequest:
     return RecallRequest(query="", agent=None, user=user, workspace=None)
 
 
-def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
+def test_people_come_by_pages_and_each_once(applied):
     """Two providers keep something of three people: each is listed once, whatever the page."""
     whole = browsing.list_people(applied)
     assert [one.user for one in whole.people] == list(PEOPLE)
@@ -69,7 +68,7 @@ def test_people_come_by_pages_and_each_once(applied: Settings) -> None:
     assert [one.user for one in found.people] == ["cleo"]
 
 
-def test_memories_come_by_pages_and_name_their_events(applied: Settings) -> None:
+def test_memories_come_by_pages_and_name_their_events(applied):
     """Each provider's memories of one person, none of another's, each with the id of its event."""
     for name, count in (("builtin", 1), ("holographic", 9)):
         whole = browsing.list_memories(applied, name, asked_of("ana"))
@@ -87,9 +86,7 @@ def test_memories_come_by_pages_and_name_their_events(applied: Settings) -> None
         browsing.list_memories(applied, "mem0", asked_of("ana"))
 
 
-def test_the_commands_list_people_and_memories(
-    applied: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_list_people_and_memories(applied, capsys):
     """`memories people` and `memories list` show the same, for people and as JSON."""
     where = ("--url", applied.url, "--namespace", applied.namespace)
 
@@ -106,9 +103,7 @@ def test_the_commands_list_people_and_memories(
     assert "ana" not in listed
 
 
-def test_without_a_worker_nobody_can_say(
-    settings: Settings, make_settings: Callable[..., Settings]
-) -> None:
+def test_without_a_worker_nobody_can_say(settings, make_settings):
     """What providers keep they alone know: without a worker it is said what to start."""
     with pytest.raises(NoWorker, match="memorybus up"):
         browsing.first_browsable(settings)

@@ -9,7 +9,6 @@ import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.commands import Ran, run_command
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, environ, home, wait_applied, worker
@@ -58,9 +57,7 @@ def publish(settings: Settings, *numbers: int) -> None:
         assert bus.flush("logged", 25)
 
 
-def test_a_local_provider_is_served_where_its_state_lies(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_a_local_provider_is_served_where_its_state_lies(redis_client, places, spawn):
     """G4: the first place is the home; a worker elsewhere serves nothing of it and says so once."""
     here, there = places
     first = worker(spawn, here)
@@ -78,9 +75,7 @@ def test_a_local_provider_is_served_where_its_state_lies(
     assert second.output().count(STAYS) == 1
 
 
-def test_the_list_says_where_the_home_is(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_the_list_says_where_the_home_is(redis_client, places, spawn):
     """`provider ls` tells the home's host and path, whether it is here, lanes and backlog."""
     here, there = (msgspec.structs.replace(place, lease=30.0) for place in places)
     assert listed(here)["home"] is None
@@ -89,7 +84,7 @@ def test_the_list_says_where_the_home_is(
     wait_applied(redis_client, here)
     mine, theirs = listed(here), listed(there)
     assert (mine["here"], theirs["here"]) == (True, False)
-    assert mine["home"]["path"] == str(here.data_dir)  # type: ignore[index]
+    assert mine["home"]["path"] == str(here.data_dir)
     assert mine["home"] == theirs["home"]
     assert (mine["lanes_owned"], mine["lanes"], mine["backlog"]) == (16, 16, 0)
     assert (mine["delivery"], mine["placement"]) == ("transactional", "local")
@@ -98,9 +93,7 @@ def test_the_list_says_where_the_home_is(
     assert str(here.data_dir) in shown
 
 
-def test_the_doctor_names_a_home_that_nobody_serves(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_the_doctor_names_a_home_that_nobody_serves(redis_client, places, spawn):
     """An unreachable home is told with its place and both remedies; one that is served is fine."""
     here, there = places
     child = worker(spawn, here)
@@ -114,9 +107,7 @@ def test_the_doctor_names_a_home_that_nobody_serves(
     assert "memorybus provider move rec" in away.fix
 
 
-def test_a_provider_moves_with_its_state(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_a_provider_moves_with_its_state(redis_client, places, spawn):
     """G3, G4: stopped, copied, moved: the new home goes on where the old one was."""
     here, there = places
     first = worker(spawn, here)
@@ -140,9 +131,7 @@ def test_a_provider_moves_with_its_state(
     assert texts(home(here)) == ["turn 0", "turn 1"]
 
 
-def test_a_move_without_state_starts_from_the_beginning(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_a_move_without_state_starts_from_the_beginning(redis_client, places, spawn):
     """G4, G8: if the place is lost, a transactional provider is rebuilt in the new one."""
     here, there = places
     worker(spawn, here)
@@ -156,9 +145,7 @@ def test_a_move_without_state_starts_from_the_beginning(
     wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "all is applied again")
 
 
-def test_a_served_provider_does_not_move(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_a_served_provider_does_not_move(redis_client, places, spawn):
     """G4: while a worker owns lanes a move is refused, and forced it takes effect by itself."""
     here, there = (msgspec.structs.replace(place, lease=30.0) for place in places)
     first, second = worker(spawn, here), worker(spawn, there)
@@ -177,7 +164,7 @@ def test_a_served_provider_does_not_move(
     assert second.alive
 
 
-def test_all_generations_move(redis_client: redis.Redis, places: tuple[Settings, Settings]) -> None:
+def test_all_generations_move(redis_client, places):
     """G4: what serves, what is kept and copies move with their provider, asked by any name.
 
     One that is dropped stays: its state is removed where it lies. Who has no state here is named.
@@ -203,9 +190,7 @@ def test_all_generations_move(redis_client: redis.Redis, places: tuple[Settings,
     assert moving.plan_move(here, NAME).needed
 
 
-def test_a_moved_provider_is_at_home(
-    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
-) -> None:
+def test_a_moved_provider_is_at_home(redis_client, places, spawn):
     """Moving to where it is changes nothing and is no error."""
     here, _ = places
     worker(spawn, here)
@@ -216,9 +201,7 @@ def test_a_moved_provider_is_at_home(
 @pytest.mark.parametrize(
     ("name", "says"), [("rek", "did you mean rec?"), ("plain", "plain is shared")]
 )
-def test_what_cannot_move_is_told(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, name: str, says: str
-) -> None:
+def test_what_cannot_move_is_told(redis_client, make_settings, spawn, name, says):
     """G10: an instance nobody knows, and a shared one, are wrong usage."""
     tables = {"rec": {"kind": "builtin"}, "plain": {"kind": "helpers.providers.recording:Keyed"}}
     settings = make_settings(providers=("rec", "plain"), provider=tables)

@@ -91,7 +91,7 @@ def publish(settings: Settings, *words: str) -> None:
         assert bus.flush(timeout=25)
 
 
-def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> None:
+def test_who_comes_late_catches_up(place, redis_client):
     """G8: an instance added late begins at the beginning of the history, and is then live."""
     publish(place.settings, "one", "two")
     first = place.worker()
@@ -105,9 +105,7 @@ def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> N
     assert state_digest(home(place.settings, "late")) == state_digest(home(place.settings))
 
 
-def test_who_comes_late_reads_the_archive(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, spawn: Spawn
-) -> None:
+def test_who_comes_late_reads_the_archive(redis_client, make_settings, tmp_path, spawn):
     """G7, G8: what the log has no more comes from the archive; then it is live as others are."""
     place = Place(make_settings(**QUICK), tmp_path, spawn)
     old = [f"old {number}" for number in range(120)]
@@ -124,7 +122,7 @@ def test_who_comes_late_reads_the_archive(
     assert state_digest(home(place.settings, "late")) == state_digest(home(place.settings))
 
 
-def test_who_comes_late_may_begin_now(place: Place, redis_client: redis.Redis) -> None:
+def test_who_comes_late_may_begin_now(place, redis_client):
     """G8: from now on, or from a moment: what lies before is passed without a call."""
     publish(place.settings, "one", "two")
     place.done(*ADD, "--from", "now")
@@ -134,7 +132,7 @@ def test_who_comes_late_may_begin_now(place: Place, redis_client: redis.Redis) -
     assert texts(home(place.settings, "late")) == ["three"]
 
 
-def test_the_file_keeps_its_comments(place: Place) -> None:
+def test_the_file_keeps_its_comments(place):
     """A settings file is edited as a person would: what was there stays as it was."""
     place.done(*ADD, "--set", "busy=7", "--set", "note=a b")
     text = place.path.read_text()
@@ -159,7 +157,7 @@ def test_the_file_keeps_its_comments(place: Place) -> None:
         (("../x=builtin",), "instance's name"),
     ],
 )
-def test_what_cannot_be_set_up(place: Place, words: tuple[str, ...], why: str) -> None:
+def test_what_cannot_be_set_up(place, words, why):
     """A wrong option is refused before anything is written, and no error shows a secret."""
     ran = place.run("provider", "setup", *words, "--yes", "--no-test")
     assert ran.returncode == 2, ran.output
@@ -168,7 +166,7 @@ def test_what_cannot_be_set_up(place: Place, words: tuple[str, ...], why: str) -
     assert place.path.read_text() == FILE
 
 
-def test_a_removal_prints_as_json_what_is_documented(place: Place) -> None:
+def test_a_removal_prints_as_json_what_is_documented(place):
     """With --json a plan and what was done have the shape that `memorybus schema` describes."""
     words = ("provider", "remove", "late", "--reason", "x")
     place.done(*ADD)
@@ -181,7 +179,7 @@ def test_a_removal_prints_as_json_what_is_documented(place: Place) -> None:
     assert not list(troubles(words, done)), done
 
 
-def test_nothing_is_removed_that_the_settings_name(place: Place, redis_client: redis.Redis) -> None:
+def test_nothing_is_removed_that_the_settings_name(place, redis_client):
     """G4: while the settings name an instance, the next worker would apply all to it again."""
     publish(place.settings, "one")
     place.worker()
@@ -196,7 +194,7 @@ def test_nothing_is_removed_that_the_settings_name(place: Place, redis_client: r
     assert texts(home(place.settings)) == ["one", "two"]
 
 
-def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> None:
+def test_a_pause_is_seen_and_ends(place, redis_client):
     """G7: a paused instance stands still, status and doctor say why; resumed, it lacks nothing."""
     place.worker()
     said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
@@ -217,7 +215,7 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     assert place.run("provider", "pause", "nobody", "--reason", "x").returncode == 2
 
 
-def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:
+def test_a_removal_leaves_no_key(place, redis_client):
     """G10: a removed instance leaves nothing in Redis; its state stays unless told otherwise."""
     publish(place.settings, "one", "!permanent two")
     place.done(*ADD)
@@ -250,7 +248,7 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
         assert "late" not in stores.instances.pauses()
 
 
-def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
+def test_copies_go_first(place, redis_client):
     """G8: an instance of which copies are left is not removed under them."""
     settings = msgspec.structs.replace(place.settings, **recorded("Transactional"))
     begun(settings)
@@ -260,9 +258,7 @@ def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
     assert place.path.read_text() == FILE
 
 
-def test_a_rebuilt_one_is_removed_with_what_serves_it(
-    place: Place, redis_client: redis.Redis
-) -> None:
+def test_a_rebuilt_one_is_removed_with_what_serves_it(place, redis_client):
     """G10: the generation that serves goes along; one that is kept for a rollback goes first.
 
     While workers run that know it, nobody falls back to what an older one remembers.
@@ -293,7 +289,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
     assert [key for key in redis_client.scan_iter() if key.endswith((b":rec", b":rec@1"))] == []
 
 
-def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis) -> None:
+def test_who_was_removed_may_come_again(place, redis_client):
     """G8: an instance that is added again takes events again, when no worker knows the old one."""
     publish(place.settings, "one")
     place.done(*ADD)
@@ -311,7 +307,7 @@ def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis)
     assert texts(home(place.settings, "late")) == ["one", "two"]
 
 
-def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redis.Redis) -> None:
+def test_an_addition_that_failed_leaves_no_plan(place, redis_client):
     """G8: if the file cannot be written, the next addition begins where it says, not there."""
     publish(place.settings, "one")
     blocks = place.path.with_name(f".{place.path.name}.new")
@@ -325,7 +321,7 @@ def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redi
     assert texts(home(place.settings, "late")) == ["one"]
 
 
-def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
+def test_a_state_is_deleted_where_it_lies(place, tmp_path):
     """G10: a state elsewhere is named and kept; of a linked directory only the link is deleted."""
     remove = ("provider", "remove", "rec", "--delete-state", "--reason", "x", "--yes")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")

@@ -3,7 +3,6 @@
 import pytest
 import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import NEXT, damage, fill, live, paused_names, ran, settled, working
@@ -39,9 +38,7 @@ def at_rest(settings: Settings, name: str = NAME) -> bool:
 
 
 @pytest.mark.timeout(100)
-def test_a_verification_leaves_a_pause(
-    redis_client: redis.Redis, settings: Settings, spawn: Spawn
-) -> None:
+def test_a_verification_leaves_a_pause(redis_client, settings, spawn):
     """G8: who is paused is compared, and is paused afterwards; if it lacks something that is said.
 
     It is said at once, with the pause and its end, and nothing is made: nothing would move.
@@ -65,9 +62,7 @@ def test_a_verification_leaves_a_pause(
 
 
 @pytest.mark.timeout(100)
-def test_a_pause_goes_over_to_who_serves(
-    redis_client: redis.Redis, settings: Settings, spawn: Spawn
-) -> None:
+def test_a_pause_goes_over_to_who_serves(redis_client, settings, spawn):
     """G8: a provider's name means what serves it: a swap hands its pause on, resume ends that.
 
     The one that is kept for a rollback stands still for good: nobody resumes it.
@@ -94,7 +89,7 @@ def test_a_pause_goes_over_to_who_serves(
     assert paused_names(redis_client, settings) == {NAME, NEXT}
 
 
-def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> None:
+def test_a_pause_goes_over_though_a_command_was_killed(settings):
     """G8: also where both stood still for the swap, and the command was killed behind it."""
     command, pause = (
         command_pause("rebuild", NAME, NEXT, "ann", 1),
@@ -112,7 +107,7 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
     assert pauses[NAME].state == "kept"
 
 
-def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
+def test_a_dropped_one_is_not_woken(settings, spawn):
     """G8: no command lets the first generation go on when it was dropped."""
     with Stores(settings) as stores:
         stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
@@ -124,7 +119,7 @@ def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
 
 
 @pytest.mark.parametrize("reason", ["kept for memorybus rebuild --rollback rec", "removed: it"])
-def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, reason: str) -> None:
+def test_the_words_of_a_reason_are_no_state(settings, spawn, reason):
     """G8: a person's pause is one whatever its reason says: it is named, and it can be resumed."""
     assert ran(spawn, settings, *QUOTA[:-1], reason)["changed"]
     (one,) = read_status(settings).providers
@@ -137,7 +132,7 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     assert paused(settings) == {}
 
 
-def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
+def test_a_pause_meanwhile_counts(settings, spawn):
     """G8: who is paused during a command's pause is so when that is gone, even if killed.
 
     A worker ends a command's pause by its mark, never what somebody paused, whatever he wrote.
@@ -157,7 +152,7 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
     assert paused(settings) == {}
 
 
-def test_a_resume_leaves_a_command_its_pause(settings: Settings, spawn: Spawn) -> None:
+def test_a_resume_leaves_a_command_its_pause(settings, spawn):
     """G8: who is resumed while a living command pauses it goes on when that ends, not before.
 
     What a command paused that is gone goes on at once.
@@ -174,7 +169,7 @@ def test_a_resume_leaves_a_command_its_pause(settings: Settings, spawn: Spawn) -
     assert paused(settings) == {}
 
 
-def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> None:
+def test_a_paused_copy_is_not_waited_for(settings, spawn):
     """A replay into a copy that is paused says so and ends; resumed, the same command goes on."""
     fill(settings, "a", 3)
     begun(settings, "cp")
@@ -191,8 +186,8 @@ def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> No
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize("back", [False, True])
 def test_who_takes_over_from_a_paused_one_has_all_there_is(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, *, back: bool
-) -> None:
+    redis_client, make_settings, spawn, *, back
+):
     """G8: with nobody at work to be compared with, it comes to the end before it serves."""
     settings = make_settings(**recorded("Transactional"), batch=4)
     fill(settings, "a", 2)

@@ -27,7 +27,7 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
     return make_settings(**recorded("Transactional"))
 
 
-def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> None:
+def test_what_was_removed_with_its_generation_goes_on(settings):
     """G8: configured again by hand, a resume lets it go on, and no recall names what is gone."""
     with Stores(settings) as stores:
         stores.instances.swap(NAME, None, Live(NEXT))
@@ -39,7 +39,7 @@ def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> Non
         assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
 
 
-def test_a_resume_leaves_the_way_back(settings: Settings) -> None:
+def test_a_resume_leaves_the_way_back(settings):
     """G8: a resume of what serves again after a rollback keeps the generation that is kept."""
     entry = Live(NAME, NEXT, back=True)
     with Stores(settings) as stores:
@@ -58,9 +58,7 @@ class Interrupted(FakeClock):
         raise KeyboardInterrupt
 
 
-def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_removal_that_is_interrupted_leaves_all_as_it_was(redis_client, settings):
     """G8: Ctrl-C while lanes are waited for: everything stands still, or goes on, as before."""
     with Stores(settings) as stores:
         stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
@@ -77,9 +75,7 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
         assert list(stores.instances.all()) == [NEXT]
 
 
-def test_ctrl_c_says_how_a_removal_goes_on(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_says_how_a_removal_goes_on(settings, monkeypatch, capsys):
     """G10: whatever was done by then, the same command does the rest."""
 
     def interrupted(*_: object, **__: object) -> None:
@@ -92,9 +88,7 @@ def test_ctrl_c_says_how_a_removal_goes_on(
     assert f"the same command removes what is left of {NAME}" in capsys.readouterr().err
 
 
-def test_a_drop_says_what_stays_in_a_backend(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drop_says_what_stays_in_a_backend(settings, monkeypatch):
     """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
     what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"})
     monkeypatch.setattr(generation_drop, "describe_instance", lambda *_: what)
@@ -110,7 +104,7 @@ def test_a_drop_says_what_stays_in_a_backend(
 
 
 @pytest.mark.parametrize("first", [None, GONE])
-def test_who_served_before_stands_still(settings: Settings, first: InstancePause | None) -> None:
+def test_who_served_before_stands_still(settings, first):
     """G8: a generation that a killed rollback let go on stands still when another one serves."""
     with working(settings, "rebuild") as work:
         instances = work.stores.instances

@@ -1,12 +1,9 @@
 """What operators want of providers at work: other limits of calls, and another try at once."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.rebuilding import ran
@@ -58,14 +55,7 @@ def _endless_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("endless_waits")
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed", "KeyedSide", "Blind"])
 @pytest.mark.parametrize("misdeed", ["!unavailable", "!transient"])
-def test_what_waits_goes_on_at_once(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    flag: Path,
-    kind: str,
-    misdeed: str,
-) -> None:
+def test_what_waits_goes_on_at_once(redis_client, make_settings, spawn, flag, kind, misdeed):
     """G6: once a backend is mended, one command ends the wait, in every worker; nothing is parked.
 
     Said twice it changes nothing more.
@@ -89,12 +79,8 @@ def test_what_waits_goes_on_at_once(
 
 @pytest.mark.usefixtures("endless_waits")
 def test_a_lane_that_stands_still_goes_on_at_once(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+    redis_client, make_settings, spawn, monkeypatch, flag
+):
     """G7: a lane whose turns failed is tried again at once, too, once somebody says so."""
     real = Lane.read
 
@@ -115,9 +101,7 @@ def test_a_lane_that_stands_still_goes_on_at_once(
     assert texts(home(settings)) == ["one"]
 
 
-def test_parked_ones_go_on_too_if_that_is_wanted(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path
-) -> None:
+def test_parked_ones_go_on_too_if_that_is_wanted(redis_client, make_settings, spawn, flag):
     """G6: with --parked the dead letters are applied again in order, and only then."""
     flag.touch()
     settings = make_settings(partitions=1, **recorded("Keyed"))

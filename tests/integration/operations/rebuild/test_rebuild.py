@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import effects, texts
 from helpers.stories.rebuilding import (
@@ -27,9 +26,7 @@ POINTS = ("made", "filled", "met", "verified", "swapped", "purged", "ended")
 
 @pytest.mark.fault
 @pytest.mark.timeout(300)
-def test_a_killed_rebuild_goes_on(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_killed_rebuild_goes_on(redis_client, make_settings, spawn):
     """G8: killed at every point, the same command goes on; nothing is missed, nothing stays paused.
 
     Recalls are answered all the time, and never by a generation that is not full.
@@ -62,9 +59,7 @@ def recalled(spawn: Spawn, settings: Settings, question: str) -> list[str]:
 
 
 @pytest.mark.timeout(120)
-def test_a_state_that_differs_is_not_swapped_unless_told(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_state_that_differs_is_not_swapped_unless_told(redis_client, make_settings, spawn):
     """G8: a damaged live state is named by verify and rebuild, and mended by --no-verify.
 
     Recalls follow. The copy of the verification goes; the generation before is dropped with its
@@ -106,9 +101,7 @@ def generation(client: redis.Redis, settings: Settings) -> str:
 
 
 @pytest.mark.timeout(120)
-def test_a_poisoned_person_goes_and_the_rest_stays(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_poisoned_person_goes_and_the_rest_stays(redis_client, make_settings, spawn):
     """G8: a rebuild without a person holds nothing of them, also later, and all of the others."""
     settings = make_settings(**recorded("Transactional"))
     for user in ("ann", "mallory"):
@@ -128,9 +121,7 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
 
 
 @pytest.mark.timeout(120)
-def test_a_state_of_an_earlier_time_lives_on(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_state_of_an_earlier_time_lives_on(redis_client, make_settings, spawn):
     """G8: a rebuild until a moment has what came before it and what came after the rebuild.
 
     A verification up to a later moment leaves out the same.

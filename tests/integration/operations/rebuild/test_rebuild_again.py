@@ -6,16 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.providers.given import GivenInstances
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import NEXT, fill, ran, settled
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, NumberRange, Plan
@@ -47,9 +43,7 @@ def prepared(stores: Stores, **wanted: Any) -> RebuildPlan:
 
 
 @pytest.mark.timeout(120)
-def test_what_was_left_out_stays_out(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_what_was_left_out_stays_out(redis_client, make_settings, spawn):
     """G8: a plain rebuild leaves out what the live one does, and equals it; --whole takes all."""
     settings = make_settings(**recorded("Transactional"))
     for user in ("ann", "mallory"):
@@ -69,9 +63,7 @@ def test_what_was_left_out_stays_out(
     assert child.terminate() == 0
 
 
-def test_all_of_a_plan_is_kept_unless_told(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_all_of_a_plan_is_kept_unless_told(redis_client, make_settings):
     """G8: a gap, people and options of the live one are taken over; each may be told otherwise."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     fill(settings, "a", 5)
@@ -95,9 +87,7 @@ def test_all_of_a_plan_is_kept_unless_told(
         assert (earlier.kept, earlier.compared) == (("history",), False)
 
 
-def test_who_came_late_is_rebuilt_from_where_it_began(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_came_late_is_rebuilt_from_where_it_began(redis_client, make_settings):
     """G8: a rebuild of what was added later takes what that took, and no more unless told."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     fill(settings, "a", 5)
@@ -112,7 +102,7 @@ def test_who_came_late_is_rebuilt_from_where_it_began(
 # -- what goes on ---------------------------------------------------------------------------------
 
 
-def test_the_same_words_go_on(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_the_same_words_go_on(redis_client, make_settings):
     """G8: what was begun goes on by the same command, though the log and the live one went on."""
     settings = make_settings(**recorded("Keyed"))
     fill(settings, "a", 2)
@@ -147,9 +137,7 @@ class Answering:
 
 
 @pytest.mark.parametrize("when", ["while it is asked", "when it is stored"])
-def test_no_answer_of_before_comes_after_the_swap(
-    when: str, redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_no_answer_of_before_comes_after_the_swap(when, redis_client, settings):
     """G8: what the one before says late is not kept warm, also if the next one cannot answer."""
     keys = Keys(settings.namespace)
 

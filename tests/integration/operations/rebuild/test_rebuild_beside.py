@@ -6,9 +6,6 @@ from typing import cast
 
 import msgspec
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import (
@@ -49,9 +46,7 @@ MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "conten
 
 
 @pytest.mark.timeout(120)
-def test_every_compression_is_answered_through_the_swap(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_every_compression_is_answered_through_the_swap(redis_client, make_settings, spawn):
     """G8: who asks before, during and after the swap is answered, in the provider's own name."""
     table = {"kind": "helpers.providers.tooling:NotingOnce"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
@@ -70,9 +65,7 @@ def test_every_compression_is_answered_through_the_swap(
 
 
 @pytest.mark.timeout(120)
-def test_warm_results_of_before_are_asked_for_anew(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_warm_results_of_before_are_asked_for_anew(redis_client, make_settings, spawn):
     """G8: what was warm of a poisoned state goes with it; the session is warm again by itself."""
     settings = make_settings(**recorded("Transactional"))
     for user in ("ann", "mallory"):
@@ -94,9 +87,7 @@ def test_warm_results_of_before_are_asked_for_anew(
     assert child.terminate() == 0
 
 
-def test_a_backend_without_a_digest_cannot_be_verified(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_backend_without_a_digest_cannot_be_verified(redis_client, make_settings, spawn):
     """G8: of a provider that gives no digest verify reports that nothing can be compared."""
     settings = make_settings(**recorded("Lookup", digest=False))
     child = worker(spawn, settings, jobs=1)
@@ -104,7 +95,7 @@ def test_a_backend_without_a_digest_cannot_be_verified(
     assert child.terminate() == 0
 
 
-def test_one_rebuild_at_a_time(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_one_rebuild_at_a_time(redis_client, make_settings):
     """G8: a second command is told who works; one that was killed here does not keep it out."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
@@ -119,9 +110,7 @@ def test_one_rebuild_at_a_time(redis_client: redis.Redis, make_settings: MakeSet
         assert running_rebuilds(redis_client, keys, [NAME])[NAME].by == "ben"
 
 
-def test_a_pause_that_changed_is_not_ended(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_pause_that_changed_is_not_ended(redis_client, make_settings):
     """G8: only the very pause that was seen is ended: a later command's is another."""
     instances = Instances(redis_client, Keys(make_settings().namespace))
     mine, later = (command_pause("rebuild", NAME, NEXT, "ann", at) for at in (1, 2))
@@ -140,9 +129,7 @@ def test_a_pause_that_changed_is_not_ended(
     assert instances.pauses() == {NAME: later}
 
 
-def test_what_a_killed_rebuild_left_is_named(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_what_a_killed_rebuild_left_is_named(redis_client, make_settings):
     """G8: nothing stays paused for ever unseen: doctor says what stands still, and what to do."""
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -157,9 +144,7 @@ def test_what_a_killed_rebuild_left_is_named(
     assert f"memorybus provider resume {NAME}" in check.fix
 
 
-def test_a_shared_state_is_not_rebuilt_over_itself(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_shared_state_is_not_rebuilt_over_itself(redis_client, make_settings, spawn):
     """G8: a copy that would write where the live one does is refused, with the option to give."""
     table = {"kind": "helpers.providers.recording:KeyedShared", "collection": "one"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
@@ -182,8 +167,8 @@ def mailed(settings: Settings) -> list[str]:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("killed", [(), ("met", "swapped", "purged")])
 def test_what_acts_on_the_world_is_done_once_through_the_swap(
-    killed: tuple[str, ...], redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+    killed, redis_client, make_settings, spawn
+):
     """G8: a call that acts on the world is carried out by exactly one generation, also after kills.
 
     Killed while both stand still for each other, or later, it holds nobody: who serves goes on by
@@ -228,9 +213,7 @@ def served_check(status: Status) -> Check:
 
 
 @pytest.mark.timeout(120)
-def test_a_swap_is_no_trouble_to_status_and_doctor(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_swap_is_no_trouble_to_status_and_doctor(redis_client, make_settings, spawn):
     """G8: the live one stands for its provider; one that is kept or dropped waits for nothing."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, "ab", 5)
@@ -270,11 +253,8 @@ def shown_status(settings: Settings) -> str:
 
 @pytest.mark.timeout(120)
 def test_both_stand_at_one_place_though_events_come(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    redis_client, make_settings, spawn, monkeypatch
+):
     """G8: a key that changes all the time is compared where both states end at the same event."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     settings = make_settings(**recorded("Transactional"))
@@ -304,9 +284,7 @@ def _quiet(*_: object) -> None:
     """Say nothing."""
 
 
-def test_what_lies_elsewhere_is_not_called_dropped(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_what_lies_elsewhere_is_not_called_dropped(redis_client, make_settings, spawn):
     """G8: of a generation whose state is on another host drop says where, and who removes it.
 
     The first of all, whose state no worker may delete, is refused before anything is changed.

@@ -5,9 +5,6 @@ import shutil
 from typing import Any, Never
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import (
     AFTER,
@@ -23,7 +20,6 @@ from helpers.stories.rebuilding import (
 )
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
-from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -44,9 +40,7 @@ from memorybus_workers.hosting import drop as dropping
 KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")
 
 
-def test_who_gives_up_a_rebuild_keeps_the_way_back(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_gives_up_a_rebuild_keeps_the_way_back(redis_client, make_settings):
     """G8: a drop takes what was begun alone, also if asked twice; with nothing begun, the rest."""
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
@@ -66,9 +60,7 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
         assert find_free_name(stores, NAME, stores.instances.read_view()) == f"{NAME}@3"
 
 
-def test_half_a_drop_is_ended_by_the_same_command(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_drop_is_ended_by_the_same_command(redis_client, make_settings, monkeypatch):
     """G8: where the first generation's state could not be deleted, the next drop does so."""
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
@@ -89,9 +81,7 @@ def test_half_a_drop_is_ended_by_the_same_command(
 
 
 @pytest.mark.parametrize("before", [None, KEEP])
-def test_a_drop_of_what_is_worked_on_changes_nothing(
-    before: InstancePause | None, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_drop_of_what_is_worked_on_changes_nothing(before, redis_client, make_settings):
     """G8: as long as somebody owns a lane of the first generation it is not dropped, but kept."""
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
@@ -106,9 +96,7 @@ def test_a_drop_of_what_is_worked_on_changes_nothing(
         assert stores.instances.pauses().get(NAME) == before
 
 
-def test_what_was_dropped_is_not_looked_into(
-    ready: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_dropped_is_not_looked_into(ready, capsys):
     """G8: a dropped first generation is in no list, and `diff` makes no new state for it."""
     first, second = "builtin", "builtin@1"
     with Stores(ready) as stores:
@@ -127,18 +115,14 @@ def test_what_was_dropped_is_not_looked_into(
         assert f"{gone} was dropped" in capsys.readouterr().err
 
 
-def test_a_new_generation_is_called_as_no_provider_is(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_new_generation_is_called_as_no_provider_is(redis_client, make_settings):
     """G8: where a provider of its own is called as a generation, the next number is taken."""
     settings = make_settings(providers=(NAME, NEXT))
     with Stores(settings) as stores:
         assert find_free_name(stores, NAME, stores.instances.read_view()) == AFTER
 
 
-def test_a_frozen_removal_leaves_a_later_copy(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frozen_removal_leaves_a_later_copy(redis_client, make_settings, monkeypatch):
     """G8: a worker frozen while it removes a copy does nothing to a later one of that name."""
     settings = make_settings(providers=(NAME,))
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
@@ -160,9 +144,7 @@ def test_a_frozen_removal_leaves_a_later_copy(
         assert stores.lanes.count_remaining("cp") == settings.partitions
 
 
-def test_epochs_of_a_name_that_comes_again(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_epochs_of_a_name_that_comes_again(redis_client, make_settings):
     """G5: who owned a lane of a dropped copy cannot commit to a later copy of the same name."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     keys = Keys(settings.namespace)
@@ -184,9 +166,7 @@ def test_epochs_of_a_name_that_comes_again(
 
 
 @pytest.mark.timeout(120)
-def test_what_is_asked_is_done_after_a_swap_that_was_cut_short(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_what_is_asked_is_done_after_a_swap_that_was_cut_short(redis_client, make_settings, spawn):
     """G8: a command ends the swap of a killed one, and then does what it was asked for itself."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, "ab", 2)

@@ -13,7 +13,6 @@ import psutil
 import pytest
 import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.rebuilding import (
     AFTER,
@@ -50,9 +49,7 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
     return make_settings(**recorded("Transactional"))
 
 
-def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(redis_client, settings):
     """G8: a rebuild frozen before its swap does not let serve what another command dropped."""
     with pytest.raises(RebuildRuns, match="run the same command again"):
         swap(settings, NEXT, "rebuild", frozen(settings, partial(drop, settings)))
@@ -61,7 +58,7 @@ def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
         assert stores.instances.all()[NEXT].dropped
 
 
-def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
+def test_who_lost_its_lock_does_not_roll_back(settings):
     """G8: a frozen rollback changes nothing, also when the same one serves again as it saw."""
 
     def meanwhile() -> None:
@@ -76,7 +73,7 @@ def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
     assert (known.instance, known.previous) == (NEXT, AFTER)
 
 
-def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: Settings) -> None:
+def test_who_lost_its_lock_lets_nothing_go(redis_client, settings):
     """G8: a woken command does not let go what the same command, begun again, holds."""
     later: list[InstancePause] = []
 
@@ -92,9 +89,7 @@ def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: 
         assert stores.instances.pauses()[NAME] == later[0]
 
 
-def test_who_lost_its_lock_does_not_drop_what_serves(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_lost_its_lock_does_not_drop_what_serves(settings, monkeypatch):
     """G8: a drop that was frozen before it marks a generation does not mark one that serves now."""
 
     def late(stores: Stores, name: str) -> None:
@@ -111,7 +106,7 @@ def test_who_lost_its_lock_does_not_drop_what_serves(
         assert not stores.instances.all()[NEXT].dropped
 
 
-def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
+def test_a_drop_leaves_what_was_rolled_back_to(settings):
     """G8: a drop that saw another one serve deletes no state of the one that serves now."""
     serves(settings, NEXT)
     home(settings).mkdir(parents=True)
@@ -145,9 +140,7 @@ WRITES: dict[str, Callable[[Instances], object]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("replaced", [True, False])
-def test_no_write_without_the_lock(
-    name: str, replaced: bool, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_no_write_without_the_lock(name, replaced, redis_client, make_settings):
     """G8: whatever a command changes of instances needs its lock in that very step."""
     keys = Keys(make_settings().namespace)
     plain = Instances(redis_client, keys)
@@ -177,9 +170,7 @@ def refused(fenced: Instances, name: str) -> None:
 
 
 @pytest.mark.parametrize("gone", range(4))
-def test_who_was_silent_too_long_ends(
-    gone: int, redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_was_silent_too_long_ends(gone, redis_client, make_settings):
     """G8: a command of whose lock an entry expired, or is another's now, is told so and ends."""
     keys = Keys(make_settings().namespace)
     entry = entries(keys)[gone]
@@ -195,9 +186,7 @@ def test_who_was_silent_too_long_ends(
 
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 70])
-def test_an_entry_that_names_no_process_holds_nothing_up(
-    redis_client: redis.Redis, make_settings: MakeSettings, pid: int
-) -> None:
+def test_an_entry_that_names_no_process_holds_nothing_up(redis_client, make_settings, pid):
     """G8: an entry of this host without the id of a process is nobody's: another command begins."""
     keys = Keys(make_settings().namespace)
     names = {"id": "x", "what": "rebuild", "by": "ann", "host": socket.gethostname()}
@@ -207,7 +196,7 @@ def test_an_entry_that_names_no_process_holds_nothing_up(
         lock.keep()
 
 
-def test_nobody_has_half_of_a_lock(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_nobody_has_half_of_a_lock(redis_client, make_settings):
     """G8: who finds one entry taken takes none; a later one finds all of them free."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
@@ -222,9 +211,7 @@ def test_nobody_has_half_of_a_lock(redis_client: redis.Redis, make_settings: Mak
     assert not redis_client.exists(*entries(keys))
 
 
-def test_fences_fall_before_others_see_nobody_at_work(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_fences_fall_before_others_see_nobody_at_work(redis_client, make_settings):
     """G8: workers end the pauses of a silent command only after it can change nothing any more."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
@@ -235,9 +222,7 @@ def test_fences_fall_before_others_see_nobody_at_work(
 
 
 @pytest.mark.timeout(120)
-def test_a_process_that_was_stopped_before_its_swap(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_process_that_was_stopped_before_its_swap(redis_client, make_settings, spawn):
     """G8: a rebuild stopped (SIGSTOP) just before its swap, woken after another's drop, says so."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, "ab", 5)

@@ -5,8 +5,6 @@ from typing import Any
 
 import psutil
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
@@ -34,9 +32,7 @@ def of_session(found: list[str], session: str) -> list[str]:
 
 
 @pytest.mark.timeout(120)
-def test_two_workers_rebuild_roll_back_and_drop(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_two_workers_rebuild_roll_back_and_drop(redis_client, make_settings, spawn):
     """G8: two workers share the lanes of all generations; nothing is missed or doubled at a seam.
 
     Events of several sessions come all the time, through rebuild, rollback and drop, of a
@@ -78,9 +74,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
 
 
 @pytest.mark.timeout(180)
-def test_the_pause_of_a_swap_is_short(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_pause_of_a_swap_is_short(redis_client, make_settings, spawn):
     """G8: with no backlog the lanes of two workers pause for 2 s at most.
 
     The best of three swaps counts, with half a second more: the machine may be busy otherwise.
@@ -96,9 +90,7 @@ def test_the_pause_of_a_swap_is_short(
 
 
 @pytest.mark.timeout(120)
-def test_agents_publish_and_recall_in_the_pause(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_agents_publish_and_recall_in_the_pause(redis_client, make_settings, spawn):
     """G8, G9: while both generations stand still events are accepted and recalls are answered."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, count=5)

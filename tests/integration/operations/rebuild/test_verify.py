@@ -3,9 +3,6 @@
 from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.rebuilding import damage, fill, ran, settled
@@ -22,9 +19,7 @@ CHECKED = f"{NAME}.verify@1"
 
 
 @pytest.mark.timeout(120)
-def test_no_command_fills_a_state_that_is_there(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_no_command_fills_a_state_that_is_there(redis_client, make_settings, spawn):
     """G8: a shared state gets no second writer: not by verify, nor by a place that is taken."""
     settings = make_settings(**recorded("KeyedShared", collection="one"))
     fill(settings, "ab", 3)
@@ -45,9 +40,7 @@ def test_no_command_fills_a_state_that_is_there(
     assert child.terminate() == 0
 
 
-def test_what_a_killed_verification_made_goes(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_what_a_killed_verification_made_goes(redis_client, make_settings):
     """G8: its copy stays while the command lives; then a worker removes it, with its state."""
     settings = make_settings(**recorded("Transactional"))
     published(settings, "s", "one", "two")
@@ -72,9 +65,7 @@ def published(settings: Settings, session: str, *words: str) -> None:
         assert bus.flush("logged", 25)
 
 
-def test_a_name_of_which_something_is_left_is_not_given(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_name_of_which_something_is_left_is_not_given(redis_client, make_settings):
     """G8: after Redis was lost a generation's files are still there: the next one is another."""
     settings = make_settings(**recorded("Transactional"))
     taken(home(settings, f"{NAME}@1"))

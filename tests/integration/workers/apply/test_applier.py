@@ -1,12 +1,10 @@
 """Events through lanes into providers: poison, retries, pauses, hangs, doubts."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, effects, texts
 from helpers.stories.scenario import (
@@ -37,9 +35,7 @@ def dead_letters(client: redis.Redis, settings: Settings, session: str) -> list[
 
 
 @every_kind
-def test_events_are_applied_in_order_once(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_events_are_applied_in_order_once(redis_client, make_settings, kind):
     """G3, G4: every event is applied once, those of one key in the order of the log."""
     settings = make_settings(batch=7, **PATIENT, **recorded(kind))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
@@ -56,9 +52,7 @@ def test_events_are_applied_in_order_once(
 
 @every_kind
 @pytest.mark.parametrize("misdeed", ["!permanent", "!value"])
-def test_poison_parks_only_its_key(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str, misdeed: str
-) -> None:
+def test_poison_parks_only_its_key(redis_client, make_settings, kind, misdeed):
     """G6: a refused event is parked, later ones of its key behind it; other keys go on."""
     settings = make_settings(batch=5, **PATIENT, **recorded(kind))
     bad, good = neighbour_sessions(settings, 2)
@@ -88,9 +82,7 @@ def test_poison_parks_only_its_key(
 
 
 @every_kind
-def test_a_transient_failure_is_tried_again_then_parked(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_transient_failure_is_tried_again_then_parked(redis_client, make_settings, kind):
     """G6: a transient failure is tried `attempts` times before the key is parked."""
     settings = make_settings(attempts=3, **PATIENT, **recorded(kind))
     bad, good = neighbour_sessions(settings, 2)
@@ -104,9 +96,7 @@ def test_a_transient_failure_is_tried_again_then_parked(
 
 
 @every_kind
-def test_a_transient_failure_that_passes_costs_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
-) -> None:
+def test_a_transient_failure_that_passes_costs_nothing(redis_client, make_settings, tmp_path, kind):
     """G4: an event that succeeds at a later try is applied once, in its place."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -123,9 +113,7 @@ def test_a_transient_failure_that_passes_costs_nothing(
 
 
 @every_kind
-def test_an_unavailable_backend_parks_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
-) -> None:
+def test_an_unavailable_backend_parks_nothing(redis_client, make_settings, tmp_path, kind):
     """G6: while a backend is down its lanes wait, whatever `attempts`; then all goes on."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -142,9 +130,7 @@ def test_an_unavailable_backend_parks_nothing(
     assert dead_letters(redis_client, settings, "s") == []
 
 
-def test_providers_never_wait_for_each_other(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_providers_never_wait_for_each_other(redis_client, make_settings, tmp_path):
     """G9: a provider that is down or hangs does not slow the others."""
     down, hung = tmp_path / "down", tmp_path / "hung"
     down.touch()
@@ -170,12 +156,8 @@ def test_providers_never_wait_for_each_other(
 
 @pytest.mark.parametrize("kind", ["Keyed", "Lookup", "Blind"])
 def test_a_hanging_event_is_parked_after_its_tries(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    kind: str,
-) -> None:
+    redis_client, make_settings, monkeypatch, tmp_path, kind
+):
     """G6, G9: a call over `call_timeout` is abandoned; after `attempts` hangs its key is parked."""
     monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 3)
     flag = tmp_path / "flag"
@@ -197,9 +179,7 @@ def test_a_hanging_event_is_parked_after_its_tries(
     assert (letter["attempts"], letter["key"]) == (2, key_of(settings, bad))
 
 
-def test_a_hang_inside_a_transaction_ends_with_it(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_hang_inside_a_transaction_ends_with_it(redis_client, make_settings, tmp_path):
     """G4: while an abandoned call holds the store, nothing is parked wrongly; then all goes on."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -222,8 +202,8 @@ def test_a_hang_inside_a_transaction_ends_with_it(
 
 @pytest.mark.parametrize("misdeed", ["!transient", "!value", "!unavailable"])
 def test_a_store_that_fails_at_the_start_keeps_no_lane(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, misdeed: str
-) -> None:
+    redis_client, make_settings, tmp_path, misdeed
+):
     """G3: lanes that could not be begun are given back, and taken when the store is well again."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -239,9 +219,7 @@ def test_a_store_that_fails_at_the_start_keeps_no_lane(
         )
 
 
-def test_a_refusal_at_commit_parks_the_key(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_refusal_at_commit_parks_the_key(redis_client, make_settings):
     """G6: a store that refuses an event only at its commit parks that key like any other poison."""
     settings = make_settings(**recorded("Transactional", refuse_at_commit="bad"))
     bad, good = neighbour_sessions(settings, 2)
@@ -255,9 +233,7 @@ def test_a_refusal_at_commit_parks_the_key(
     ]
 
 
-def test_a_lookup_is_asked_before_a_second_send(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_lookup_is_asked_before_a_second_send(redis_client, make_settings, tmp_path):
     """G4: an event that the backend stored, but whose answer was lost, is not sent again."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -269,9 +245,7 @@ def test_a_lookup_is_asked_before_a_second_send(
     assert texts(home(settings)) == [f"!stored={flag} once", "after"]
 
 
-def test_a_lookup_that_cannot_tell_does_not_stop_the_provider(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_lookup_that_cannot_tell_does_not_stop_the_provider(redis_client, make_settings):
     """G6: a question about an event in doubt that fails for good parks its key; others go on."""
     settings = make_settings(**recorded("Lookup", knows="!value"))
     with MemoryBus.connect(settings) as bus:
@@ -286,9 +260,7 @@ def test_a_lookup_that_cannot_tell_does_not_stop_the_provider(
             wait_until(lambda: "fine" in texts(home(settings)), "another key goes on", 15)
 
 
-def test_a_lookup_that_hangs_is_noticed(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_lookup_that_hangs_is_noticed(redis_client, make_settings, tmp_path):
     """G9: a question to the backend has a deadline like any call."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -308,9 +280,7 @@ def test_a_lookup_that_hangs_is_noticed(
             wait_until(lambda: texts(home(settings)) == ["one"], "it is applied", 15)
 
 
-def test_an_event_twice_in_one_batch_is_applied_once(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_an_event_twice_in_one_batch_is_applied_once(redis_client, make_settings):
     """G4: an event that stands in the log twice, side by side, is applied once."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -325,9 +295,7 @@ def test_an_event_twice_in_one_batch_is_applied_once(
     assert texts(home(settings)) == ["one"]
 
 
-def test_a_ledger_knows_what_comes_again_at_another_place(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_ledger_knows_what_comes_again_at_another_place(redis_client, make_settings):
     """G4: an event that is in the log twice is applied once by a transactional provider."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     keys = Keys(settings.namespace)
@@ -343,9 +311,7 @@ def test_a_ledger_knows_what_comes_again_at_another_place(
     assert texts(home(settings)) == ["one", "two"]
 
 
-def test_events_nobody_handles_count_as_applied(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_events_nobody_handles_count_as_applied(redis_client, make_settings):
     """G3: an event whose hook a provider does not override is passed without a call."""
     settings = make_settings(**recorded("Blind"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):

@@ -4,13 +4,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
@@ -74,8 +71,8 @@ def retry(client: redis.Redis, settings: Settings) -> None:
 @either_lookup
 @pytest.mark.parametrize("misdeed", ["!stored", "!stored_down"])
 def test_what_was_stored_and_not_answered_is_asked_for(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str, misdeed: str
-) -> None:
+    redis_client, make_settings, flag, kind, misdeed
+):
     """G4: ``lookup``: whatever a call raised, the backend is asked before the event goes again."""
     settings = make_settings(**PATIENT, **recorded(kind))
     text = f"{misdeed}={flag} once"
@@ -91,9 +88,7 @@ def test_what_was_stored_and_not_answered_is_asked_for(
 
 
 @pytest.mark.parametrize("kind", ["Lookup", "LookupSide", "LookupBulk", "LookupBulkSide"])
-def test_what_is_sent_again_after_a_loss_is_asked_for(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_what_is_sent_again_after_a_loss_is_asked_for(redis_client, make_settings, kind):
     """G4: ``lookup``: an event that a producer marks as sent before is asked for wherever it lies.
 
     Its lane has lost nothing, so only the mark shows that the backend may have it.
@@ -130,8 +125,8 @@ def send_again(client: redis.Redis, settings: Settings, *words: str) -> None:
 
 @pytest.mark.parametrize(("kind", "most"), [("Lookup", 1), ("LookupSide", 1), ("Blind", 2)])
 def test_a_store_that_is_locked_for_long_has_one_effect(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str, most: int
-) -> None:
+    redis_client, make_settings, spawn, kind, most
+):
     """G4: an abandoned call that lands later is no second effect; of ``blind`` one, not many."""
     timings = {"call_timeout": 1.0, "lease": 2.0, "attempts": 100, "partitions": 2}
     settings = make_settings(**timings, **recorded(kind, busy=60))
@@ -155,8 +150,8 @@ def test_a_store_that_is_locked_for_long_has_one_effect(
 
 @pytest.mark.parametrize("kind", ["Lookup", "LookupSide", "Blind"])
 def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path, kind: str
-) -> None:
+    redis_client, make_settings, spawn, flag, kind
+):
     """G4, G6: nobody sends an event while its call may land; its lane stays, other keys go on."""
     timings = {"call_timeout": 1.0, "lease": 2.0, "partitions": 1}
     settings = make_settings(attempts=100, **timings, **recorded(kind))
@@ -184,12 +179,8 @@ def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
 
 @either_lookup
 def test_an_abandoned_call_is_not_waited_for_for_ever(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-    kind: str,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag, kind
+):
     """G4, G10: after `MAX_TIME_LIMITS` time-outs the backend is asked, and the event sent again."""
     monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 4)
     settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
@@ -205,9 +196,7 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
         wait_applied(redis_client, settings)
 
 
-def test_a_dead_letter_waits_for_its_abandoned_call(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_dead_letter_waits_for_its_abandoned_call(redis_client, make_settings, flag):
     """G4: what was parked while its call may land is not sent before; then it is asked for."""
     timings = {"call_timeout": 1.0, "lease": 3.0, "partitions": 1}
     settings = make_settings(attempts=1, **timings, **recorded("LookupSide"))

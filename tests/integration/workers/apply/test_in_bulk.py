@@ -1,13 +1,9 @@
 """Turns in bulk: fewer calls, and the promises of one call for each (G3, G4, G6)."""
 
 from collections import Counter
-from pathlib import Path
 
 import msgspec
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
@@ -55,9 +51,7 @@ def called_in_bulk(settings: Settings) -> list[str]:
 
 
 @each
-def test_a_backlog_goes_in_few_calls_and_in_order(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_backlog_goes_in_few_calls_and_in_order(redis_client, make_settings, kind):
     """G3: turns go together, each key's in order, and far fewer calls than turns are made."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     sessions = ("a", "b")
@@ -71,9 +65,7 @@ def test_a_backlog_goes_in_few_calls_and_in_order(
 
 
 @each
-def test_slow_calls_stay_large(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_slow_calls_stay_large(redis_client, make_settings, kind):
     """However long a bulk call takes, the next one holds as many turns as the provider allows."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind, whole="!takes=0.2"))
     spoken(settings, "a", count=200)
@@ -83,9 +75,7 @@ def test_slow_calls_stay_large(
     assert len(calls(home(settings))) <= 200 / 20 + 3
 
 
-def test_a_blind_provider_gets_one_turn_at_a_time(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_blind_provider_gets_one_turn_at_a_time(redis_client, make_settings):
     """G4: each turn of a bulk call would be one more that a crash may repeat."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("BlindBulk"))
     spoken(settings, "a", count=10)
@@ -96,9 +86,7 @@ def test_a_blind_provider_gets_one_turn_at_a_time(
 
 
 @each
-def test_a_turn_that_fails_parks_its_key_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_turn_that_fails_parks_its_key_alone(redis_client, make_settings, kind):
     """G6: of a call in which one turn is refused, the turns of all other keys are remembered."""
     settings = make_settings(partitions=1, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
@@ -114,9 +102,7 @@ def test_a_turn_that_fails_parks_its_key_alone(
 
 
 @each
-def test_a_turn_that_fails_for_a_while_holds_its_key_up(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str, flag: Path
-) -> None:
+def test_a_turn_that_fails_for_a_while_holds_its_key_up(redis_client, make_settings, kind, flag):
     """G3: what stands behind a failing turn in the same call comes after it, once, in order."""
     settings = make_settings(partitions=1, attempts=1_000, **PATIENT, **recorded(kind))
     bad = f"!transient={flag} a"
@@ -135,9 +121,7 @@ def test_a_turn_that_fails_for_a_while_holds_its_key_up(
 
 @each
 @pytest.mark.parametrize("misdeed", ["!stored", "!stored_down"])
-def test_a_lost_answer_repeats_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str, misdeed: str
-) -> None:
+def test_a_lost_answer_repeats_nothing(redis_client, make_settings, flag, kind, misdeed):
     """G4: after a call for several turns that is stored, not answered, each is there once."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     lost = f"{misdeed}={flag} a"
@@ -154,9 +138,7 @@ def test_a_lost_answer_repeats_nothing(
 
 
 @each
-def test_a_call_that_is_refused_whole_is_tried_turn_by_turn(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_a_call_that_is_refused_whole_is_tried_turn_by_turn(redis_client, make_settings, kind):
     """G6: a bug of the bulk call parks nothing that `sync_turn` takes."""
     settings = make_settings(partitions=1, **recorded(kind, whole="!value"))
     spoken(settings, "a", "b", count=8)
@@ -169,8 +151,8 @@ def test_a_call_that_is_refused_whole_is_tried_turn_by_turn(
 
 @each
 def test_a_worker_that_dies_in_a_bulk_call_repeats_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
-) -> None:
+    redis_client, make_settings, spawn, kind
+):
     """G4: killed after a call for several turns was stored, the next owner adds nothing twice."""
     settings = make_settings(partitions=1, lease=2.0, call_timeout=1.0, **recorded(kind))
     spoken(settings, "a", "b", count=10)
@@ -186,9 +168,7 @@ def test_a_worker_that_dies_in_a_bulk_call_repeats_nothing(
 
 
 @each_lookup
-def test_a_bulk_call_that_hangs_lands_once(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
-) -> None:
+def test_a_bulk_call_that_hangs_lands_once(redis_client, make_settings, flag, kind):
     """G4: no turn of an abandoned call is sent again before that call has returned."""
     timings = {"call_timeout": 1.0, "lease": 2.0, "partitions": 1, "attempts": 100}
     settings = make_settings(**timings, **recorded(kind, whole=f"!hang={flag}"))

@@ -3,7 +3,6 @@
 import json
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -113,12 +112,7 @@ def _served(process: psutil.Process) -> list[str]:
 
 
 @pytest.mark.long
-def test_calls_that_hang_take_nobody_elses_lanes(
-    redis_client: redis.Redis,
-    scene: Callable[[str], Settings],
-    spawn: Spawn,
-    flag: Path,
-) -> None:
+def test_calls_that_hang_take_nobody_elses_lanes(redis_client, scene, spawn, flag):
     """G9: eight calls of one provider hang: others apply and answer in time, and it starts anew."""
     settings = scene(f"!hang={flag}")
     with MemoryBus.connect(settings) as bus:
@@ -153,12 +147,8 @@ def pids(settings: Settings, name: str) -> set[int]:
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_call_that_ends_its_process_does_so_alone_then(
-    scene: Callable[[str], Settings],
-    redis_client: redis.Redis,
-    spawn: Spawn,
-    flag: Path,
-    processes: str,
-) -> None:
+    scene, redis_client, spawn, flag, processes
+):
     """G9: a provider whose event killed a worker, tried alone, kills none that others use."""
     settings = scene(f"!exit={flag}")
     with MemoryBus.connect(settings) as bus:
@@ -187,12 +177,7 @@ def sound(child: Child, count: int) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("command", ["worker", "up"])
-def test_a_single_worker_that_is_killed_is_replaced(
-    scene: Callable[[str], Settings],
-    redis_client: redis.Redis,
-    spawn: Spawn,
-    command: str,
-) -> None:
+def test_a_single_worker_that_is_killed_is_replaced(scene, redis_client, spawn, command):
     """G9: kill -9 of the only worker: another goes on, without anybody's doing."""
     settings = scene("!none")
     with MemoryBus.connect(settings) as bus:

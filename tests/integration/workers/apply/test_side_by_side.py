@@ -1,12 +1,8 @@
 """Keys side by side: order, the done-set, and what a failing key may cost the others."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import CLOSED, calls, effects, texts
 from helpers.stories.scenario import (
@@ -55,9 +51,7 @@ def let_leases_end(client: Any, settings: Settings) -> None:
 
 
 @both
-def test_keys_of_one_lane_run_side_by_side(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
-) -> None:
+def test_keys_of_one_lane_run_side_by_side(redis_client, make_settings, tmp_path, kind):
     """Two calls of one lane are under way at once: each waits for the other."""
     settings = make_settings(call_timeout=1.5, **recorded(kind))
     one, other = neighbour_sessions(settings, 2)
@@ -70,9 +64,7 @@ def test_keys_of_one_lane_run_side_by_side(
 
 
 @both
-def test_each_key_keeps_its_order(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
-) -> None:
+def test_each_key_keeps_its_order(redis_client, make_settings, kind):
     """G3: with many calls at once, the events of a key are applied one after another, in order."""
     settings = make_settings(window=200, batch=50, **recorded(kind))
     names = [f"s{number}" for number in range(20)]
@@ -90,9 +82,7 @@ def test_each_key_keeps_its_order(
 
 
 @both
-def test_a_failing_key_holds_up_nothing_but_itself(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
-) -> None:
+def test_a_failing_key_holds_up_nothing_but_itself(redis_client, make_settings, tmp_path, kind):
     """G3, G6: while a key is tried again and again, others of its lane go on; then it does too."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -113,9 +103,7 @@ def test_a_failing_key_holds_up_nothing_but_itself(
 
 
 @pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide", "Keyed", "Transactional"])
-def test_a_busy_session_does_not_keep_others_waiting(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
-) -> None:
+def test_a_busy_session_does_not_keep_others_waiting(redis_client, make_settings, tmp_path, kind):
     """G3, G6: however long the queue of a failing key, others of its lane go on; then it does."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -135,13 +123,7 @@ def test_a_busy_session_does_not_keep_others_waiting(
 
 
 @both
-def test_a_crash_repeats_only_what_was_not_done(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    tmp_path: Path,
-    kind: str,
-) -> None:
+def test_a_crash_repeats_only_what_was_not_done(redis_client, make_settings, spawn, tmp_path, kind):
     """G4: the next owner calls nothing that the done-set holds."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -164,9 +146,7 @@ def test_a_crash_repeats_only_what_was_not_done(
     assert len(effects(home(settings))) == 31
 
 
-def test_only_what_may_have_been_sent_is_asked_for(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_only_what_may_have_been_sent_is_asked_for(redis_client, make_settings, spawn):
     """G4, ``lookup``: after a crash the backend is asked for events in doubt, and for no others."""
     settings = make_settings(window=8, batch=8, partitions=1, **PATIENT, **recorded("LookupSide"))
     with MemoryBus.connect(settings) as bus:
@@ -187,9 +167,7 @@ def test_only_what_may_have_been_sent_is_asked_for(
     assert 1 <= asked <= 9
 
 
-def test_a_hanging_call_is_replaced_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_a_hanging_call_is_replaced_alone(redis_client, make_settings, tmp_path):
     """G6, G9: one call hangs: its thread is replaced, its event parked; the others never wait."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -211,8 +189,8 @@ def test_a_hanging_call_is_replaced_alone(
 
 
 def test_an_instance_stays_open_until_its_last_call_has_returned(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+    redis_client, make_settings, tmp_path
+):
     """G6: an abandoned call returns after its worker has ended: it finds its instance open."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -229,8 +207,8 @@ def test_an_instance_stays_open_until_its_last_call_has_returned(
 
 
 def test_a_backend_that_is_down_is_probed_and_nothing_is_parked(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+    redis_client, make_settings, tmp_path
+):
     """G6: an outage costs one call for each event under way and then single probes."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -250,9 +228,7 @@ def test_a_backend_that_is_down_is_probed_and_nothing_is_parked(
     assert len(calls(home(settings))) <= 150
 
 
-def test_transient_failures_of_every_event_park_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_transient_failures_of_every_event_park_nothing(redis_client, make_settings, tmp_path):
     """G6: a backend that answers 500 to everything is down, whatever it calls it."""
     flag = tmp_path / "flag"
     flag.touch()

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import home, wait_applied, worker
@@ -58,9 +57,7 @@ def is_abandoned(running: Child) -> bool:
     return "is abandoned" in running.output()
 
 
-def test_a_compression_has_more_time_than_other_calls(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, busy: Path
-) -> None:
+def test_a_compression_has_more_time_than_other_calls(redis_client, make_settings, spawn, busy):
     """G5, G6: on_compress outlives call_timeout and lease, once, and its key goes on behind it."""
     settings = patient(make_settings, busy)
     running = worker(spawn, settings)
@@ -76,9 +73,7 @@ def test_a_compression_has_more_time_than_other_calls(
     assert list(DeadLetters(settings).letters(["rec"])) == []
 
 
-def test_a_compression_is_given_up_after_its_own_time(
-    make_settings: MakeSettings, spawn: Spawn, busy: Path
-) -> None:
+def test_a_compression_is_given_up_after_its_own_time(make_settings, spawn, busy):
     """G9, G10: `compress_timeout` bounds it; what was given up is waited for, then sent again."""
     settings = patient(make_settings, busy, compress_timeout=3 * CALL)
     running = worker(spawn, settings)

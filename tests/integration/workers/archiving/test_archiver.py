@@ -1,14 +1,11 @@
 """The archiver on a real server: what is sealed, what is trimmed, and what never is (G7)."""
 
 from contextlib import closing
-from pathlib import Path
 
 import msgspec
 import pytest
 import redis
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeServer, MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import read_health
 from helpers.stories.scenario import environ
@@ -31,7 +28,7 @@ from memorybus_workers.watch.watch import POLL_SECONDS, LogWatch
 P = SealedLog.PARTITION
 
 
-def test_a_log_is_sealed_and_trimmed(log: SealedLog) -> None:
+def test_a_log_is_sealed_and_trimmed(log):
     """G7: what is sealed leaves the log, all but its last entry; nothing is missing anywhere."""
     log.append(230)
     assert run_once(log.settings).events == 230
@@ -44,13 +41,13 @@ def test_a_log_is_sealed_and_trimmed(log: SealedLog) -> None:
     assert {alarm.code for alarm in health.alarms} <= {"no_append_only_file"}
 
 
-def test_a_segment_holds_so_many_events(log: SealedLog) -> None:
+def test_a_segment_holds_so_many_events(log):
     """G10: segments are sealed with `segment_events`, and the last one with what is left."""
     log.grow(120)
     assert [segment.count for segment in log.archive().segments(P)] == [50, 50, 20]
 
 
-def test_the_hot_window_stays(log: SealedLog, make_settings: MakeSettings) -> None:
+def test_the_hot_window_stays(log, make_settings):
     """G7: a sealed event stays in the log for the hot window."""
     log.append(60)
     run_once(make_settings(**QUICK | {"hot_window": 3600.0}))
@@ -58,7 +55,7 @@ def test_the_hot_window_stays(log: SealedLog, make_settings: MakeSettings) -> No
     assert log.logged() == list(range(1, 61))
 
 
-def test_what_redis_may_lose_is_not_sealed(log: SealedLog, make_settings: MakeSettings) -> None:
+def test_what_redis_may_lose_is_not_sealed(log, make_settings):
     """G7: an event is sealed only after `seal_after`: before, Redis may lose and number it anew."""
     log.append(60)
     run_once(make_settings(**QUICK | {"seal_after": 3600.0}))
@@ -66,7 +63,7 @@ def test_what_redis_may_lose_is_not_sealed(log: SealedLog, make_settings: MakeSe
     assert log.logged() == list(range(1, 61))
 
 
-def test_nothing_unsealed_is_ever_trimmed(log: SealedLog, make_settings: MakeSettings) -> None:
+def test_nothing_unsealed_is_ever_trimmed(log, make_settings):
     """G7: whatever the hot window, an event that the archive lacks stays."""
     log.grow()
     log.append(30)
@@ -75,7 +72,7 @@ def test_nothing_unsealed_is_ever_trimmed(log: SealedLog, make_settings: MakeSet
     log.assert_whole()
 
 
-def test_redis_learns_what_the_archive_has(log: SealedLog) -> None:
+def test_redis_learns_what_the_archive_has(log):
     """G7: where Redis forgot what is sealed, the archive is the truth."""
     log.grow()
     log.redis.hdel(log.state, "sealed", "sealed_entry")
@@ -84,7 +81,7 @@ def test_redis_learns_what_the_archive_has(log: SealedLog) -> None:
     log.assert_whole()
 
 
-def test_sealed_numbers_are_never_given_again(log: SealedLog) -> None:
+def test_sealed_numbers_are_never_given_again(log):
     """G2, G7: a log that lost its tail below what is sealed goes on above it, and says so."""
     log.grow()
     log.redis.hset(log.state, "n", 40)
@@ -97,14 +94,12 @@ def test_sealed_numbers_are_never_given_again(log: SealedLog) -> None:
     assert read_health(log.settings).continuity.gaps == []
 
 
-def test_what_the_archive_has_may_be_deleted_by_hand(
-    log: SealedLog, make_settings: MakeSettings
-) -> None:
+def test_what_the_archive_has_may_be_deleted_by_hand(log, make_settings):
     """G7: what was trimmed or deleted by hand is a loss only where the archive lacks it."""
     log.append(60)
     run_once(make_settings(**QUICK | {"hot_window": 3600.0}))
     log.append(20)
-    entries = {n: entry for n, (entry, _) in enumerate(log.redis.xrange(log.key), 1)}  # type: ignore[arg-type]
+    entries = {n: entry for n, (entry, _) in enumerate(log.redis.xrange(log.key), 1)}
     log.redis.xdel(log.key, entries[30])
     assert read_health(log.settings).continuity.gaps == []
     log.redis.xtrim(log.key, minid=entries[50], approximate=False)
@@ -117,11 +112,11 @@ def test_what_the_archive_has_may_be_deleted_by_hand(
     assert [(gap.first, gap.last) for gap in gaps] == [(61, 64), (70, 70)]
 
 
-def test_what_was_lost_before_it_was_sealed_stays_told(log: SealedLog) -> None:
+def test_what_was_lost_before_it_was_sealed_stays_told(log):
     """G7: a gap in the log is written down before it is sealed over, and sealing goes on."""
     log.append(30)
     entries = log.redis.xrange(log.key)
-    log.redis.xdel(log.key, entries[9][0], entries[10][0])  # type: ignore[index]
+    log.redis.xdel(log.key, entries[9][0], entries[10][0])
     run_once(log.settings)
     assert log.archived() == [*range(1, 10), *range(12, 31)]
     (loss,) = Losses(log.redis, log.keys).all()
@@ -131,7 +126,7 @@ def test_what_was_lost_before_it_was_sealed_stays_told(log: SealedLog) -> None:
     assert "events 10 to 11 are gone" in alarm.text
 
 
-def test_strangers_are_not_sealed(log: SealedLog) -> None:
+def test_strangers_are_not_sealed(log):
     """G6: entries of others are no events: they are not archived, and shift no number."""
     log.append(5)
     log.redis.xadd(log.key, {"hello": "world"})
@@ -145,7 +140,7 @@ def test_strangers_are_not_sealed(log: SealedLog) -> None:
     assert log.archived() == [*range(1, 12)]
 
 
-def test_an_archive_that_is_gone_is_not_begun_anew(log: SealedLog) -> None:
+def test_an_archive_that_is_gone_is_not_begun_anew(log):
     """G7: where something was sealed, an empty archive is an unmounted disk: nothing is done."""
     log.grow()
     place = log.settings.data_dir / "archive"
@@ -160,9 +155,7 @@ def test_an_archive_that_is_gone_is_not_begun_anew(log: SealedLog) -> None:
     log.assert_whole()
 
 
-def test_an_older_archive_takes_what_the_log_still_has(
-    log: SealedLog, make_settings: MakeSettings
-) -> None:
+def test_an_older_archive_takes_what_the_log_still_has(log, make_settings):
     """G7: an archive restored from before goes on where it ends, if the log still has the rest."""
     settings = make_settings(**QUICK | {"hot_window": 3600.0})
     log.append(50)
@@ -175,7 +168,7 @@ def test_an_older_archive_takes_what_the_log_still_has(
     log.assert_whole()
 
 
-def test_the_thread_archives_by_itself(log: SealedLog) -> None:
+def test_the_thread_archives_by_itself(log):
     """G7: a worker's archiver seals and trims without being asked, and shows how it fares."""
     log.append(120)
     archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
@@ -201,7 +194,7 @@ def contents(log: SealedLog) -> list[str]:
     return found
 
 
-def test_retention_takes_out_what_is_too_old(log: SealedLog, make_settings: MakeSettings) -> None:
+def test_retention_takes_out_what_is_too_old(log, make_settings):
     """G10: rows older than their scope's retention lose their content, not their numbers."""
     log.append(20, user="ann")
     log.append(20, user="bob")
@@ -213,9 +206,7 @@ def test_retention_takes_out_what_is_too_old(log: SealedLog, make_settings: Make
     assert log.archived() == list(range(1, 41))
 
 
-def test_what_is_too_old_is_taken_out_as_it_is_sealed(
-    log: SealedLog, make_settings: MakeSettings
-) -> None:
+def test_what_is_too_old_is_taken_out_as_it_is_sealed(log, make_settings):
     """G10: a backlog that outlived its retention is not kept because it was sealed late."""
     log.append(20, user="ann")
     log.append(20, user="bob")
@@ -230,7 +221,7 @@ def test_what_is_too_old_is_taken_out_as_it_is_sealed(
     assert log.archive().segments(P)[0].sha256 == segment.sha256  # once is enough
 
 
-def test_small_segments_are_merged_while_somebody_reads(log: SealedLog) -> None:
+def test_small_segments_are_merged_while_somebody_reads(log):
     """G7: a reader of segments that are merged meanwhile gets every row once."""
     reader = log.archive()
     seen: list[int] = []
@@ -249,11 +240,11 @@ def test_small_segments_are_merged_while_somebody_reads(log: SealedLog) -> None:
     log.assert_whole()
 
 
-def test_a_slow_lane_is_as_old_as_what_it_lacks(log: SealedLog) -> None:
+def test_a_slow_lane_is_as_old_as_what_it_lacks(log):
     """G7: what a lane has not applied is as old as it is, also where the log was trimmed."""
     log.append(20)
     entries = log.redis.xrange(log.key)
-    first = int(entries[0][0].split(b"-")[0])  # type: ignore[index]
+    first = int(entries[0][0].split(b"-")[0])
     run_once(log.settings)
     assert log.logged() == [20]
     log.redis.hset(log.keys.lane(P, "builtin"), mapping={"entry": "0-0", "n": 0})
@@ -261,9 +252,7 @@ def test_a_slow_lane_is_as_old_as_what_it_lacks(log: SealedLog) -> None:
     assert builtin.oldest_unapplied_at == iso(first)
 
 
-def test_an_archive_on_another_host_is_left_alone(
-    log: SealedLog, make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_an_archive_on_another_host_is_left_alone(log, make_settings, tmp_path):
     """G7: only the worker in whose data_dir the archive lies seals; others say where it is."""
     log.grow(20)
     log.append(20)
@@ -275,9 +264,7 @@ def test_an_archive_on_another_host_is_left_alone(
     assert run_once(log.settings).events == 20
 
 
-def test_without_the_extra_nothing_is_trimmed(
-    log: SealedLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_nothing_is_trimmed(log, monkeypatch):
     """G7, G9: where the archive's libraries are missing the remedy is shown, and the log stays."""
     monkeypatch.setattr("memorybus_workers.archiving.round.find_spec", lambda _: None)
     log.append(20)
@@ -294,7 +281,7 @@ def test_without_the_extra_nothing_is_trimmed(
     assert log.logged() == list(range(1, 21))
 
 
-def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log: SealedLog) -> None:
+def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log):
     """G7: an archived and trimmed log raises no alarm; XTRIM past the seal does at one look."""
     log.append(50)
     watch = LogWatch(log.settings, clock := FakeClock())
@@ -310,7 +297,7 @@ def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log: SealedLog
     assert "events 51 to 70 are gone" in alarm.text
 
 
-def test_the_process_behind_archive_run_says_what_it_did(log: SealedLog, spawn: Spawn) -> None:
+def test_the_process_behind_archive_run_says_what_it_did(log, spawn):
     """G10: one JSON line with what was sealed, where, and what was in the way."""
     log.append(20)
     child = spawn("-m", "memorybus_workers", "archive", env=environ(log.settings))
@@ -319,12 +306,12 @@ def test_the_process_behind_archive_run_says_what_it_did(log: SealedLog, spawn: 
     assert (said["events"], said["errors"], said["elsewhere"]) == (20, {}, False)
 
 
-def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
+def test_a_stale_archiver_writes_nothing(log):
     """G5: a seal with another epoch than the lane's is refused, and trims nothing."""
     log.append(10)
     lane = log.keys.lane(P, "@archive")
     log.redis.hset(lane, "epoch", 7)
-    entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
+    entry = log.redis.xrange(log.key)[8][0].decode()
     wait_until(
         lambda: read_server_ms(log.redis) > parse_entry_id(entry)[0],
         "its millisecond is over, so it is cold",
@@ -354,9 +341,7 @@ class LateLeases(Leases):
         return super().acquire(redis, provider, partition, floor)
 
 
-def test_an_archivers_knowledge_ends_with_its_log(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_an_archivers_knowledge_ends_with_its_log(make_redis, make_settings):
     """G7: the end of a wiped log's archive is not written into the log that follows it."""
     log = SealedLog(make_settings(url=make_redis().url, **QUICK))
     log.grow(97)

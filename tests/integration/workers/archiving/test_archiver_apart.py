@@ -8,7 +8,6 @@ import pytest
 from helpers.archive.archives import archive_in, sealed
 from helpers.archive.object_servers import environment
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
@@ -52,7 +51,7 @@ def on_a_bad_sector(file: Path) -> bytes:
     return data
 
 
-def test_one_manifest_that_cannot_be_read_stops_one_partition(log: SealedLog, other: Other) -> None:
+def test_one_manifest_that_cannot_be_read_stops_one_partition(log, other):
     """G7: where a partition's files cannot be reached the others are sealed, and it is named."""
     for one in (other, log):
         one.append(20)
@@ -71,7 +70,7 @@ def test_one_manifest_that_cannot_be_read_stops_one_partition(log: SealedLog, ot
     assert (done.events, done.errors, other.sealed()) == (20, {}, 40)
 
 
-def test_the_thread_goes_on_beside_it_and_says_so(log: SealedLog, other: Other) -> None:
+def test_the_thread_goes_on_beside_it_and_says_so(log, other):
     """G7, G10: a worker's archiver, which never saw that partition well, seals the others."""
     for one in (other, log):
         one.append(20)
@@ -89,12 +88,7 @@ def test_the_thread_goes_on_beside_it_and_says_so(log: SealedLog, other: Other) 
         archiver.stop()
 
 
-def test_a_store_that_is_away_is_asked_once(
-    log: SealedLog,
-    other: Other,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_that_is_away_is_asked_once(log, other, make_settings, monkeypatch):
     """G10: where nothing at all can be reached, a look ends with its first partition."""
     for one in (other, log):
         one.append(20)
@@ -105,7 +99,7 @@ def test_a_store_that_is_away_is_asked_once(
     assert (log.sealed(), other.sealed()) == (0, 0)
 
 
-def test_what_is_forgotten_leaves_the_sound_segments(log: SealedLog) -> None:
+def test_what_is_forgotten_leaves_the_sound_segments(log):
     """G7: one damaged segment is named, and keeps nothing of what is forgotten in the others."""
     log.append(50)
     log.append(50, user="eve")
@@ -127,9 +121,7 @@ def test_what_is_forgotten_leaves_the_sound_segments(log: SealedLog) -> None:
     assert sum(one.kept for one in sound) == 65
 
 
-def test_small_segments_are_merged_around_damage(
-    make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_small_segments_are_merged_around_damage(make_settings, tmp_path):
     """G7, G10: neighbours on both sides of a damaged segment are merged; it stays where it is."""
     sealed(tmp_path, 9, 5)
     archive = archive_in(tmp_path)

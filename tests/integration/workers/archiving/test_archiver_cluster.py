@@ -1,12 +1,11 @@
 """Sealing and trimming a log that is spread over the shards of a Redis Cluster."""
 
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
 from helpers.redis.clusters import RedisCluster, running
 from memorybus_workers.archiving.archiver import run_once
 
 
-def test_a_partition_is_sealed_on_its_shard(make_settings: MakeSettings) -> None:
+def test_a_partition_is_sealed_on_its_shard(make_settings):
     """G7: what a seal writes lies in one slot, whichever shard has the partition."""
     cluster = RedisCluster()
     with running(cluster):

@@ -2,7 +2,6 @@
 
 import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import read_health
 from memorybus.clock import SYSTEM
@@ -17,18 +16,18 @@ P = SealedLog.PARTITION
 def write_foreign(log: SealedLog, count: int = 1, **fields: str) -> None:
     """Write what is not ours."""
     for _ in range(count):
-        log.redis.xadd(log.key, fields or {"hello": "world"})  # type: ignore[arg-type]
+        log.redis.xadd(log.key, fields or {"hello": "world"})
 
 
 def numbers(log: SealedLog) -> list[int]:
     """Return the numbers of our entries that are in the stream."""
-    return [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]  # type: ignore[union-attr]
+    return [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]
 
 
 @pytest.mark.parametrize("count", [17, 1_200])
 def test_a_partition_that_begins_with_foreign_entries_is_sealed_by_itself(
-    log: SealedLog, make_settings: MakeSettings, count: int
-) -> None:
+    log, make_settings, count
+):
     """G7, G10: however many entries of others are in front, a worker seals what is ours."""
     settings = make_settings(**QUICK | {"segment_events": 500})
     write_foreign(log, count)
@@ -43,9 +42,7 @@ def test_a_partition_that_begins_with_foreign_entries_is_sealed_by_itself(
     assert log.logged() == [200]
 
 
-def test_pages_of_foreign_entries_take_no_number(
-    log: SealedLog, make_settings: MakeSettings
-) -> None:
+def test_pages_of_foreign_entries_take_no_number(log, make_settings):
     """G3, G7: where whole pages are others', the next event has the next number."""
     settings = make_settings(**QUICK | {"segment_events": 5})
     log.append(3)
@@ -63,7 +60,7 @@ def test_pages_of_foreign_entries_take_no_number(
     assert read_health(settings).continuity.gaps == []
 
 
-def test_a_number_makes_a_foreign_entry_none_of_ours(log: SealedLog) -> None:
+def test_a_number_makes_a_foreign_entry_none_of_ours(log):
     """G6, G7: an entry of another form is not ours, whatever it has: nothing is renumbered."""
     log.grow()
     log.append(3)

@@ -48,7 +48,7 @@ def fall_back(log: SealedLog) -> None:
     log.grow(10)
     log.redis.flushdb()
     for key, value in copied.items():
-        log.redis.restore(key, 0, value)  # type: ignore[arg-type]
+        log.redis.restore(key, 0, value)
     log.append(5)
 
 
@@ -57,7 +57,7 @@ def turns(log: SealedLog) -> list[int]:
     history = History.from_settings(log.redis, log.settings)
     after, n, found = "0-0", 0, list[int]()
     while page := history.read(P, after, 100, after_n=n).events:
-        found += [int(one.envelope.event.user.split()[1]) for one in page]  # type: ignore[union-attr]
+        found += [int(one.envelope.event.user.split()[1]) for one in page]
         after, n = page[-1].position.entry, page[-1].position.n
     history.close()
     return found
@@ -68,7 +68,7 @@ def applied(log: SealedLog, name: str = NAME) -> list[int]:
     return [int(one.split()[1]) for one in recording.texts(home(log.settings, name))]
 
 
-def test_beside_a_server_that_goes_on_nothing_is_given_anew(log: SealedLog) -> None:
+def test_beside_a_server_that_goes_on_nothing_is_given_anew(log):
     """G7: nothing is sealed or lost until an operator decides; then all is one history."""
     fall_back(log)
     assert log.logged() == list(range(40, 46))
@@ -89,9 +89,7 @@ def test_beside_a_server_that_goes_on_nothing_is_given_anew(log: SealedLog) -> N
     assert "partition p01: events 41 to 50" in ahead.text
 
 
-def test_a_replica_that_lacked_a_sealed_tail_needs_no_operator(
-    make_redis: MakeServer, make_settings: MakeSettings
-) -> None:
+def test_a_replica_that_lacked_a_sealed_tail_needs_no_operator(make_redis, make_settings):
     """G7: what a promoted replica takes before it knows the archive's end gets new numbers."""
     master, replica = with_replica(make_redis)
     log = SealedLog(make_settings(url=master.url, **QUICK))
@@ -112,9 +110,7 @@ def test_a_replica_that_lacked_a_sealed_tail_needs_no_operator(
     promoted.redis.close()
 
 
-def test_what_a_restored_redis_took_too_early_gets_new_numbers(
-    server: RedisServer, log: SealedLog
-) -> None:
+def test_what_a_restored_redis_took_too_early_gets_new_numbers(server, log):
     """G7: events that come before Redis knows its archive's end are sealed without an operator."""
     log.append(40)
     log.redis.save()
@@ -133,7 +129,7 @@ def test_what_a_restored_redis_took_too_early_gets_new_numbers(
     assert "partition p01: events 41 to 50" in ahead.text
 
 
-def test_a_provider_gets_each_event_once(server: RedisServer, log: SealedLog) -> None:
+def test_a_provider_gets_each_event_once(server, log):
     """G3, G4: what comes again at new places is known to a ledger, whoever had applied what."""
     late = msgspec.structs.replace(
         log.settings, providers=("late",), provider={"late": log.settings.provider[NAME]}
@@ -156,9 +152,7 @@ def test_a_provider_gets_each_event_once(server: RedisServer, log: SealedLog) ->
     assert applied(log, "late") == list(range(1, 61))
 
 
-def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(
-    server: RedisServer, log: SealedLog
-) -> None:
+def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(server, log):
     """G4: a lane that had not applied what only the archive has goes back to apply it."""
     slowly = msgspec.structs.replace(log.settings, segment_age=600.0)
     with thread_worker(slowly):
@@ -175,7 +169,7 @@ def test_a_lane_that_took_repeated_numbers_gets_those_of_the_archive_too(
     assert sorted(applied(log)) == list(range(1, 56))
 
 
-def test_lanes_forget_the_old_numbers(log: SealedLog) -> None:
+def test_lanes_forget_the_old_numbers(log):
     """G3, G4: a done-set of old numbers, an owner's too, passes over no event that has them now."""
     fall_back(log)
     first = taken(log)
@@ -217,18 +211,18 @@ def committed(log: SealedLog, epoch: int, at: Checkpoint) -> bool:
     return True
 
 
-def test_what_was_missing_stays_missing(log: SealedLog) -> None:
+def test_what_was_missing_stays_missing(log):
     """G7: new numbers do not hide what was lost: before, between and behind what is there."""
     log.grow(20)
     log.redis.xtrim(log.key, maxlen=0, approximate=False)
     log.redis.hset(log.state, mapping={"n": 10, "sealed": 0})
     log.append(10)
     entries = log.redis.xrange(log.key)
-    log.redis.xdel(log.key, entries[3][0], entries[4][0], entries[9][0])  # type: ignore[index]
+    log.redis.xdel(log.key, entries[3][0], entries[4][0], entries[9][0])
     log.redis.xadd(log.key, {"hello": "world"})
     log.redis.hset(log.state, "sealed", 20)
     assert refused(log) == ""
-    numbers = [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]  # type: ignore[union-attr]
+    numbers = [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]
     assert numbers == [21, 22, 23, 26, 27, 28, 29]
     assert log.head() == 30
     gaps = read_health(log.settings).continuity.gaps
@@ -237,7 +231,7 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     assert log.archived() == [*range(1, 24), *range(26, 30)]
 
 
-def test_a_stale_archiver_renumbers_nothing(log: SealedLog) -> None:
+def test_a_stale_archiver_renumbers_nothing(log):
     """G5: numbers change only under the newest epoch of the archiver's lane."""
     fall_back(log)
     log.redis.hdel(log.state, "sealed_run")

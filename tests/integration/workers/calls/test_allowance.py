@@ -1,9 +1,6 @@
 """How many calls a provider may make: bounded over all workers, and nobody blocks for it."""
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -40,9 +37,7 @@ def spoken(settings: Settings, sessions: list[str], count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["KeyedShared", "Keyed"])
-def test_calls_per_second_hold_over_all_workers(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
-) -> None:
+def test_calls_per_second_hold_over_all_workers(redis_client, make_settings, spawn, kind):
     """Two workers together make no more calls than the rate and a second's worth at once allow."""
     settings = make_settings(partitions=4, **recorded(kind, calls_per_second=20))
     spoken(settings, spread_sessions(settings, 4), 15)
@@ -55,11 +50,8 @@ def test_calls_per_second_hold_over_all_workers(
 
 @each
 def test_the_days_budget_ends_the_calls_and_nothing_is_parked(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    kind: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    redis_client, make_settings, kind, monkeypatch
+):
     """Once the day's calls are made lanes wait, the status says why; the next day they go on."""
     monkeypatch.setattr(allowance, "ASK_AGAIN", 0.2)
     settings = make_settings(partitions=1, **recorded(kind, daily_budget=3))
@@ -77,9 +69,7 @@ def test_the_days_budget_ends_the_calls_and_nothing_is_parked(
     assert not list(DeadLetters(settings).letters(["rec"]))
 
 
-def test_a_wait_holds_up_no_other_provider(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_wait_holds_up_no_other_provider(redis_client, make_settings):
     """While one instance waits for its calls, another's lanes go on, and both keep their leases."""
     table = {"kind": "helpers.providers.recording:Keyed"}
     settings = make_settings(
@@ -101,7 +91,7 @@ def test_a_wait_holds_up_no_other_provider(
         wait_applied(redis_client, settings, "quick")
 
 
-def test_the_bucket_fills_with_time(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_the_bucket_fills_with_time(redis_client, make_settings):
     """A second's worth may be called at once; then the wait for the next call is told."""
     keys = Keys(make_settings().namespace)
     call = scripts.spend(keys.budget("p"), 5.0, 0)
@@ -111,9 +101,7 @@ def test_the_bucket_fills_with_time(redis_client: redis.Redis, make_settings: Ma
     wait_until(lambda: not scripts.run(redis_client, call).seconds, "the next may be made")
 
 
-def test_a_call_that_is_refused_costs_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_call_that_is_refused_costs_nothing(redis_client, make_settings):
     """A slow rate lets one call through at once, and asking in vain does not spend the budget."""
     keys = Keys(make_settings().namespace)
     call = scripts.spend(keys.budget("p"), 0.001, 2)
@@ -123,7 +111,7 @@ def test_a_call_that_is_refused_costs_nothing(
     assert redis_client.hget(keys.budget("p"), "spent") == b"1"
 
 
-def test_what_costs_is_counted_over_all_hosts(redis_client: redis.Redis) -> None:
+def test_what_costs_is_counted_over_all_hosts(redis_client):
     """Two hosts share one account of each sort; none is left where none is allowed."""
     here, there = (SharedSpending(redis_client, Keys("n"), "peers") for _ in range(2))
     taken = [here("questions", 3), there("questions", 3), here("questions", 3)]
@@ -133,7 +121,7 @@ def test_what_costs_is_counted_over_all_hosts(redis_client: redis.Redis) -> None
     assert not here("questions", 0)
 
 
-def test_what_may_be_spent_is_unknown_without_redis() -> None:
+def test_what_may_be_spent_is_unknown_without_redis():
     """Nothing that costs is done on a guess."""
     with pytest.raises(Unavailable, match="peers"):
         SharedSpending(unreachable_client(), Keys("n"), "peers")("questions", 3)

@@ -1,12 +1,10 @@
 """Calls that return after they were abandoned, or at the very moment."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
@@ -34,9 +32,7 @@ def doubt(client: redis.Redis, settings: Settings, session: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["LateLookup", "LateLookupSide"])
-def test_a_late_no_is_not_acted_upon(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
-) -> None:
+def test_a_late_no_is_not_acted_upon(redis_client, make_settings, flag, kind):
     """G4, G5: who asks a backend and is abandoned meanwhile sends nothing when the answer comes."""
     timings = {"lease": 10.0, "call_timeout": 2.0}
     settings = make_settings(attempts=100, **timings, **recorded(kind, late=str(flag)))
@@ -54,12 +50,8 @@ def test_a_late_no_is_not_acted_upon(
 
 
 def test_a_call_that_returns_while_it_is_abandoned_keeps_the_leases(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-    tmp_path: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag, tmp_path
+):
     """G4, G5: a thread that went on with the next call is waited for: nobody else may make it."""
     settings = make_settings(partitions=1, call_timeout=1.0, lease=8.0, **recorded("Lookup"))
     second, released = tmp_path / "second", list[Lease]()
@@ -93,7 +85,7 @@ def test_a_call_that_returns_while_it_is_abandoned_keeps_the_leases(
     assert texts(home(settings)) == [f"!hang={flag} one", f"!hang={second} two"]
 
 
-def test_who_was_abandoned_does_not_go_on() -> None:
+def test_who_was_abandoned_does_not_go_on():
     """G5: a second call for an event follows the first, unless that took too long for its watch."""
 
     class Time:

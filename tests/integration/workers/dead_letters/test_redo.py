@@ -64,7 +64,7 @@ class Backend:
         self.on_call()
         if self.down:
             raise Unavailable("down")
-        text: str = event.envelope.event.user  # type: ignore[union-attr]
+        text: str = event.envelope.event.user
         if text in self.refuses:
             return Failure(f"{text!r} again", 2, "Traceback …", 70, 80)
         if text not in self.applied:
@@ -131,7 +131,7 @@ class Scene:
 
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
-        n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
+        n = int(self.redis.hget(self.keys.state(0), "n") or 0)
         owned = OwnedLane(self.keys, 0, NAME, epoch)
         return FakeLane(ParkedKeys(self.redis, owned, f"w-{self.lives}"), epoch, n)
 
@@ -164,7 +164,7 @@ class Scene:
         events = [
             published_event(self.history, 0, stored.letter).event for stored in self.letters()
         ]
-        return [event.envelope.event.user for event in events if event]  # type: ignore[union-attr]
+        return [event.envelope.event.user for event in events if event]
 
     def entry(self, text: str) -> str:
         """Return where a turn stands in the log."""
@@ -193,7 +193,7 @@ class Scene:
 
     def counter(self, name: str) -> int:
         """Return a counter of the lane."""
-        return int(self.redis.hget(self.keys.lane(0, NAME), name) or 0)  # type: ignore[arg-type]
+        return int(self.redis.hget(self.keys.lane(0, NAME), name) or 0)
 
     def told(self) -> list[DeadLetterResolved]:
         """Return what the log was told of operators' decisions."""
@@ -211,7 +211,7 @@ def scene(
     made.redis.close()
 
 
-def test_a_record_says_what_is_needed(scene: Scene) -> None:
+def test_a_record_says_what_is_needed(scene):
     """G6: a dead letter names its event, its owner, its failure and who put it aside; bounded."""
     scene.publish("a", "one")
     (event,) = scene.logged()
@@ -227,14 +227,14 @@ def test_a_record_says_what_is_needed(scene: Scene) -> None:
     assert letter.trace.endswith("end")
 
 
-def test_a_reason_that_is_not_unicode_is_kept(scene: Scene) -> None:
+def test_a_reason_that_is_not_unicode_is_kept(scene):
     """G6: a failure whose text holds a lone surrogate still parks its key."""
     scene.publish("a", "one")
     scene.lane.parked.put_aside(scene.logged(), Failure("bad \ud800", 1, "trace \udfff"))
     assert scene.letters()[0].letter.reason == "bad ?"
 
 
-def test_nothing_asked_is_one_round_trip(make_redis: Any, make_settings: MakeSettings) -> None:
+def test_nothing_asked_is_one_round_trip(make_redis, make_settings):
     """G6: a redo without requests costs one command, also with dead letters there."""
     scene = Scene(make_settings(url=make_redis().url, partitions=1), FakeClock())  # nobody else's
     scene.park("a", "a1")
@@ -246,7 +246,7 @@ def test_nothing_asked_is_one_round_trip(make_redis: Any, make_settings: MakeSet
     scene.redis.close()
 
 
-def test_a_retry_drains_a_key_in_order(scene: Scene) -> None:
+def test_a_retry_drains_a_key_in_order(scene):
     """G3, G6: what waits under a key is applied in order, the key is freed, others stay."""
     scene.park("a", "a1", "a2", "a3")
     scene.park("b", "b1")
@@ -261,7 +261,7 @@ def test_a_retry_drains_a_key_in_order(scene: Scene) -> None:
     assert scene.told() == []
 
 
-def test_what_is_refused_again_waits_on(scene: Scene) -> None:
+def test_what_is_refused_again_waits_on(scene):
     """G3, G6: a letter that fails again holds up the rest of its key, and says how it failed."""
     scene.park("a", "a1", "a2", "a3")
     scene.backend.refuses = {"a2"}
@@ -281,7 +281,7 @@ def test_what_is_refused_again_waits_on(scene: Scene) -> None:
     assert not scene.redis.exists(scene.keys.amended(0, NAME))
 
 
-def test_attempts_add_up(scene: Scene) -> None:
+def test_attempts_add_up(scene):
     """G6: a record counts all tries, from the first to the last."""
     scene.park("a", "a1")
     scene.backend.refuses = {"a1"}
@@ -292,7 +292,7 @@ def test_attempts_add_up(scene: Scene) -> None:
     assert (letter.attempts, letter.first_at, letter.last_at) == (3 + 2 + 2, 10, 80)
 
 
-def test_a_discarded_first_frees_what_waits_behind(scene: Scene) -> None:
+def test_a_discarded_first_frees_what_waits_behind(scene):
     """G6: a discarded event stays in history with who and why; those behind it are applied."""
     scene.park("a", "a1", "a2", "a3")
     scene.ask("discard", entries=(scene.entry("a1"),))
@@ -302,7 +302,7 @@ def test_a_discarded_first_frees_what_waits_behind(scene: Scene) -> None:
     assert scene.lane.parked.keys == set()
     assert (scene.counter("parked"), scene.counter("discarded")) == (0, 1)
     published, record = scene.logged()[0], scene.logged()[-1]
-    assert published.envelope.event.user == "a1", "it is still in the log"  # type: ignore[union-attr]
+    assert published.envelope.event.user == "a1", "it is still in the log"
     assert (
         record.position.n == len(scene.logged()) == int(scene.redis.hget(scene.keys.state(0), "n"))
     )
@@ -318,7 +318,7 @@ def test_a_discarded_first_frees_what_waits_behind(scene: Scene) -> None:
     )
 
 
-def test_a_discarded_later_one_frees_nothing(scene: Scene) -> None:
+def test_a_discarded_later_one_frees_nothing(scene):
     """G3: a letter in the middle goes alone; its key still waits behind its first."""
     scene.park("a", "a1", "a2", "a3")
     scene.ask("discard", entries=(scene.entry("a3"), scene.entry("a2")))
@@ -332,7 +332,7 @@ def test_a_discarded_later_one_frees_nothing(scene: Scene) -> None:
     assert scene.lane.parked.keys == set()
 
 
-def test_the_record_of_a_discard_never_waits(scene: Scene) -> None:
+def test_the_record_of_a_discard_never_waits(scene):
     """G6: what the log is told of a dead letter is not put aside behind one."""
     scene.park("a", "a1", "a2")
     scene.ask("discard", entries=(scene.entry("a2"),))
@@ -343,19 +343,19 @@ def test_the_record_of_a_discard_never_waits(scene: Scene) -> None:
     assert scene.texts() == ["a1"]
 
 
-def test_an_edited_event_is_applied_instead(scene: Scene) -> None:
+def test_an_edited_event_is_applied_instead(scene):
     """G6: an edit reaches the provider and the log's history; the published event stays."""
     scene.park("a", "a1", "a2")
     scene.ask("edit", entries=(scene.entry("a1"),), event={"user": "better", "assistant": "ok"})
     scene.work()
     assert scene.backend.applied == ["better", "a2"]
-    assert scene.logged()[0].envelope.event.user == "a1"  # type: ignore[union-attr]
+    assert scene.logged()[0].envelope.event.user == "a1"
     (told,) = scene.told()
     assert (told.action, told.replacement["user"]) == ("edit", "better")
     assert scene.counter("discarded") == 0
 
 
-def test_an_edit_is_kept_while_the_letter_waits(scene: Scene) -> None:
+def test_an_edit_is_kept_while_the_letter_waits(scene):
     """G6: an edited event that is refused too stays edited for the next retry."""
     scene.park("a", "a1")
     scene.backend.refuses = {"better"}
@@ -371,7 +371,7 @@ def test_an_edit_is_kept_while_the_letter_waits(scene: Scene) -> None:
     assert scene.backend.applied == ["better"]
 
 
-def test_an_edit_that_does_not_fit_is_refused(scene: Scene) -> None:
+def test_an_edit_that_does_not_fit_is_refused(scene):
     """G6: an edit that is no event of its type changes nothing but the reason."""
     scene.park("a", "a1")
     scene.ask("edit", entries=(scene.entry("a1"),), event={"user": 7})
@@ -380,7 +380,7 @@ def test_an_edit_that_does_not_fit_is_refused(scene: Scene) -> None:
     assert "the edited event: not a TurnCompleted" in scene.letters()[0].letter.reason
 
 
-def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
+def test_an_event_that_the_log_lost_is_said(scene):
     """G6: a letter whose event is gone from the log is not dropped; it can be discarded."""
     scene.park("a", "a1", "a2")
     scene.redis.xdel(scene.keys.log(0), scene.entry("a1"))
@@ -395,7 +395,7 @@ def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("point", "nth"), DEATHS)
-def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
+def test_an_owner_dies_anywhere(scene, point, nth):
     """G3, G4, G6: whoever dies where, the next owner ends what was asked, in order and once.
 
     Where it died with a letter, that one is refused, and a new retry goes on from there.
@@ -427,7 +427,7 @@ def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
     assert not scene.requests.waiting_fields()
 
 
-def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
+def test_a_deadly_letter_ends_one_owner_for_each_retry(scene):
     """G6: a letter that ends its owner is refused by the next; its key waits, others go on."""
     scene.park("a", "a1", "a2")
     scene.park("b", "b1")
@@ -453,7 +453,7 @@ def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
     assert scene.backend.applied == ["b1", "a1", "a2"], "it may be asked again"
 
 
-def test_who_lost_the_lane_and_lives_tries_again(scene: Scene) -> None:
+def test_who_lost_the_lane_and_lives_tries_again(scene):
     """G6: a retry during which Redis was restarted ended nobody: who tried it takes it up again."""
     scene.park("a", "a1", "a2")
 
@@ -470,7 +470,7 @@ def test_who_lost_the_lane_and_lives_tries_again(scene: Scene) -> None:
     assert scene.letters() == []
 
 
-def test_what_is_deadly_behind_a_discarded_one_is_refused(scene: Scene) -> None:
+def test_what_is_deadly_behind_a_discarded_one_is_refused(scene):
     """G6: a letter that nobody named ends one owner, too, and then waits as refused."""
     scene.park("a", "a1", "a2", "a3")
 
@@ -488,7 +488,7 @@ def test_what_is_deadly_behind_a_discarded_one_is_refused(scene: Scene) -> None:
     assert scene.letters()[0].letter.reason == DEADLY_REASON
 
 
-def test_a_newer_request_of_the_key_lets_it_be_tried_again(scene: Scene) -> None:
+def test_a_newer_request_of_the_key_lets_it_be_tried_again(scene):
     """G6: who asks for a key again, after a death and before the next owner, gets another try."""
     scene.park("a", "a1")
 
@@ -507,7 +507,7 @@ def test_a_newer_request_of_the_key_lets_it_be_tried_again(scene: Scene) -> None
     assert not scene.redis.exists(scene.keys.amended(0, NAME))
 
 
-def test_an_outage_is_no_death(scene: Scene) -> None:
+def test_an_outage_is_no_death(scene):
     """G6: a letter whose try waits for the backend is tried by the next owner as well."""
     scene.park("a", "a1")
     scene.backend.down = True
@@ -520,7 +520,7 @@ def test_an_outage_is_no_death(scene: Scene) -> None:
     assert scene.backend.applied == ["a1"]
 
 
-def test_a_foreign_record_goes_alone(scene: Scene) -> None:
+def test_a_foreign_record_goes_alone(scene):
     """G6: a discarded record that memorybus did not write goes, once, and counts nowhere."""
     scene.park("a", "a1")
     for body in ({"x": "hello"}, {"r": "null"}, {"r": '{"key":7}'}):
@@ -535,7 +535,7 @@ def test_a_foreign_record_goes_alone(scene: Scene) -> None:
     assert scene.lane.parked.keys == {A}
 
 
-def test_foreign_records_are_not_counted_among_letters(scene: Scene) -> None:
+def test_foreign_records_are_not_counted_among_letters(scene):
     """G6: a key whose letters are counted is freed with its last one beside strangers, too."""
     for body in ({"x": "hello"}, {"r": '{"key":7}'}, {"r": f'{{"key":"{A}","entry":7}}'}):
         scene.redis.xadd(scene.keys.dead(0, NAME), body)
@@ -549,7 +549,7 @@ def test_foreign_records_are_not_counted_among_letters(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("body", ['{"attempts":"two"}', "\xff"])
-def test_an_amendment_that_cannot_be_read(scene: Scene, body: str) -> None:
+def test_an_amendment_that_cannot_be_read(scene, body):
     """G6: what a newer release wrote about a letter is kept; it can be discarded or edited."""
     scene.park("a", "a1", "a2")
     scene.park("b", "b1")
@@ -565,7 +565,7 @@ def test_an_amendment_that_cannot_be_read(scene: Scene, body: str) -> None:
     assert scene.backend.applied == ["b1", "better", "a2"]
 
 
-def test_two_requests_for_one_letter_are_carried_out_in_turn(scene: Scene) -> None:
+def test_two_requests_for_one_letter_are_carried_out_in_turn(scene):
     """G6: a discard and a later edit of one letter are two passes: the older is not forgotten."""
     scene.park("a", "a1", "a2")
     scene.ask("discard", entries=(scene.entry("a1"),))
@@ -577,7 +577,7 @@ def test_two_requests_for_one_letter_are_carried_out_in_turn(scene: Scene) -> No
     assert not scene.requests.waiting_fields()
 
 
-def test_one_above_the_checkpoint_holds_up_its_key_alone(scene: Scene) -> None:
+def test_one_above_the_checkpoint_holds_up_its_key_alone(scene):
     """G3, G6: what the lane has not passed waits with its key; the rest of the pass goes on."""
     scene.park("a", "a1", "a2")
     scene.park("b", "b1")
@@ -598,7 +598,7 @@ def test_one_above_the_checkpoint_holds_up_its_key_alone(scene: Scene) -> None:
     assert not scene.requests.waiting_fields()
 
 
-def test_a_stale_owner_settles_nothing(scene: Scene) -> None:
+def test_a_stale_owner_settles_nothing(scene):
     """G5: dead letters belong to the lane's newest owner; an older one changes nothing."""
     scene.park("a", "a1")
     stale, stored = scene.lane, scene.letters()[0]
@@ -615,7 +615,7 @@ def test_a_stale_owner_settles_nothing(scene: Scene) -> None:
     assert list(scene.parked()) == [A.encode()]
 
 
-def test_an_owner_of_another_server_settles_nothing(scene: Scene) -> None:
+def test_an_owner_of_another_server_settles_nothing(scene):
     """G5: after a restart or a failover a lane is taken anew before its letters are touched."""
     scene.park("a", "a1")
     (stored,) = scene.letters()
@@ -631,7 +631,7 @@ def test_an_owner_of_another_server_settles_nothing(scene: Scene) -> None:
     assert len(scene.logged()) == 1
 
 
-def test_a_letter_goes_once(scene: Scene) -> None:
+def test_a_letter_goes_once(scene):
     """G6: a letter that is gone is neither counted nor recorded a second time."""
     scene.park("a", "a1", "a2")
     stored = scene.letters()[0]
@@ -642,7 +642,7 @@ def test_a_letter_goes_once(scene: Scene) -> None:
     assert scene.lane.parked.keys == {A}
 
 
-def test_a_lane_that_comes_back_is_gone_through_anew(scene: Scene) -> None:
+def test_a_lane_that_comes_back_is_gone_through_anew(scene):
     """G3: what an owner knew of a lane is void once the lane was somebody else's."""
     scene.park("a", "a1")
     scene.park("b", *(f"b{n}" for n in range(20)))
@@ -659,7 +659,7 @@ def test_a_lane_that_comes_back_is_gone_through_anew(scene: Scene) -> None:
     assert scene.letters() == []
 
 
-def test_a_lost_lane_is_left_alone(scene: Scene) -> None:
+def test_a_lost_lane_is_left_alone(scene):
     """G5: a redo whose lane has another owner meanwhile stops; the request waits for that one."""
     scene.park("a", "a1", "a2")
     scene.ask("retry", keys=(A,))
@@ -672,7 +672,7 @@ def test_a_lost_lane_is_left_alone(scene: Scene) -> None:
     assert scene.texts() == []
 
 
-def test_a_backend_that_is_down_costs_nothing(scene: Scene) -> None:
+def test_a_backend_that_is_down_costs_nothing(scene):
     """G6: a retry while the backend is down is told to the caller, and goes on afterwards."""
     scene.park("a", "a1", "a2")
     scene.ask("retry", keys=(A,))
@@ -685,7 +685,7 @@ def test_a_backend_that_is_down_costs_nothing(scene: Scene) -> None:
     assert scene.backend.applied == ["a1", "a2"]
 
 
-def test_what_the_checkpoint_has_not_passed_waits(scene: Scene) -> None:
+def test_what_the_checkpoint_has_not_passed_waits(scene):
     """G3: a letter that the lane will read again is not applied before the lane passed it."""
     scene.park("a", "a1")
     scene.lane.window.n = 0
@@ -698,7 +698,7 @@ def test_what_the_checkpoint_has_not_passed_waits(scene: Scene) -> None:
     assert scene.backend.applied == ["a1"]
 
 
-def test_a_long_drain_lets_the_lane_go_on(scene: Scene) -> None:
+def test_a_long_drain_lets_the_lane_go_on(scene):
     """G10: a drain works in slices, and takes in what its key puts aside meanwhile."""
     scene.park("a", *(f"a{n}" for n in range(40)))
     scene.ask("retry", keys=(A,))
@@ -715,9 +715,7 @@ def test_a_long_drain_lets_the_lane_go_on(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["", "17-3", "1 2 3", "17-3 many"])
-def test_a_key_whose_count_others_overwrote_is_freed_with_its_last_letter(
-    scene: Scene, theirs: str
-) -> None:
+def test_a_key_whose_count_others_overwrote_is_freed_with_its_last_letter(scene, theirs):
     """G6: where the number of a key's letters cannot be read, they are counted: none is passed."""
     scene.park("a", "a1", "a2")
     scene.park("b", "b1")
@@ -734,7 +732,7 @@ def test_a_key_whose_count_others_overwrote_is_freed_with_its_last_letter(
     assert scene.parked() == {}
 
 
-def test_what_this_release_cannot_read_is_left(scene: Scene) -> None:
+def test_what_this_release_cannot_read_is_left(scene):
     """G6: a request of a newer release is left for its workers; foreign fields harm nobody."""
     scene.park("a", "a1")
     new = new_id()
@@ -748,7 +746,7 @@ def test_what_this_release_cannot_read_is_left(scene: Scene) -> None:
     assert list(scene.requests.waiting_fields()) == [f"p00:{new}"]
 
 
-def test_a_foreign_key_stops_no_lane(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_foreign_key_stops_no_lane(scene, caplog):
     """G6: something else under the requests' key is told once, and harms nobody."""
     scene.redis.set(scene.keys.redo(NAME), "mine")
     for _ in range(3):
@@ -757,7 +755,7 @@ def test_a_foreign_key_stops_no_lane(scene: Scene, caplog: pytest.LogCaptureFixt
     scene.redis.delete(scene.keys.redo(NAME))
 
 
-def test_requests_are_bounded(scene: Scene) -> None:
+def test_requests_are_bounded(scene):
     """G10: no more requests wait for a provider than are declared."""
     requests: Sequence[LetterRequest] = [
         LetterRequest(new_id(), 0, "retry", keys=(A,)) for _ in range(257)
@@ -767,7 +765,7 @@ def test_requests_are_bounded(scene: Scene) -> None:
     assert not scene.requests.waiting_fields()
 
 
-def test_a_full_server_settles_dead_letters(make_redis: Any, make_settings: MakeSettings) -> None:
+def test_a_full_server_settles_dead_letters(make_redis, make_settings):
     """G4, G6: a server without memory still lets dead letters go, and records decisions."""
     server = make_redis()
     scene = Scene(make_settings(url=server.url, partitions=1), FakeClock())

@@ -1,11 +1,7 @@
 """A runner whose thread hangs is replaced: what its pool still does is not done twice."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
@@ -18,12 +14,8 @@ from memorybus_workers.hosting.host import ProviderHost
 
 
 def test_a_retry_that_hangs_repeats_no_other_call(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-    tmp_path: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag, tmp_path
+):
     """G4: ``lookup``: a call under way when its runner is replaced ends before another asks."""
     monkeypatch.setattr(ProviderHost, "watch", lambda *_: None)  # we are the watch
     stuck, slow = tmp_path / "stuck", f"!hang={tmp_path / 'slow'} slow"

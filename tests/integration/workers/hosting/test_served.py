@@ -3,8 +3,6 @@
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import still, wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
@@ -48,15 +46,13 @@ def publish(settings: Settings, *words: str) -> None:
 
 def generation(settings: Settings, **plan: object) -> Instance:
     """Make a copy known that follows the live one without an end."""
-    made = Instance(name=GENERATION, provider=NAME, purpose="rebuild", plan=Plan(**plan))  # type: ignore[arg-type]
+    made = Instance(name=GENERATION, provider=NAME, purpose="rebuild", plan=Plan(**plan))
     with Stores(settings) as stores:
         stores.instances.add(made)
     return made
 
 
-def test_copies_come_while_a_worker_runs(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_copies_come_while_a_worker_runs(redis_client, make_settings):
     """G8: a worker takes up a copy of what it serves, and no copy of anything else."""
     settings = make_settings(**recorded("Transactional"))
     publish(settings, "one", "two")
@@ -69,9 +65,7 @@ def test_copies_come_while_a_worker_runs(
     assert not home(settings, "other@1").exists()
 
 
-def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(redis_client, make_settings, monkeypatch):
     """G8: who waits for a copy waits for no heartbeat: the worker says at once that it is ready."""
     monkeypatch.setattr(balance, "DESERTED_SECONDS", 1_000.0)
     settings = make_settings(**PATIENT, **recorded("Transactional"))
@@ -83,9 +77,7 @@ def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "filled", 20)
 
 
-def test_agents_never_hear_of_a_copy(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_agents_never_hear_of_a_copy(redis_client, make_settings, spawn):
     """G8: recalls, tools and contributions are asked of the provider, whatever copies it has."""
     settings = make_settings(**recorded("Transactional"))
     publish(settings, "a blue house")
@@ -103,9 +95,7 @@ def test_agents_never_hear_of_a_copy(
     assert [job.queue.endswith(NAME) for job in status.jobs] == [True]
 
 
-def test_a_held_instance_stands_still(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_held_instance_stands_still(redis_client, make_settings):
     """G8: a hold drains the lanes and gives them up; let go, they go on; nothing is lost."""
     settings = make_settings(**recorded("Transactional"))
     publish(settings, "one")
@@ -123,7 +113,7 @@ def test_a_held_instance_stands_still(
     assert texts(home(settings)) == ["one", "two"]
 
 
-def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_a_changed_plan_is_followed(redis_client, make_settings):
     """G8: a copy whose end is moved goes on from there; none of its events comes twice."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     publish(settings, "one", "two", "three")
@@ -136,9 +126,7 @@ def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: Ma
     assert calls(home(settings, GENERATION)) == ["one", "two", "three"]
 
 
-def test_a_copy_that_cannot_be_made_is_told(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_copy_that_cannot_be_made_is_told(redis_client, make_settings):
     """G9: a copy with options that nobody knows delays nothing else, and status names it."""
     settings = make_settings(providers=("builtin",))
     with Stores(settings) as stores:
@@ -151,9 +139,7 @@ def test_a_copy_that_cannot_be_made_is_told(
         wait_until(lambda: read_status(settings).copies[0].failing, "it is told")
 
 
-def test_a_dropped_copy_goes_with_all_it_has(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_dropped_copy_goes_with_all_it_has(redis_client, make_settings, spawn):
     """G8: two workers serve it; dropped, it leaves no key and no file, and does not come back."""
     settings = make_settings(**recorded("Transactional"))
     publish(settings, "one", "!permanent two")
@@ -179,9 +165,7 @@ def test_a_dropped_copy_goes_with_all_it_has(
     assert home(settings).exists()
 
 
-def test_a_dropped_copy_waits_for_its_home(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_dropped_copy_waits_for_its_home(redis_client, make_settings):
     """G8: only the worker where the state lies removes a local copy: the record stays till then."""
     settings = make_settings(
         providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
@@ -211,9 +195,7 @@ def _other(client: redis.Redis, settings: Settings, seen: bytes) -> bytes | None
     return None if now == seen else now
 
 
-def test_who_is_live_calls_outside_tools(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_who_is_live_calls_outside_tools(redis_client, make_settings):
     """G8: a copy leaves tools that act on the world alone, until it serves in the other's place."""
     settings = make_settings(
         providers=(NAME,), provider={NAME: {"kind": "helpers.providers.tooling:Mailing"}}
@@ -241,9 +223,7 @@ def test_who_is_live_calls_outside_tools(
     assert texts(home(settings)) == ["first", "noted"]
 
 
-def test_a_late_one_begins_where_it_is_told(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_late_one_begins_where_it_is_told(redis_client, make_settings):
     """G8: the plan of an instance of the settings is followed, whatever its store has seen."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     publish(settings, "one", "two", "three")
@@ -257,7 +237,7 @@ def test_a_late_one_begins_where_it_is_told(
 
 
 @pytest.mark.parametrize("wrong", ["", "..", "../x", "a/b", ".x", "@1", "x" * 101, "ä", "a b"])
-def test_names_that_are_none(wrong: str, make_settings: MakeSettings) -> None:
+def test_names_that_are_none(wrong, make_settings):
     """A copy's name is a directory's: nothing that leads elsewhere is one."""
     settings = make_settings()
     (settings.data_dir / "kept").touch()
@@ -266,9 +246,7 @@ def test_names_that_are_none(wrong: str, make_settings: MakeSettings) -> None:
     assert (settings.data_dir / "kept").exists()
 
 
-def test_a_record_that_cannot_be_read_blinds_nobody(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_record_that_cannot_be_read_blinds_nobody(redis_client, settings):
     """G8: beside a copy whose record is no record the others are served, listed and answer."""
     keys, one = Keys(settings.namespace), generation(settings)
     redis_client.hset(keys.instances, "broken", b'{"name":"broken","plan":{"rate":null}}')

@@ -1,11 +1,8 @@
 """A local store and the logs whose workers use it."""
 
 import random
-from pathlib import Path
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -20,14 +17,14 @@ from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.hosting.store_use import StoreUse
 
 
-def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
+def test_workers_of_one_log_share_a_store(tmp_path):
     """Several processes may hold the same store for the same log."""
     first, second = StoreUse(tmp_path, "log"), StoreUse(tmp_path, "log")
     first.close()
     second.close()
 
 
-def test_workers_of_another_log_are_kept_out(tmp_path: Path) -> None:
+def test_workers_of_another_log_are_kept_out(tmp_path):
     """G4: a store that workers of one log use is refused to those of another, until they end."""
     first = StoreUse(tmp_path, "log")
     with pytest.raises(Unavailable, match="another log"):
@@ -36,9 +33,7 @@ def test_workers_of_another_log_are_kept_out(tmp_path: Path) -> None:
     StoreUse(tmp_path, "other").close()
 
 
-def test_two_logs_do_not_write_to_one_store(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_two_logs_do_not_write_to_one_store(redis_client, make_settings):
     """G4: the second log's worker says why it waits, and goes on once the first's has ended."""
     table = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.providers.local:Local"}}}
     one, other = make_settings(**table), make_settings(namespace="another", **table)
@@ -59,8 +54,8 @@ def test_two_logs_do_not_write_to_one_store(
 
 
 def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
-    make_settings: MakeSettings, redis_url: str
-) -> None:
+    make_settings, redis_url
+):
     """G10: each try to open it takes the store anew: none of them may hold it for ever."""
     kind = "helpers.providers.local:NeverOpened"
     settings = make_settings(url=redis_url, providers=(NAME,), provider={NAME: {"kind": kind}})

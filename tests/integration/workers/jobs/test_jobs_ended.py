@@ -48,7 +48,7 @@ def job_worker(client: redis.Redis, settings: Settings, looks: Looks) -> JobWork
     return JobWorker(queue, SYSTEM, cast("LostJobs", looks), 5, no_crash)
 
 
-def test_an_unexpected_end_is_told(redis_client: redis.Redis, settings: Settings) -> None:
+def test_an_unexpected_end_is_told(redis_client, settings):
     """G9: a recall process that ends of an error says which, without credentials."""
     looks = Looks(ZeroDivisionError("api_key=hunter2-hunter2"))
     with pytest.raises(JobsEnded, match=r"-recall-rec: .*ZeroDivisionError: api_key=[*]") as told:
@@ -56,14 +56,14 @@ def test_an_unexpected_end_is_told(redis_client: redis.Redis, settings: Settings
     assert "hunter2" not in str(told.value)
 
 
-def test_an_error_of_redis_is_told_as_such(redis_client: redis.Redis, settings: Settings) -> None:
+def test_an_error_of_redis_is_told_as_such(redis_client, settings):
     """G9: what Redis refuses ends the process as what it is, for the reason that people know."""
     looks = Looks(redis.exceptions.ResponseError("WRONGTYPE"))
     with pytest.raises(RedisError, match="WRONGTYPE"):
         job_worker(redis_client, settings, looks).work_until_stopped()
 
 
-def test_an_end_that_was_told_is_no_failure(redis_client: redis.Redis, settings: Settings) -> None:
+def test_an_end_that_was_told_is_no_failure(redis_client, settings):
     """G9: SIGTERM ends a recall process without a complaint."""
     work: Any = job_worker(redis_client, settings, Looks())
     work.work_until_stopped()

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import msgspec
-import redis
-from helpers.making import MakeSettings
 from helpers.providers.given import GivenInstances
 from memorybus.clock import SYSTEM
 from memorybus.recall.model import RecallRequest, WarmResult
@@ -30,9 +28,7 @@ class Late(MemoryProvider):
         return [Recollection(text="Tea is at five", at=LATE)]
 
 
-def test_a_recall_shows_the_days_of_the_setting(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_recall_shows_the_days_of_the_setting(redis_client, make_settings):
     """A worker renders what its provider found in the zone of its settings."""
     settings = make_settings(timezone="America/New_York")
     keys = Keys(settings.namespace)

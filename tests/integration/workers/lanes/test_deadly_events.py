@@ -3,10 +3,7 @@
 from collections import Counter
 
 import pytest
-import redis
 from helpers.faults.crew import Crew
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, PATIENT, backlog, home, recorded
@@ -23,9 +20,7 @@ DEATHS = 4
 
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed", "KeyedBulk", "KeyedSide"])
-def test_a_deadly_event_amid_hundreds_is_found(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
-) -> None:
+def test_a_deadly_event_amid_hundreds_is_found(redis_client, make_settings, spawn, kind):
     """G6: a deadly event costs four workers wherever it is in a batch, and parks only its key."""
     settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     with MemoryBus.connect(settings) as bus:

@@ -5,8 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, effects, texts
 from helpers.stories.scenario import (
@@ -32,7 +30,7 @@ def owners(client: redis.Redis, settings: Settings) -> list[str]:
     return [(raw or b":").decode().split(":", 1)[1] for raw in found]
 
 
-def test_lanes_have_one_owner(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+def test_lanes_have_one_owner(redis_client, make_settings):
     """G5: of two workers one owns a lane; when it ends the other takes over and goes on."""
     settings = make_settings(lease=30.0, **recorded("Transactional"))
     with (
@@ -56,9 +54,7 @@ def test_lanes_have_one_owner(redis_client: redis.Redis, make_settings: MakeSett
     assert owners(redis_client, settings) == [""] * settings.partitions
 
 
-def test_a_killed_workers_lanes_are_taken_over(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_killed_workers_lanes_are_taken_over(redis_client, make_settings, spawn):
     """G5: lanes of a killed worker go to another once their leases have ended."""
     settings = make_settings(lease=1.0, call_timeout=0.5, **recorded("Transactional"))
     first = worker(spawn, settings)
@@ -75,12 +71,8 @@ def test_a_killed_workers_lanes_are_taken_over(
     ("kind", "doubled"), [("Transactional", 0), ("Keyed", 0), ("Lookup", 0), ("Blind", 1)]
 )
 def test_a_frozen_owner_that_wakes_changes_nothing(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    kind: str,
-    doubled: int,
-) -> None:
+    redis_client, make_settings, spawn, kind, doubled
+):
     """G5: a worker frozen over its lease, woken after a takeover, adds no effect of its own.
 
     At most the one call that was under way repeats, where the backend cannot tell (G4, ``blind``).
@@ -123,9 +115,7 @@ def knows_its_loss(pid: int, settings: Settings) -> bool:
     return any(one.pid == pid and one.lanes == 0 for one in read_status(settings).workers)
 
 
-def test_a_frozen_owner_wakes_inside_a_batch(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, tmp_path: Any
-) -> None:
+def test_a_frozen_owner_wakes_inside_a_batch(redis_client, make_settings, spawn, tmp_path):
     """G5: an owner that wakes in the midst of a batch makes no further call after a takeover."""
     flag = tmp_path / "flag"
     flag.touch()
@@ -146,9 +136,7 @@ def test_a_frozen_owner_wakes_inside_a_batch(
     assert texts(home(settings))[1:] == [f"late {number}" for number in range(50)]
 
 
-def test_a_lane_goes_on_where_it_was(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_lane_goes_on_where_it_was(redis_client, make_settings):
     """G3: a new worker reads from the checkpoint and calls nothing twice."""
     settings = make_settings(**recorded("Blind"))
     with MemoryBus.connect(settings) as bus:
@@ -160,9 +148,7 @@ def test_a_lane_goes_on_where_it_was(
     assert calls(home(settings)) == [f"round {number}" for number in range(3)]
 
 
-def test_a_fresh_store_gets_everything_again(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_fresh_store_gets_everything_again(redis_client, make_settings):
     """G8: a transactional store that was emptied is filled from the beginning of the log."""
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
@@ -177,9 +163,7 @@ def test_a_fresh_store_gets_everything_again(
     assert texts(home(settings)) == ["one", "two"]
 
 
-def test_progress_is_a_consumer_groups(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_progress_is_a_consumer_groups(redis_client, make_settings):
     """G3: each lane's progress shows as a consumer group of the provider's name."""
     settings = make_settings(**recorded("Keyed"))
     keys = Keys(settings.namespace)
@@ -188,14 +172,12 @@ def test_progress_is_a_consumer_groups(
         assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
     log = keys.log(partition(settings, "s"))
-    (group,) = redis_client.xinfo_groups(log)  # type: ignore[misc]
+    (group,) = redis_client.xinfo_groups(log)
     last: Any = redis_client.xrevrange(log, count=1)
     assert (group["name"], group["last-delivered-id"]) == (b"rec", last[0][0])
 
 
-def test_two_workers_and_two_providers(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_two_workers_and_two_providers(redis_client, make_settings):
     """G5: workers that serve different providers share the log and never each other's lanes."""
     tables = {
         "one": {"kind": "helpers.providers.recording:Keyed"},

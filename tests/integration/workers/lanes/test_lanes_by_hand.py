@@ -51,9 +51,7 @@ def go_round(world: World, process: Process, times: int) -> None:
 
 
 @every_kind
-def test_what_is_done_above_the_checkpoint_is_not_called_again(
-    world: World, backend: Backend, new_process: NewProcess, kind: str
-) -> None:
+def test_what_is_done_above_the_checkpoint_is_not_called_again(world, backend, new_process, kind):
     """G4: a key fails, others go on, their owner dies: the next one calls only the failing one."""
     for root, fate in (("s0", "transient:9"), ("s1", "ok"), ("s2", "ok"), ("s1", "ok")):
         world.publish(root, fate)
@@ -70,9 +68,7 @@ def test_what_is_done_above_the_checkpoint_is_not_called_again(
 
 
 @pytest.mark.parametrize("kind", ["lookup", "lookup, side by side"])
-def test_what_a_dead_owner_handed_over_stays_in_doubt(
-    world: World, backend: Backend, new_process: NewProcess, kind: str
-) -> None:
+def test_what_a_dead_owner_handed_over_stays_in_doubt(world, backend, new_process, kind):
     """G4: an heir that has read less than the dead has sent does not make less of it known."""
     checks = Checks(world, backend, "live", kind)
     world.publish("s0", "transient:9")
@@ -91,9 +87,7 @@ def test_what_a_dead_owner_handed_over_stays_in_doubt(
 
 
 @pytest.mark.parametrize("kind", ["lookup", "lookup, side by side"])
-def test_a_lane_lost_with_the_tail_leaves_the_log_in_doubt(
-    world: World, backend: Backend, new_process: NewProcess, kind: str
-) -> None:
+def test_a_lane_lost_with_the_tail_leaves_the_log_in_doubt(world, backend, new_process, kind):
     """G4: Redis comes back with the events and without the lane: the backend is asked for each."""
     for number in range(14):
         world.publish(("s1", "s2", "s4", "s5")[number % 4], "ok")
@@ -111,8 +105,8 @@ def test_a_lane_lost_with_the_tail_leaves_the_log_in_doubt(
 @every_kind
 @pytest.mark.parametrize("point", ["lane.after_read", "lane.before_apply", "lane.after_apply"])
 def test_an_owner_that_dies_between_read_and_commit_loses_nothing(
-    world: World, backend: Backend, new_process: NewProcess, kind: str, point: str
-) -> None:
+    world, backend, new_process, kind, point
+):
     """G3, G5: wherever it stands still, the next owner completes its work; it writes nothing."""
     checks = Checks(world, backend, "live", kind)
     for root in ("s0", "s1", "s0", "s2", "s1"):
@@ -132,9 +126,7 @@ def test_an_owner_that_dies_between_read_and_commit_loses_nothing(
 
 
 @every_kind
-def test_a_checkpoint_whose_entry_was_lost_steps_back(
-    world: World, backend: Backend, new_process: NewProcess, kind: str
-) -> None:
+def test_a_checkpoint_whose_entry_was_lost_steps_back(world, backend, new_process, kind):
     """G1, G3: a commit that came after the server lost the entry it names stops no lane."""
     checks = Checks(world, backend, "live", kind)
     lane = world.keys.lane(0, "live")

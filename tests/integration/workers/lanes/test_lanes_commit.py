@@ -67,14 +67,14 @@ def _run(
 
 
 @pytest.mark.parametrize("kind", ["transactional", "keyed"])
-def test_quick_batches_are_committed_together(run: Run) -> None:
+def test_quick_batches_are_committed_together(run):
     """G4: who recognises a repeated event commits a moment's work at once, and all of it."""
     assert run.turn() == [EVENTS]
     assert run.applied == EVENTS
 
 
 @pytest.mark.parametrize("kind", ["transactional", "keyed"])
-def test_what_may_be_uncommitted_is_noted_after_a_death(run: Run) -> None:
+def test_what_may_be_uncommitted_is_noted_after_a_death(run):
     """G6: an owner's death may be the deed of any event since its last commit, and no other."""
     for _ in range(100):
         run.world.publish("s0", "ok")
@@ -87,19 +87,19 @@ def test_what_may_be_uncommitted_is_noted_after_a_death(run: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lookup", "blind"])
-def test_others_commit_each_event(run: Run) -> None:
+def test_others_commit_each_event(run):
     """G4: one crash leaves one event in doubt, however quick the backend is."""
     assert run.turn() == list(range(1, EVENTS + 1))
 
 
 @pytest.mark.parametrize("kind", ["transactional", "keyed"])
-def test_slow_batches_are_committed_each(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_batches_are_committed_each(run, monkeypatch):
     """G4: what a crash repeats is a moment's work and a batch, not all that a lane has read."""
     before = SerialApplier._before_chunk
 
     def slowly(self: SerialApplier, lane: Lane, chunk: list[object]) -> None:
         run.world.clock.advance(COMMIT_EVERY)
-        before(self, lane, chunk)  # type: ignore[arg-type]
+        before(self, lane, chunk)
 
     monkeypatch.setattr(SerialApplier, "_before_chunk", slowly)
     assert run.turn() == [4]
@@ -107,9 +107,7 @@ def test_slow_batches_are_committed_each(run: Run, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("kind", ["keyed"])
-def test_what_was_applied_before_damage_is_committed(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_applied_before_damage_is_committed(run, monkeypatch):
     """G7: a lane that stands still at a damaged segment has its place from before it."""
     read = Lane.read
 

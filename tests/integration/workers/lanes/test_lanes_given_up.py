@@ -1,13 +1,10 @@
 """Lanes handed over, kept after all, or lost: none is held by an owner that cannot work."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, effects, texts
 from helpers.stories.scenario import (
@@ -57,12 +54,7 @@ def stop_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rests.wait(20), "the worker does not look"
 
 
-def test_a_lane_that_cannot_be_handed_over_expires(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+def test_a_lane_that_cannot_be_handed_over_expires(redis_client, make_settings, monkeypatch, flag):
     """G5: a lane left while a call is under way is not renewed any more, and goes on elsewhere."""
     settings = make_settings(partitions=1, call_timeout=0.4, lease=1.0, **recorded("KeyedSide"))
     monkeypatch.setattr(ProviderHost, "watch", lambda *_: None)  # the call stays under way
@@ -81,11 +73,8 @@ def test_a_lane_that_cannot_be_handed_over_expires(
 
 
 def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag
+):
     """G3: a hand-over that is called off leaves the lane at work, in the same epoch."""
     settings = make_settings(partitions=1, call_timeout=25.0, lease=40.0, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
@@ -108,12 +97,8 @@ def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
 
 @pytest.mark.parametrize("where", ["transaction", "progress"])
 def test_a_store_that_hangs_while_a_lane_begins_gives_it_back(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    flag: Path,
-    where: str,
-) -> None:
+    redis_client, make_settings, spawn, flag, where
+):
     """G5, G6: a lane whose owner hangs before it could begin is taken again; nothing is lost."""
     how = {
         "transaction": recorded("Transactional", begin=f"!hang={flag}"),
@@ -132,8 +117,8 @@ def test_a_store_that_hangs_while_a_lane_begins_gives_it_back(
 
 
 def test_a_lane_lost_while_its_call_returns_costs_the_others_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+    redis_client, make_settings, flag
+):
     """G5: if one lane is another's by now, what came back for it is dropped, the rest goes on."""
     settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     lost, kept = spread_sessions(settings, 2)
@@ -151,9 +136,7 @@ def test_a_lane_lost_while_its_call_returns_costs_the_others_nothing(
     assert texts(home(settings)) == [f"!hang={flag} fine"]
 
 
-def test_a_slow_serial_provider_ends_in_good_order(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_slow_serial_provider_ends_in_good_order(redis_client, make_settings, spawn):
     """G5: told to end in the midst of long batches, a worker commits what it did and gives up."""
     timings = {"call_timeout": 10.0, "lease": 30.0}
     settings = make_settings(partitions=4, batch=400, **timings, **recorded("Keyed"))
@@ -173,9 +156,7 @@ def test_a_slow_serial_provider_ends_in_good_order(
         assert int(n or 0) >= max(mine, default=0), "what was applied is committed"
 
 
-def test_a_busy_serial_provider_takes_lanes_over_in_time(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_busy_serial_provider_takes_lanes_over_in_time(redis_client, make_settings, spawn):
     """G5: two seconds after a dead worker's leases have ended, a busy one works on its lanes.
 
     The time is counted in the busy one's calls: a slow machine makes fewer of them.
@@ -204,12 +185,8 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
 def test_a_lane_given_up_takes_its_failing_events_along(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-    kind: str,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag, kind
+):
     """G10: nothing is kept of events that failed here and are another worker's to apply."""
     settings = make_settings(partitions=1, attempts=1000, **recorded(kind))
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
@@ -227,11 +204,8 @@ def test_a_lane_given_up_takes_its_failing_events_along(
 
 
 def test_a_probe_whose_lane_is_lost_is_followed_by_another(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag
+):
     """G6, G10: a backend is asked again if the lane that asked was another's when it answered."""
     begin_after_a_failure(monkeypatch)
     settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
@@ -252,8 +226,8 @@ def test_a_probe_whose_lane_is_lost_is_followed_by_another(
 
 @pytest.mark.parametrize("kind", ["Keyed", "Transactional"])
 def test_a_foreign_field_among_parked_keys_costs_one_lane(
-    redis_client: redis.Redis, make_settings: MakeSettings, caplog: Any, kind: str
-) -> None:
+    redis_client, make_settings, caplog, kind
+):
     """G10: bytes that are no key stop the lane whose hash they are in, and that is said."""
     settings = make_settings(partitions=2, **recorded(kind))
     foreign, sound = spread_sessions(settings, 2)

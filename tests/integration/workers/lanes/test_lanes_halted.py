@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -94,9 +93,7 @@ def trap(monkeypatch: pytest.MonkeyPatch) -> Trap:
 
 @every_kind
 @pytest.mark.parametrize("where", ["read", "begin"])
-def test_a_lane_that_fails_stands_still_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap, kind: str, where: str
-) -> None:
+def test_a_lane_that_fails_stands_still_alone(redis_client, make_settings, trap, kind, where):
     """G3, G6: a lane that fails is told and tried again; others go on, and it does once mended."""
     settings = make_settings(partitions=4, **PATIENT, **recorded(kind))
     names = spread_sessions(settings, 4)
@@ -122,9 +119,7 @@ def test_a_lane_that_fails_stands_still_alone(
     assert len(texts(home(settings))) == 8
 
 
-def test_a_failure_of_what_came_back_halts_its_lane_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
-) -> None:
+def test_a_failure_of_what_came_back_halts_its_lane_alone(redis_client, make_settings, trap):
     """G3, G6: where keys run side by side, what fails after a call is its lane's failure, too."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("KeyedSide"))
     bad, good = spread_sessions(settings, 2)
@@ -141,9 +136,7 @@ def test_a_failure_of_what_came_back_halts_its_lane_alone(
         wait_applied(redis_client, settings)
 
 
-def test_dead_letters_that_fail_wait_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap, flag: Path
-) -> None:
+def test_dead_letters_that_fail_wait_alone(redis_client, make_settings, trap, flag):
     """G6: a retry that stumbles over one lane's letters stops neither that lane nor others."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
     bad, good = spread_sessions(settings, 2)
@@ -165,9 +158,7 @@ def test_dead_letters_that_fail_wait_alone(
         assert trap.opened == 1
 
 
-def test_a_store_that_fails_is_opened_anew(
-    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
-) -> None:
+def test_a_store_that_fails_is_opened_anew(redis_client, make_settings, trap):
     """G6: what a provider's own store raises outside of events is the instance's failure."""
     settings = make_settings(partitions=2, **recorded("Transactional"))
     kind = type(make_instance(settings, NAME, SYSTEM))
@@ -187,9 +178,7 @@ def test_a_store_that_fails_is_opened_anew(
         wait_applied(redis_client, settings)
 
 
-def test_a_damaged_field_of_a_lane_halts_it_alone(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
+def test_a_damaged_field_of_a_lane_halts_it_alone(redis_client, make_settings):
     """G6: a lane whose hash holds nonsense, over which a script trips, takes no other's turn."""
     settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
     bad, good = spread_sessions(settings, 2)
@@ -201,9 +190,7 @@ def test_a_damaged_field_of_a_lane_halts_it_alone(
         wait_until(lambda: halts(settings), "status tells which is stopped")
 
 
-def test_a_partition_that_cannot_be_sealed_holds_up_no_other(
-    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
-) -> None:
+def test_a_partition_that_cannot_be_sealed_holds_up_no_other(redis_client, make_settings, trap):
     """G7: whatever sealing one partition fails of, the others are sealed."""
     settings = make_settings(**QUICK)
     first, second = spread_sessions(settings, 2)
@@ -254,7 +241,7 @@ def stage(
         provider.shutdown()
 
 
-def test_an_idle_lane_that_was_lost_is_taken_again(stage: Stage, redis_client: redis.Redis) -> None:
+def test_an_idle_lane_that_was_lost_is_taken_again(stage, redis_client):
     """G9: the loss of a lane that has nothing to do is noticed without an event."""
     place = partition(stage.settings, "s")
     lane = Keys(stage.settings.namespace).lane(place, NAME)
@@ -272,9 +259,7 @@ def away(*_: Any) -> Sequence[LoggedEvent]:
     raise ArchiveUnavailable("away")
 
 
-def test_a_halted_lane_does_not_wake_its_runner(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_halted_lane_does_not_wake_its_runner(stage, monkeypatch):
     """G10: with unfinished work in a lane that stands still a runner takes a few steps a second."""
     place = partition(stage.settings, "s")
 

@@ -7,8 +7,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.replaying import replay
@@ -81,9 +79,7 @@ def outlasted(client: redis.Redis, settings: Settings, flag: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
-def test_an_outage_after_a_kill_parks_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
-) -> None:
+def test_an_outage_after_a_kill_parks_nothing(redis_client, make_settings, flag, kind):
     """G6: where workers died, a call that came back is no suspect, however often it failed."""
     settings = make_settings(partitions=1, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
@@ -94,9 +90,7 @@ def test_an_outage_after_a_kill_parks_nothing(
     assert texts(home(settings)) == [f"!unavailable={flag} hello"]
 
 
-def test_a_hanging_backend_after_a_kill_parks_nothing(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_hanging_backend_after_a_kill_parks_nothing(redis_client, make_settings, flag):
     """G6: where workers died, a call that outlived its time ended a thread, not its worker."""
     timings = {"call_timeout": 0.2, "lease": 1.0, "attempts": EVER}
     settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
@@ -107,9 +101,7 @@ def test_a_hanging_backend_after_a_kill_parks_nothing(
     assert letters(redis_client, settings) == []
 
 
-def test_a_backend_that_is_down_costs_few_calls(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_backend_that_is_down_costs_few_calls(redis_client, make_settings, flag):
     """G10: once a backend is known to be down it gets single calls, however many keys wait."""
     settings = make_settings(partitions=4, concurrency=4, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus:
@@ -126,12 +118,7 @@ def test_a_backend_that_is_down_costs_few_calls(
     assert len(texts(home(settings))) == 300
 
 
-def test_a_replay_outlives_an_outage(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+def test_a_replay_outlives_an_outage(redis_client, make_settings, monkeypatch, flag):
     """G6: a replay waits for a backend that is down, also when its instance is opened anew."""
     monkeypatch.setattr(lane_set, "FAILURES_BEFORE_REOPEN", 2)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
@@ -151,9 +138,7 @@ def test_a_replay_outlives_an_outage(
 # -- what is --------------------------------------------------------------------------------------
 
 
-def test_a_deadly_event_far_above_a_waiting_key_is_found(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_deadly_event_far_above_a_waiting_key_is_found(redis_client, make_settings, flag):
     """G6: what ends its workers is parked, also if the checkpoint waits far below it."""
     sizes = {"partitions": 1, "window": 8, "batch": 8, "attempts": EVER}
     settings = make_settings(**sizes, **recorded("Keyed"))
@@ -173,9 +158,7 @@ def test_a_deadly_event_far_above_a_waiting_key_is_found(
     assert "this one" not in texts(home(settings))
 
 
-def test_what_goes_alone_is_alone_in_its_instance(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_what_goes_alone_is_alone_in_its_instance(redis_client, make_settings, flag):
     """G6: of two lanes whose owners died, one event is under way: it alone may end the worker."""
     settings = make_settings(partitions=3, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     keys = Keys(settings.namespace)
@@ -198,8 +181,8 @@ def test_what_goes_alone_is_alone_in_its_instance(
 
 
 def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    redis_client, make_settings, monkeypatch
+):
     """G6: an event that is parked without a call leaves the next call to probe the backend."""
     begin_after_a_failure(monkeypatch)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
@@ -216,11 +199,8 @@ def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
 
 
 def test_hung_calls_of_a_closed_instance_still_count(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    flag: Path,
-) -> None:
+    redis_client, make_settings, monkeypatch, flag
+):
     """G10: threads that hang are counted for the worker's life, not for the instance's."""
     monkeypatch.setattr(host, "MOST_HUNG", 1)
     limits = {"call_timeout": 2.0, "lease": 4.0, "attempts": 1, "concurrency": 2}
@@ -240,9 +220,7 @@ def test_hung_calls_of_a_closed_instance_still_count(
         flag.unlink()
 
 
-def test_a_letter_that_hangs_again_is_refused_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_letter_that_hangs_again_is_refused_again(redis_client, make_settings, flag):
     """G6: to retry what still hangs costs one call; the request is done with, others go on."""
     timings = {"call_timeout": 2.0, "lease": 20.0, "attempts": 1}
     settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
@@ -266,8 +244,8 @@ def test_a_letter_that_hangs_again_is_refused_again(
 
 
 def test_an_event_in_doubt_above_waiting_ones_is_asked_for(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path
-) -> None:
+    redis_client, make_settings, spawn, flag
+):
     """G4: ``lookup`` asks for what a dead owner had handed over, also above events that wait."""
     settings = make_settings(partitions=1, lease=1.0, call_timeout=0.5, **recorded("Lookup"))
     with MemoryBus.connect(settings) as bus:
@@ -287,8 +265,8 @@ def test_an_event_in_doubt_above_waiting_ones_is_asked_for(
 
 
 def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+    redis_client, make_settings, flag
+):
     """G2: a lane without news is not forgotten for one that has news all the time."""
     settings = make_settings(partitions=4, batch=50, **recorded("Keyed"))
     quiet, busy = spread_sessions(settings, 2)
@@ -313,12 +291,8 @@ def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
 
 @pytest.mark.parametrize(("kind", "applied"), [("Keyed", 640), ("DeafSide", 0)])
 def test_a_batch_above_the_window_drains_at_full_speed(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    applied: int,
-) -> None:
+    redis_client, make_settings, monkeypatch, kind, applied
+):
     """G10: the window bounds what is held, not how soon the lane reads on."""
     # A lane that waits for it is never done.
     monkeypatch.setattr(lane_set, "FULL_LOOK_SECONDS", 10.0)
@@ -332,9 +306,7 @@ def test_a_batch_above_the_window_drains_at_full_speed(
     assert sorted(map(int, texts(home(settings)))) == list(range(applied))
 
 
-def test_a_gap_below_what_is_done_is_passed(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
-) -> None:
+def test_a_gap_below_what_is_done_is_passed(redis_client, make_settings, flag):
     """G3: if the entry a lane stood before is gone, it goes on behind it and repeats nothing."""
     settings = make_settings(partitions=1, attempts=EVER, **recorded("KeyedSide"))
     keys = Keys(settings.namespace)

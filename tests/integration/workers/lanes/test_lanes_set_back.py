@@ -69,7 +69,7 @@ class World:
     def progress(self) -> int:
         """Return the number that the lane of the partition has reached."""
         lane = self.log.keys.lane(P, NAME)
-        return int(self.log.redis.hget(lane, "n") or 0)  # type: ignore[arg-type]
+        return int(self.log.redis.hget(lane, "n") or 0)
 
     def grow(self, upto: int) -> None:
         """Append turns up to a number, and apply them."""
@@ -126,7 +126,7 @@ def go_on(world: World, *, early: bool) -> None:
 
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("world", KINDS, indirect=True)
-def test_what_only_the_archive_has_is_in_doubt(world: World, *, early: bool) -> None:
+def test_what_only_the_archive_has_is_in_doubt(world, *, early):
     """G4: events above what Redis can vouch for are applied once, by every class that can."""
     set_back(world)
     before = world.asked()
@@ -138,7 +138,7 @@ def test_what_only_the_archive_has_is_in_doubt(world: World, *, early: bool) -> 
 
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("world", ["Recording"], indirect=True)
-def test_a_blind_provider_gets_nothing_twice(world: World, *, early: bool) -> None:
+def test_a_blind_provider_gets_nothing_twice(world, *, early):
     """G4, G6: what a `blind` provider may have had waits for an operator, who retries or discards.
 
     This holds also after one more restart.
@@ -156,7 +156,7 @@ def test_a_blind_provider_gets_nothing_twice(world: World, *, early: bool) -> No
 
 
 @pytest.mark.parametrize("world", ["Recording", "Lookup"], indirect=True)
-def test_a_lane_that_began_later_doubts_nothing(world: World) -> None:
+def test_a_lane_that_began_later_doubts_nothing(world):
     """G4: a provider that is added after the set-back gets the archive's events without a doubt."""
     world.log.append(COPIED)
     world.server.client().save()
@@ -170,7 +170,7 @@ def test_a_lane_that_began_later_doubts_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("world", ["Keyed"], indirect=True)
-def test_a_lane_without_news_reads_what_only_the_archive_has(world: World) -> None:
+def test_a_lane_without_news_reads_what_only_the_archive_has(world):
     """G3: a lane that was there before the archiver reads on at its next look, without an event."""
     set_back(world)
     clock = FakeClock()
@@ -182,7 +182,7 @@ def test_a_lane_without_news_reads_what_only_the_archive_has(world: World) -> No
 
 
 @pytest.mark.parametrize("world", ["Keyed"], indirect=True)
-def test_a_set_back_is_a_finding(world: World) -> None:
+def test_a_set_back_is_a_finding(world):
     """G7: what happened is named until an operator has read it, also once new events came."""
     set_back(world)
     go_on(world, early=True)
@@ -193,7 +193,7 @@ def test_a_set_back_is_a_finding(world: World) -> None:
 
 
 @pytest.mark.parametrize("world", [*KINDS, "Recording"], indirect=True)
-def test_a_wiped_log_takes_along_what_lanes_know_of_it(world: World) -> None:
+def test_a_wiped_log_takes_along_what_lanes_know_of_it(world):
     """G4: after FLUSHALL an instance's lanes are opened anew: none reads the old log's archive."""
     world.log.grow(SEALED)
     with world.lanes() as lanes:

@@ -30,9 +30,7 @@ def take(leases: Leases, client: redis.Redis, partition: int = 0) -> Lease:
     return taken[0]
 
 
-def test_a_lease_outlives_its_time_while_its_owner_lives(
-    leases: Leases, redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_lease_outlives_its_time_while_its_owner_lives(leases, redis_client, settings):
     """G5: leases are renewed in time, whatever the lanes do meanwhile."""
     lease = take(leases, redis_client)
     first = lease.until
@@ -42,9 +40,7 @@ def test_a_lease_outlives_its_time_while_its_owner_lives(
     assert leases.count() == 1
 
 
-def test_a_lost_lease_is_noticed_and_not_taken_back(
-    leases: Leases, redis_client: redis.Redis
-) -> None:
+def test_a_lost_lease_is_noticed_and_not_taken_back(leases, redis_client):
     """G5: when another owns the lane, the next renewal marks the lease as lost for good."""
     lease = take(leases, redis_client)
     redis_client.set(lease.key, "2:w2", px=60_000)
@@ -55,9 +51,7 @@ def test_a_lost_lease_is_noticed_and_not_taken_back(
     assert leases.count() == 0
 
 
-def test_a_vanished_lease_that_another_had_is_lost(
-    leases: Leases, redis_client: redis.Redis
-) -> None:
+def test_a_vanished_lease_that_another_had_is_lost(leases, redis_client):
     """G5: a lease that is gone is not made again by a renewal if the lane was another's since."""
     lease = take(leases, redis_client)
     redis_client.hset(lease.lane, "epoch", lease.epoch + 1)
@@ -66,9 +60,7 @@ def test_a_vanished_lease_that_another_had_is_lost(
     assert not redis_client.exists(lease.key)
 
 
-def test_an_owner_that_cannot_renew_stops_in_time(
-    settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_an_owner_that_cannot_renew_stops_in_time(settings, redis_client):
     """G5: past its time by the owner's own clock a lease counts as lost, without asking Redis."""
     clock = FakeClock()
     leases = Leases(settings, clock, "w1")
@@ -81,7 +73,7 @@ def test_an_owner_that_cannot_renew_stops_in_time(
     redis_client.delete(lease.key)
 
 
-def test_released_leases_are_free_at_once(leases: Leases, redis_client: redis.Redis) -> None:
+def test_released_leases_are_free_at_once(leases, redis_client):
     """G5: who gives lanes up leaves them to the next at once; a stale release does nothing."""
     ours = [take(leases, redis_client, partition) for partition in range(3)]
     redis_client.set(ours[2].key, "9:w2", px=60_000)
@@ -90,9 +82,7 @@ def test_released_leases_are_free_at_once(leases: Leases, redis_client: redis.Re
     assert leases.count() == 0
 
 
-def test_the_epoch_starts_above_what_the_store_has_seen(
-    leases: Leases, redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_the_epoch_starts_above_what_the_store_has_seen(leases, redis_client, settings):
     """G5: after Redis lost its count, a new owner's epoch is above the provider's own record."""
     taken = leases.acquire(redis_client, "p", 0, 2**51)
     assert taken is not None
@@ -102,9 +92,7 @@ def test_the_epoch_starts_above_what_the_store_has_seen(
     )
 
 
-def test_a_lane_with_a_call_under_way_is_kept_from_others(
-    leases: Leases, redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_lane_with_a_call_under_way_is_kept_from_others(leases, redis_client, settings):
     """G4: a lane that is given up is free once no call of it may land, here it may be at once."""
     lease, other = take(leases, redis_client), take(leases, redis_client, 1)
     activity = ThreadActivity(SYSTEM)
@@ -124,9 +112,7 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(
     assert redis_client.hget(lease.lane, "owner") is None, "in good order"
 
 
-def test_a_long_call_has_a_lease_as_long_as_it_may_take(
-    settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_a_long_call_has_a_lease_as_long_as_it_may_take(settings, redis_client):
     """G5: it is prolonged before the call, kept so by renewals, and as short as any after it."""
     clock = FakeClock()
     leases = Leases(settings, clock, "w1")
@@ -145,9 +131,7 @@ def test_a_long_call_has_a_lease_as_long_as_it_may_take(
     redis_client.delete(lease.key)
 
 
-def test_a_long_call_does_not_begin_without_its_lease(
-    settings: Settings, redis_client: redis.Redis
-) -> None:
+def test_a_long_call_does_not_begin_without_its_lease(settings, redis_client):
     """G5: whose lease cannot be prolonged, for it is another's or Redis is away, makes no call."""
     leases = Leases(settings, SYSTEM, "w1")
     lost, unreachable = take(leases, redis_client), take(leases, redis_client, 1)

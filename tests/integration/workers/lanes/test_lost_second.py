@@ -52,9 +52,7 @@ def publish(settings: Settings, session: str, *words: str) -> None:
 
 
 @every_kind
-def test_numbers_that_are_given_again_are_not_passed_over(
-    server: RedisServer, settings: Settings, under_way: Path, kind: str
-) -> None:
+def test_numbers_that_are_given_again_are_not_passed_over(server, settings, under_way, kind):
     """G3: what an owner knows as done are numbers; after a loss they are those of other events."""
     server.client().save()
     lost, new = ("b1", "b2", "b3"), ("c1", "c2", "c3")
@@ -69,8 +67,8 @@ def test_numbers_that_are_given_again_are_not_passed_over(
 
 @every_kind
 def test_a_dead_letter_that_was_lost_is_not_passed_over(
-    server: RedisServer, settings: Settings, under_way: Path, tmp_path: Path, kind: str
-) -> None:
+    server, settings, under_way, tmp_path, kind
+):
     """G6: an owner that put an event aside just before the loss commits nothing behind it."""
     open_still, keys = tmp_path / "open_still", Keys(settings.namespace)
     open_still.touch()

@@ -2,13 +2,11 @@
 
 import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import redis
-from helpers.making import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
@@ -93,7 +91,7 @@ def _keys(namespace: str) -> Keys:
     return Keys(namespace)
 
 
-def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_burial_counts_the_death_once(redis_client, keys):
     """G5, G6: a dead owner's lane is free at once, with its death and what it was called for."""
     first = take(redis_client, keys, "h-1-a")
     note_tries(redis_client, keys, first.epoch, b'{"7":1}')
@@ -104,7 +102,7 @@ def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -
     assert second.suspects == b'{"7":1}'
 
 
-def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_burial_frees_nobody_elses_lane(redis_client, keys):
     """G5: a lease that another took meanwhile stays, and so does a name that only looks alike."""
     take(redis_client, keys, "h-1-a", ms=1)
     wait_until(lambda: take(redis_client, keys, "xh-1-a"), "the first lease has run out")
@@ -115,7 +113,7 @@ def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys)
     assert redis_client.hget(keys.lane(0, NAME), "owner") == b"xh-1-a"
 
 
-def test_a_lane_given_up_in_order_is_no_death(redis_client: redis.Redis, keys: Keys) -> None:
+def test_a_lane_given_up_in_order_is_no_death(redis_client, keys):
     """G6: a worker that released its lanes before it ended has not died of an event."""
     first = take(redis_client, keys, "h-1-a")
     lease, lane = keys.lease(0, NAME), keys.lane(0, NAME)
@@ -127,7 +125,7 @@ def test_a_lane_given_up_in_order_is_no_death(redis_client: redis.Redis, keys: K
 # -- the decision ---------------------------------------------------------------------------------
 
 
-def test_only_classes_that_stand_a_late_call_are_freed() -> None:
+def test_only_classes_that_stand_a_late_call_are_freed():
     """G4: a request of the dead may still be under way to a `lookup` or `blind` backend."""
     classes = ("transactional", "keyed", "lookup", "blind")
     known = {one: ProviderInfo("kind", one, "shared") for one in classes}
@@ -144,16 +142,12 @@ def test_only_classes_that_stand_a_late_call_are_freed() -> None:
     ],
     ids=["nobody was called", "one was", "two were", "one of them tried a suspect alone"],
 )
-def test_a_provider_is_blamed_if_no_other_comes_into_question(
-    notes: list[tuple[str, int]], named: set[str]
-) -> None:
+def test_a_provider_is_blamed_if_no_other_comes_into_question(notes, named):
     """G6, G9: a death of which no call is known to be the cause sets no provider apart."""
     assert blamed(notes) == named
 
 
-def test_only_calls_that_are_not_done_are_blamed(
-    redis_client: redis.Redis, make_settings: MakeSettings, keys: Keys
-) -> None:
+def test_only_calls_that_are_not_done_are_blamed(redis_client, make_settings, keys):
     """G9: a note of calls that have returned since blames nobody for the death."""
     settings = make_settings(partitions=1, **recorded("Keyed"))
     roster = Roster(redis_client, keys)
@@ -174,15 +168,13 @@ def test_only_calls_that_are_not_done_are_blamed(
     assert blames == [{NAME}, set(), set(), set()]
 
 
-def test_without_redis_nothing_is_freed(
-    make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_redis_nothing_is_freed(make_settings, caplog):
     """G9: a burial that finds no Redis says so and returns; the leases run out by themselves."""
     reclaim_lanes(make_settings(url="redis://127.0.0.1:1/0"), "h-1-a")
     assert "the lanes of h-1-a wait for their leases' end" in caplog.text
 
 
-def test_the_roster_forgets_the_dead(redis_client: redis.Redis, settings: Settings) -> None:
+def test_the_roster_forgets_the_dead(redis_client, settings):
     """G9: who shares out the lanes does not wait until a buried worker has been silent."""
     roster = Roster(redis_client, Keys(settings.namespace))
     for name in ("h-1-a", "h-2-b"):
@@ -196,8 +188,8 @@ def test_the_roster_forgets_the_dead(redis_client: redis.Redis, settings: Settin
 
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed"])
 def test_a_sibling_takes_over_long_before_the_lease_ends(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path, kind: str
-) -> None:
+    redis_client, make_settings, spawn, flag, kind
+):
     """G3, G4, G9: kill -9 of a supervised worker costs its lanes a second or two, not a lease."""
     settings = make_settings(**LONG_LEASE, **recorded(kind))
     child, both = supervised(spawn, settings)
@@ -225,9 +217,7 @@ def test_a_sibling_takes_over_long_before_the_lease_ends(
 
 
 @pytest.mark.long
-def test_a_late_call_is_waited_out(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_late_call_is_waited_out(redis_client, make_settings, spawn):
     """G4: where a dead worker's request may still arrive, its lease runs to the end."""
     kinds = {"sure": "Keyed", "blind": "Blind", "lookup": "Lookup"}
     tables = {name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()}
@@ -250,9 +240,7 @@ def test_a_late_call_is_waited_out(
         )
 
 
-def test_up_buries_its_worker(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_up_buries_its_worker(redis_client, make_settings, spawn):
     """G9: the worker that `memorybus up` starts after a kill does not wait for the lease either."""
     settings = make_settings(**LONG_LEASE, **recorded("Transactional"))
     child, (victim,) = start(spawn, settings, "up", "--json")

@@ -4,9 +4,7 @@ import pytest
 from helpers.faults import sink
 from helpers.faults.crew import Member
 from helpers.faults.oracle import judge
-from helpers.faults.rows import MakeTrial
 from helpers.faults.trial import LOST, Trial
-from helpers.making import MakeServer
 from helpers.processes.stopped import IN_CALL, READ
 from helpers.processes.waiting import wait_until
 from memorybus.agent.client import MemoryBus
@@ -31,9 +29,7 @@ def was_told(member: Member) -> bool:
 
 @pytest.mark.parametrize("kind", ["Blind", "Keyed", "Lookup"])
 @pytest.mark.parametrize(("place", "under_way"), [(IN_CALL, 1), (READ, 0)])
-def test_who_was_stopped_writes_no_more(
-    make_redis: MakeServer, make_trial: MakeTrial, kind: str, place: str, under_way: int
-) -> None:
+def test_who_was_stopped_writes_no_more(make_redis, make_trial, kind, place, under_way):
     """G5: of the batch in hand, only the one call under way may still land; then it is told.
 
     A backend that takes our id refuses that one too.

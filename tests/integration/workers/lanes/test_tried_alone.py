@@ -3,8 +3,6 @@
 from typing import Any, cast
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import (
@@ -25,12 +23,7 @@ NAMES = ("one", "two")
     "kinds",
     [("Keyed", "Keyed"), ("KeyedSide", "LookupSide"), ("Transactional", "KeyedSide")],
 )
-def test_what_goes_alone_is_alone_in_its_worker(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    flag: Any,
-    kinds: tuple[str, str],
-) -> None:
+def test_what_goes_alone_is_alone_in_its_worker(redis_client, make_settings, flag, kinds):
     """G6: of two providers whose lanes' owners died, one event is under way; neither is skipped."""
     tables = {
         name: {"kind": f"helpers.providers.recording:{kind}"}

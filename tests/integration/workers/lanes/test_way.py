@@ -7,7 +7,6 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers import recording
 from helpers.stories.scenario import recorded, say, thread_worker
@@ -53,9 +52,7 @@ def callers(frame: FrameType | None) -> tuple[str, ...]:
 
 @pytest.mark.usefixtures("redis_client")
 @pytest.mark.parametrize("kind", WAYS)
-def test_the_way_is_as_the_page_tells(
-    kind: str, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_way_is_as_the_page_tells(kind, make_settings, monkeypatch):
     """A runner gives a lane its turn, the applier calls the hook, the lane commits: no detours."""
     ways: dict[str, tuple[str, ...]] = {}
     made: Any = getattr(recording, kind)
@@ -81,9 +78,7 @@ def test_the_way_is_as_the_page_tells(
 
 
 @pytest.mark.usefixtures("redis_client")
-def test_a_new_entry_wakes_the_runner_by_one_step(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_entry_wakes_the_runner_by_one_step(make_settings, monkeypatch):
     """The tail announces news, and the runner's inbox has them: nobody stands in between."""
     ways = list[tuple[str, ...]]()
     put = Inbox.put

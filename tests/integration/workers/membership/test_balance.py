@@ -73,7 +73,7 @@ EVEN, ALL = frozenset(range(0, LANES, 2)), frozenset(range(LANES))
 
 
 @pytest.mark.parametrize("alive", ["ab", "a"])
-def test_leases_that_go_before_their_time_move_nothing(two: Two, alive: str) -> None:
+def test_leases_that_go_before_their_time_move_nothing(two, alive):
     """G5: who sees no lease, or nobody else, after the server's clock jumped keeps what it has."""
     assert two.wants(*"ab") == EVEN
     two.clock.sleep(1.0)
@@ -81,7 +81,7 @@ def test_leases_that_go_before_their_time_move_nothing(two: Two, alive: str) -> 
     assert two.wants(*alive) == EVEN
 
 
-def test_what_we_hold_we_keep(two: Two) -> None:
+def test_what_we_hold_we_keep(two):
     """G5: a lease of ours that was seen long ago, or short before its end, may just be renewed."""
     two.held = {0, 2}
     assert two.wants(*"ab") == EVEN
@@ -92,7 +92,7 @@ def test_what_we_hold_we_keep(two: Two) -> None:
     assert two.wants("a", "b", "Z") >= {0, 2}, "given to who comes first in order"
 
 
-def test_when_their_time_is_over_lanes_are_free(two: Two) -> None:
+def test_when_their_time_is_over_lanes_are_free(two):
     """G5: by our own clock the dead one's leases have ended: its lanes are ours."""
     assert two.wants(*"ab") == EVEN
     two.lose_leases()
@@ -100,7 +100,7 @@ def test_when_their_time_is_over_lanes_are_free(two: Two) -> None:
     assert two.wants("a") == ALL
 
 
-def test_what_was_given_up_is_free_at_once(two: Two) -> None:
+def test_what_was_given_up_is_free_at_once(two):
     """G5: a lane that says that it was given up in good order waits for nobody's clock."""
     assert two.wants(*"ab") == EVEN
     values: Any = two.redis.mget([two.keys.lease(lane, "p") for lane in range(LANES)])
@@ -110,13 +110,13 @@ def test_what_was_given_up_is_free_at_once(two: Two) -> None:
     assert two.wants("a") == ALL
 
 
-def test_a_lease_of_any_bytes_ends_no_worker(two: Two) -> None:
+def test_a_lease_of_any_bytes_ends_no_worker(two):
     """G10: what somebody else wrote in a lease's place costs that lane and nothing else."""
     two.redis.set(two.keys.lease(0, "p"), b"\xff\xfe", px=60_000)
     assert two.wants(*"ab") >= EVEN - {0}
 
 
-def test_what_was_free_while_we_could_not_serve_is_not_deserted(two: Two) -> None:
+def test_what_was_free_while_we_could_not_serve_is_not_deserted(two):
     """G5: a provider that is ready again takes no lane that is another's before that one has."""
     two.free(1)
     assert two.wants(*"ab") == EVEN

@@ -24,9 +24,7 @@ def claims_of(settings: Settings, client: redis.Redis) -> HomeClaims:
     return HomeClaims(settings, client, cast("ServedInstances", SimpleNamespace(infos=infos)))
 
 
-def test_a_local_instance_without_a_home_gets_one_here(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_local_instance_without_a_home_gets_one_here(redis_client, settings):
     """G4: the first worker that serves a local instance gives it its home; others need none."""
     claims = claims_of(settings, redis_client)
     claims.claim()
@@ -35,9 +33,7 @@ def test_a_local_instance_without_a_home_gets_one_here(
     assert not claims.is_elsewhere(NAME)
 
 
-def test_a_home_that_was_lost_is_left_to_its_owner_for_a_while(
-    redis_client: redis.Redis, settings: Settings
-) -> None:
+def test_a_home_that_was_lost_is_left_to_its_owner_for_a_while(redis_client, settings):
     """G4: who has the state claims it first; if nobody does, another worker serves it in time."""
     keys = Keys(settings.namespace)
     homes = Homes(redis_client, keys)

@@ -2,18 +2,13 @@
 
 from importlib.metadata import version
 
-import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import recorded, thread_worker
 from memorybus.health.monitor import read_status
 from memorybus_workers.membership import presence
 
 
-def test_the_version_is_that_of_what_runs(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_version_is_that_of_what_runs(redis_client, make_settings, monkeypatch):
     """After an upgrade on the disk a worker tells the version that it was started with."""
     settings = make_settings(**recorded("Keyed"))
     with thread_worker(settings):

@@ -1,7 +1,6 @@
 """What a worker writes: lines that can be filtered by their fields, and no credential anywhere."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,8 +64,8 @@ def place(client: redis.Redis, settings: Settings, session: str) -> dict[str, An
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lines_carry_what_they_are_about_and_no_credential(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path, kind: str
-) -> None:
+    redis_client, make_settings, spawn, tmp_path, kind
+):
     """G6, G9: a parked event and a backend that is down are lines one can filter, and show."""
     settings = leaky(make_settings, kind)
     child = start(spawn, settings)
@@ -101,9 +100,7 @@ def test_lines_carry_what_they_are_about_and_no_credential(
     nobody_tells(child.output(), str(failing), str(everything(redis_client, settings)))
 
 
-def test_what_a_recall_failed_of_is_kept_without_credentials(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_what_a_recall_failed_of_is_kept_without_credentials(redis_client, make_settings, spawn):
     """G9: neither the log, nor what people read of a recall, nor RQ's own record has one."""
     settings = leaky(make_settings, "LeakyKeyed")
     child = start(spawn, settings, jobs=1)
@@ -121,7 +118,7 @@ def test_what_a_recall_failed_of_is_kept_without_credentials(
     nobody_tells(child.output(), *kept, str(everything(redis_client, settings)))
 
 
-def test_what_ends_a_process_is_a_line(spawn: Spawn) -> None:
+def test_what_ends_a_process_is_a_line(spawn):
     """A traceback that nobody caught is masked, and JSON where JSON is asked for."""
     program = (
         "import threading; from memorybus_workers import logs; logs.set_up('json', secrets={%r})\n"

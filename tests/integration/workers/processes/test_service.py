@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, recorded
 from memorybus.testing import FakeClock
@@ -35,9 +33,7 @@ def told(heard: socket.socket) -> list[str]:
             return found
 
 
-def test_systemd_is_told_of_a_workers_life(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, manager: socket.socket
-) -> None:
+def test_systemd_is_told_of_a_workers_life(redis_url, make_settings, spawn, manager):
     """G10: a unit of type notify starts, is watched and ends with what the supervisor says."""
     settings = make_settings(url=redis_url, **recorded("Blind"))
     said: list[str] = []
@@ -57,7 +53,7 @@ def test_systemd_is_told_of_a_workers_life(
     assert heard("STOPPING=1")
 
 
-def test_who_is_not_watched_says_nothing(manager: socket.socket) -> None:
+def test_who_is_not_watched_says_nothing(manager):
     """G10: the watchdog hears half the time asked for, and nobody who did not ask."""
     clock = FakeClock()
     watched = ServiceManager(manager.getsockname(), 10.0, clock)
@@ -72,9 +68,7 @@ def test_who_is_not_watched_says_nothing(manager: socket.socket) -> None:
     assert told(manager) == ["WATCHDOG=1"]
 
 
-def test_another_process_is_watched(
-    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_process_is_watched(manager, monkeypatch):
     """G10: a supervisor below the service's process leaves the watchdog to that one."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.getsockname())
     monkeypatch.setenv("WATCHDOG_USEC", "1000000")
@@ -84,7 +78,7 @@ def test_another_process_is_watched(
         assert told(manager) == heard
 
 
-def test_a_manager_that_is_gone_ends_nothing(short_dir: Path) -> None:
+def test_a_manager_that_is_gone_ends_nothing(short_dir):
     """G9: nobody at the socket's other end is no failure of the worker."""
     ServiceManager(str(short_dir / "gone"), 1.0, FakeClock()).note_ready()
     ServiceManager("", 1.0, FakeClock()).note_ready()

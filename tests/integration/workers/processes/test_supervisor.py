@@ -66,9 +66,7 @@ def leases(client: redis.Redis) -> list[bytes]:
     return list(client.scan_iter("*lease*"))
 
 
-def test_several_processes_serve_one_log(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_several_processes_serve_one_log(redis_client, make_settings, spawn):
     """G3, G4: several processes are ready with one line, and apply all once and in order."""
     settings = make_settings(**recorded("Transactional"))
     child = supervisor(spawn, settings, count=3)
@@ -85,9 +83,7 @@ def test_several_processes_serve_one_log(
     assert spawn.descendants() == []
 
 
-def test_a_killed_process_is_replaced_and_nothing_is_lost(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_killed_process_is_replaced_and_nothing_is_lost(redis_client, make_settings, spawn):
     """G3, G4: kill -9 of each process in turn, while events flow: all once, in order."""
     settings = make_settings(lease=1.0, call_timeout=0.5, **recorded("Transactional"))
     child = supervisor(spawn, settings)
@@ -103,9 +99,7 @@ def test_a_killed_process_is_replaced_and_nothing_is_lost(
     assert "ended (exit code -9); another starts in 0.5 s" in child.output()
 
 
-def test_workers_end_with_a_killed_supervisor(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_workers_end_with_a_killed_supervisor(redis_client, make_settings, spawn):
     """G5: kill -9 of the supervisor ends its workers in order: lanes are given up at once."""
     settings = make_settings(lease=60.0, **recorded("Transactional"))
     child = supervisor(spawn, settings)
@@ -115,9 +109,7 @@ def test_workers_end_with_a_killed_supervisor(
     wait_until(lambda: spawn.descendants() == [], "the workers have ended")
 
 
-def test_recall_processes_do_not_multiply(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_recall_processes_do_not_multiply(redis_client, make_settings, spawn):
     """G10: --jobs counts the recall processes of all worker processes together."""
     settings = make_settings(**recorded("Transactional"))
     child = supervisor(spawn, settings, "--jobs", "1")
@@ -128,9 +120,7 @@ def test_recall_processes_do_not_multiply(
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_misconfigured_worker_is_told_once(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, processes: str
-) -> None:
+def test_a_misconfigured_worker_is_told_once(redis_client, make_settings, spawn, processes):
     """G10: a provider nobody knows ends everything with 2 and one message, whatever the number."""
     settings = make_settings(providers=("builtim",))
     child = spawn(*WORKER, "--processes", processes, env=environ(settings))
@@ -143,9 +133,7 @@ def test_a_misconfigured_worker_is_told_once(
 @pytest.mark.parametrize(
     "words", [("--processes", "0"), ("--jobs", "-1"), ("--processes", "two")], ids=" ".join
 )
-def test_a_count_that_cannot_be_is_refused(
-    make_settings: MakeSettings, spawn: Spawn, words: tuple[str, str]
-) -> None:
+def test_a_count_that_cannot_be_is_refused(make_settings, spawn, words):
     """G10: wrong usage ends with 2 and says which option was wrong."""
     child = spawn(*WORKER, *words, env=environ(make_settings()))
     assert child.wait() == 2
@@ -178,9 +166,7 @@ def hanging(spawn: Spawn, settings: Settings, processes: str) -> Child:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_second_signal_ends_at_once(
-    redis_client: redis.Redis, hung: Settings, spawn: Spawn, processes: str
-) -> None:
+def test_a_second_signal_ends_at_once(redis_client, hung, spawn, processes):
     """G5: told twice, a worker ends with 1 although a call hangs; its leases expire."""
     child = hanging(spawn, hung, processes)
     child.send(signal.SIGTERM)
@@ -193,12 +179,8 @@ def test_a_second_signal_ends_at_once(
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_hung_call_holds_up_no_end_for_longer_than_grace(
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    hung: Settings,
-    spawn: Spawn,
-    processes: str,
-) -> None:
+    redis_client, make_settings, hung, spawn, processes
+):
     """G10: a worker whose provider hangs ends within its grace, with 1."""
     child = hanging(spawn, make_settings(**_changed(hung, grace=0.3)), processes)
     assert child.terminate() == 1, child.output()
@@ -211,9 +193,7 @@ def _changed(settings: Settings, **changes: object) -> dict[str, object]:
     return fields | changes
 
 
-def test_a_batch_in_hand_is_finished(
-    redis_client: redis.Redis, hung: Settings, spawn: Spawn
-) -> None:
+def test_a_batch_in_hand_is_finished(redis_client, hung, spawn):
     """G4: told once, a worker waits for the call it is in, commits it, and ends with 0."""
     child = hanging(spawn, hung, "2")
     child.send(signal.SIGTERM)
@@ -224,9 +204,7 @@ def test_a_batch_in_hand_is_finished(
     assert leases(redis_client) == []
 
 
-def test_the_command_line_hands_on_what_it_was_told(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_the_command_line_hands_on_what_it_was_told(redis_client, make_settings, spawn):
     """Flags win over the environment, and reach every worker process."""
     settings = make_settings(**recorded("Transactional"))
     flags = {"processes": "2", "jobs": "0", "concurrency": "3", "capacity": "2.5", "grace": "9"}
@@ -241,9 +219,7 @@ def test_the_command_line_hands_on_what_it_was_told(
     assert child.terminate() == 0, child.output()
 
 
-def test_up_runs_several_processes(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_up_runs_several_processes(redis_client, make_settings, spawn):
     """`memorybus up --processes` tells of all its workers, and stops whole."""
     settings = make_settings(**recorded("Transactional"))
     words = ("--processes", "2", "--jobs", "0", "--json")

@@ -7,11 +7,9 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
     agent,
     environ,
@@ -43,27 +41,21 @@ def refused(spawn: Spawn, settings: Settings, code: int = 2) -> str:
     return child.output()
 
 
-def test_a_wrong_partition_count_is_refused(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_wrong_partition_count_is_refused(redis_client, make_settings, spawn):
     """G3: a worker with another partition count ends with the remedy."""
     settings = make_settings(**recorded("Blind"))
     redis_client.hset(Keys(settings.namespace).meta, "partitions", "4")
     assert "partitions = 4" in refused(spawn, settings)
 
 
-def test_an_evicting_server_is_refused(
-    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_an_evicting_server_is_refused(make_redis, make_settings, spawn):
     """G1: a worker on a server that may drop keys ends with the remedy."""
     url = make_redis(maxmemory_policy="volatile-lru").url
     assert "noeviction" in refused(spawn, make_settings(url=url, **recorded("Blind")))
 
 
 @pytest.mark.parametrize("which", ["meta", "providers"])
-def test_a_foreign_key_is_named(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, which: str
-) -> None:
+def test_a_foreign_key_is_named(redis_client, make_settings, spawn, which):
     """G10: somebody else's value at a key of the whole log is named by key."""
     settings = make_settings(**recorded("Blind"))
     key = str(getattr(Keys(settings.namespace), which))
@@ -71,9 +63,7 @@ def test_a_foreign_key_is_named(
     assert key in refused(spawn, settings)
 
 
-def test_a_foreign_heartbeat_key_is_named(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_foreign_heartbeat_key_is_named(redis_client, make_settings, spawn):
     """G9: a worker that cannot show that it lives says why, and applies events all the same."""
     settings = make_settings(**recorded("Transactional"))
     key = Keys(settings.namespace).workers
@@ -85,17 +75,13 @@ def test_a_foreign_heartbeat_key_is_named(
         wait_until(lambda: texts(home(settings)) == ["hello"], "applied")
 
 
-def test_an_unknown_provider_is_refused(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_an_unknown_provider_is_refused(redis_server, make_settings, spawn):
     """G10: a provider nobody knows ends the worker with the nearest name."""
     assert "builtin" in refused(spawn, make_settings(providers=("builtim",)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_ends_as_told(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, number: signal.Signals
-) -> None:
+def test_a_worker_ends_as_told(redis_client, make_settings, spawn, number):
     """G5: told to end, a worker gives its lanes up, ends its recall processes, exits with 0."""
     settings = make_settings(**recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)
@@ -107,9 +93,7 @@ def test_a_worker_ends_as_told(
     assert read_status(settings).workers == []
 
 
-def test_an_idle_worker_has_no_recall_process(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_an_idle_worker_has_no_recall_process(redis_client, make_settings, spawn):
     """G10: a recall process is started when a recall is asked for, and runs from then on."""
     settings = make_settings(**recorded("Transactional"))
     process = psutil.Process(worker(spawn, settings, jobs=1).pid)
@@ -119,9 +103,7 @@ def test_an_idle_worker_has_no_recall_process(
     assert process.children() == [jobs]
 
 
-def test_recall_processes_end_with_a_killed_worker(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_recall_processes_end_with_a_killed_worker(redis_server, make_settings, spawn):
     """G9: a recall process never outlives its worker, and a dead one is started again."""
     settings = make_settings(**recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)
@@ -135,9 +117,7 @@ def test_recall_processes_end_with_a_killed_worker(
     wait_until(lambda: again.pid not in {p.pid for p in spawn.descendants()}, "it has ended")
 
 
-def test_a_worker_waits_for_redis(
-    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_worker_waits_for_redis(make_redis, make_settings, spawn):
     """G9: a worker started before Redis waits, says so, and works when Redis comes."""
     server = make_redis(appendonly="yes")
     server.kill()
@@ -152,12 +132,7 @@ def test_a_worker_waits_for_redis(
         wait_until(lambda: texts(home(settings)) == ["hello"], "applied")
 
 
-def test_a_worker_sends_what_dead_agents_left(
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    spawn: Spawn,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_sends_what_dead_agents_left(make_redis, make_settings, spawn, monkeypatch):
     """G1: spools of dead processes are sent and removed by the worker, in order."""
     server = make_redis(appendonly="yes")
     server.kill()
@@ -175,9 +150,7 @@ def test_a_worker_sends_what_dead_agents_left(
         wait_until(lambda: not list(client.scan_iter(names)), "producers are forgotten")
 
 
-def test_a_provider_that_cannot_open_is_tried_again(
-    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
-) -> None:
+def test_a_provider_that_cannot_open_is_tried_again(redis_server, make_settings, spawn):
     """G6: a home that cannot be written pauses its provider; when it can, events are applied."""
     settings = make_settings(**recorded("Transactional"))
     blocked: Path = home(settings)
@@ -192,7 +165,7 @@ def test_a_provider_that_cannot_open_is_tried_again(
         wait_until(lambda: texts(home(settings)) == ["hello"], "applied")
 
 
-def test_settings_reach_the_recall_process(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_settings_reach_the_recall_process(make_settings, tmp_path):
     """G9: what a worker was told, its children find: the environment carries every setting."""
     settings = make_settings(
         url="unix:///tmp/a b", provider={"x": {"kind": "k", "n": 1, "s": 'ä"\n'}}, providers=("x",)
@@ -202,9 +175,7 @@ def test_settings_reach_the_recall_process(make_settings: MakeSettings, tmp_path
     assert load(environ=given, directory=tmp_path) == settings
 
 
-def test_a_read_that_waits_for_news_holds_up_no_end(
-    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_that_waits_for_news_holds_up_no_end(redis_client, settings, monkeypatch):
     """A worker that ends cuts off its blocking read, and waits less than that would."""
     monkeypatch.setattr(tail_module, "_BLOCK_SECONDS", BLOCK)
     EventLog(redis_client, settings).open()
@@ -217,9 +188,7 @@ def test_a_read_that_waits_for_news_holds_up_no_end(
     wait_until(lambda: not _waiting(redis_client), "Redis knows it", BLOCK / 2)
 
 
-def test_an_end_that_no_read_tells_of_is_noticed(
-    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_that_no_read_tells_of_is_noticed(redis_client, settings, monkeypatch):
     """G9: entries behind an end that went back, as after a restart of Redis, wake the lanes too."""
     monkeypatch.setattr(tail_module, "_BLOCK_SECONDS", 0.05)
     monkeypatch.setattr(tail_module, "_RECHECK_SECONDS", 0.0)

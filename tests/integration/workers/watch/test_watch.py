@@ -77,7 +77,7 @@ def errors(said: pytest.LogCaptureFixture) -> list[str]:
     return [one.getMessage() for one in said.records if one.levelno == logging.ERROR]
 
 
-def test_a_gap_is_logged_once(watched: Watched, said: pytest.LogCaptureFixture) -> None:
+def test_a_gap_is_logged_once(watched, said):
     """G7: data loss is one error line with partition, numbers and what to do, however long."""
     watched.log.append(10)
     watched.poll(2)
@@ -89,9 +89,7 @@ def test_a_gap_is_logged_once(watched: Watched, said: pytest.LogCaptureFixture) 
     assert watched.subjects == ["p01:1"]
 
 
-def test_a_gap_that_grows_is_told_again_each_minute(
-    watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_gap_that_grows_is_told_again_each_minute(watched, said):
     """G10: somebody who trims without end does not fill the worker's log."""
     watched.log.append(200)
     for left in range(190, 100, -1):
@@ -102,7 +100,7 @@ def test_a_gap_that_grows_is_told_again_each_minute(
     assert f"events 1 to {200 - 190 + round(2 * looks_a_line)} are gone" in errors(said)[2]
 
 
-def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCaptureFixture) -> None:
+def test_a_wiped_log_is_told_by_its_id(watched, said):
     """G1: FLUSHALL leaves nothing to count; the id in its record tells it, with what was."""
     watched.log.append(10)
     watched.poll()
@@ -124,9 +122,7 @@ def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCapture
     assert watched.log.examine().continuity.log not in (None, before), "it was given a certificate"
 
 
-def test_a_wiped_log_that_went_on_is_told_all_the_same(
-    watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_wiped_log_that_went_on_is_told_all_the_same(watched, said):
     """G1: a log born anew and as long as before is another log, and no look is fooled by it."""
     watched.log.append(10)
     watched.poll()
@@ -146,9 +142,7 @@ def log_checks(watched: Watched) -> dict[str, Check]:
     return {check.name: check for check in checks if check.name in topics}
 
 
-def test_a_loss_stays_until_it_is_dealt_with(
-    watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_loss_stays_until_it_is_dealt_with(watched, said):
     """G10: status and doctor show what workers saw, until the command of the remedy ends it."""
     watched.log.append(3)
     watched.poll()
@@ -165,7 +159,7 @@ def test_a_loss_stays_until_it_is_dealt_with(
     assert all(check.ok for check in log_checks(watched).values())
 
 
-def test_two_workers_write_one_loss(watched: Watched) -> None:
+def test_two_workers_write_one_loss(watched):
     """G1: whoever finds a loss first writes it down; the next one finds the same."""
     watched.log.append(3)
     watched.poll()
@@ -177,9 +171,7 @@ def test_two_workers_write_one_loss(watched: Watched) -> None:
     assert len(other.subjects) == 1
 
 
-def test_a_partition_that_began_anew_is_told(
-    watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_partition_that_began_anew_is_told(watched, said):
     """G1: a stream deleted with its counter counts from one again; the watch knows where it was."""
     watched.log.append(10)
     watched.settle()
@@ -195,9 +187,7 @@ def test_a_partition_that_began_anew_is_told(
     assert watched.losses == []
 
 
-def test_an_older_state_is_told(
-    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_an_older_state_is_told(server, watched, said):
     """G1: a Redis that comes back from an old snapshot lost what producers have forgotten."""
     watched.log.client.config_set("appendonly", "no")
     watched.log.append(10)
@@ -212,9 +202,7 @@ def test_an_older_state_is_told(
     assert "partition p01: events 11 to 15 are gone" in line
 
 
-def test_a_lost_tail_that_comes_again_is_no_loss(
-    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_tail_that_comes_again_is_no_loss(server, watched, said):
     """G1: what the spools still keep is sent again: a crash that loses it is no alarm."""
     watched.log.client.config_set("appendonly", "no")
     watched.log.append(10)
@@ -231,9 +219,7 @@ def test_a_lost_tail_that_comes_again_is_no_loss(
     assert watched.losses == []
 
 
-def test_a_crash_that_loses_nothing_is_no_loss(
-    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_crash_that_loses_nothing_is_no_loss(server, watched, said):
     """G1: a Redis killed and started again on its file is the same log."""
     watched.log.append(10)
     watched.settle()
@@ -243,12 +229,7 @@ def test_a_crash_that_loses_nothing_is_no_loss(
     assert watched.watch.alarms == ()
 
 
-def test_a_redis_that_keeps_nothing_comes_back_empty(
-    make_redis: MakeServer,
-    make_settings: MakeSettings,
-    fake_clock: FakeClock,
-    said: pytest.LogCaptureFixture,
-) -> None:
+def test_a_redis_that_keeps_nothing_comes_back_empty(make_redis, make_settings, fake_clock, said):
     """G1: a Redis without persistence that is started again lost the log, and the watch says so."""
     server = make_redis()
     watched = Watched(Log(make_settings(url=server.url, partitions=2)), fake_clock)
@@ -267,9 +248,7 @@ def test_a_redis_that_keeps_nothing_comes_back_empty(
         ("appendonly", "no", "no_append_only_file"),
     ],
 )
-def test_a_setting_changed_later_is_told(
-    option: str, value: str, code: str, watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_setting_changed_later_is_told(option, value, code, watched, said):
     """G1: a policy that evicts, or a file switched off, is an alarm also when it comes later."""
     good = str(dict(watched.log.client.config_get(option))[option])
     watched.log.client.config_set(option, value)
@@ -282,9 +261,7 @@ def test_a_setting_changed_later_is_told(
     assert said.messages[1].startswith("no longer: ")
 
 
-def test_an_absent_redis_is_said_once(
-    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_an_absent_redis_is_said_once(server, watched, said):
     """G9: a watch without Redis ends nothing, says so once, and goes on when it is back."""
     server.kill()
     watched.poll(3)
@@ -297,9 +274,7 @@ def test_an_absent_redis_is_said_once(
     assert watched.subjects == ["p01:1"]
 
 
-def test_a_loss_that_cannot_be_written_is_told_all_the_same(
-    watched: Watched, said: pytest.LogCaptureFixture
-) -> None:
+def test_a_loss_that_cannot_be_written_is_told_all_the_same(watched, said):
     """G1: a Redis that refuses writes keeps no watch from telling; it is written when it can be."""
     watched.log.append(10)
     watched.settle()
@@ -313,7 +288,7 @@ def test_a_loss_that_cannot_be_written_is_told_all_the_same(
     assert [loss.what for loss in watched.losses] == ["tail"]
 
 
-def test_a_look_before_its_time_asks_nothing(watched: Watched) -> None:
+def test_a_look_before_its_time_asks_nothing(watched):
     """G10: the watch may be called often, and looks every few seconds."""
     watched.log.append(2)
     watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
@@ -324,7 +299,7 @@ def test_a_look_before_its_time_asks_nothing(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("how", ["XTRIM", "XDEL", "DEL", "FLUSHALL"])
-def test_it_is_told_within_ten_seconds(how: str, watched: Watched) -> None:
+def test_it_is_told_within_ten_seconds(how, watched):
     """G7: whatever is done to the log, a running watch tells it within ten seconds."""
     log = watched.log
     log.append(10)

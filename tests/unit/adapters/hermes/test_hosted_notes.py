@@ -1,9 +1,7 @@
 """What was told of sessions, noted for whoever opens them later."""
 
 import os
-from pathlib import Path
 
-import pytest
 from memorybus_providers.adapters.hermes import notes
 from memorybus_providers.adapters.hermes.homes import PluginHome, profile_of
 from memorybus_providers.adapters.hermes.notes import SessionNotes
@@ -12,7 +10,7 @@ from memorybus_providers.owners import Owner
 ANNA, BOB = Owner("default", "anna", ""), Owner("default", "bob", "")
 
 
-def test_a_note_is_its_owners_session_s(tmp_path: Path) -> None:
+def test_a_note_is_its_owners_session_s(tmp_path):
     """Two persons' sessions of one id have a note each, which another process finds."""
     kept = SessionNotes(tmp_path)
     kept.keep(ANNA, "s", {"chat_id": "1"})
@@ -22,7 +20,7 @@ def test_a_note_is_its_owners_session_s(tmp_path: Path) -> None:
     assert found.facts(ANNA, "other") == {}
 
 
-def test_a_session_with_a_note_keeps_it(tmp_path: Path) -> None:
+def test_a_session_with_a_note_keeps_it(tmp_path):
     """Who resumes an older session is where that one was; a new one is where it came from."""
     kept = SessionNotes(tmp_path)
     kept.keep(ANNA, "old", {"chat_id": "1"})
@@ -35,7 +33,7 @@ def test_a_session_with_a_note_keeps_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_note_cut_short_is_none(tmp_path: Path) -> None:
+def test_a_note_cut_short_is_none(tmp_path):
     """What a crash has left of a note is read as no note, and written anew."""
     kept = SessionNotes(tmp_path)
     kept.keep(ANNA, "s", {"chat_id": "1"})
@@ -46,7 +44,7 @@ def test_a_note_cut_short_is_none(tmp_path: Path) -> None:
     assert kept.facts(ANNA, "s") == {"chat_id": "1"}
 
 
-def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_are_bounded(tmp_path, monkeypatch):
     """Beyond the bound the notes of the least used sessions go (G10)."""
     monkeypatch.setattr(notes, "MAX_NOTES", 4)
     monkeypatch.setattr(notes, "_NOTES_PER_DELETION", 2)
@@ -62,7 +60,7 @@ def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert {0, 4} <= set(left)
 
 
-def test_an_agents_home_is_that_of_its_profile(tmp_path: Path) -> None:
+def test_an_agents_home_is_that_of_its_profile(tmp_path):
     """Another agent's HERMES_HOME is named as its profile is, another workspace's uniquely."""
     own = PluginHome(tmp_path, tmp_path / "profiles" / "coder")
     first = Owner("coder", "anna", "")

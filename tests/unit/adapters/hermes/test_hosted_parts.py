@@ -102,12 +102,12 @@ def sqlite_error(code: int) -> sqlite3.OperationalError:
         (SystemExit(1), PERMANENT),
     ],
 )
-def test_a_plugins_error_means(error: BaseException, expected: str) -> None:
+def test_a_plugins_error_means(error, expected):
     """Errors of any library are told apart: try again, wait for the backend, refuse (G6)."""
     assert meaning_of(error) == expected
 
 
-def test_an_error_is_told_without_secrets() -> None:
+def test_an_error_is_told_without_secrets():
     """Neither text nor trace of a failure carries a credential."""
     mask = output.Mask(["very-secret", "abc"])
     answer = answer_of(ValueError("the key very-secret of abc"), mask)
@@ -115,14 +115,14 @@ def test_an_error_is_told_without_secrets() -> None:
     assert "very-secret" not in answer["trace"]
 
 
-def test_secrets_of_an_env_file_are_known(tmp_path: Path) -> None:
+def test_secrets_of_an_env_file_are_known(tmp_path):
     """What Hermes loads from ``.env`` is masked as well."""
     (tmp_path / ".env").write_text("# a comment\nKEY='first-secret'\nexport OTHER=second-secret\n")
     assert output.kept_secrets(tmp_path / ".env") == ["first-secret", "second-secret"]
     assert output.kept_secrets(tmp_path / "nowhere") == []
 
 
-def test_output_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_bounded(tmp_path, monkeypatch):
     """A plugin that prints without end fills two files and no disk (G10)."""
     monkeypatch.setattr(output, "MAX_FILE_BYTES", 100)
     for _ in range(50):
@@ -138,7 +138,7 @@ def pair() -> Any:
         yield left, right
 
 
-def test_frames_cross(pair: Any) -> None:
+def test_frames_cross(pair):
     """An object arrives as it was sent; an end is told from an object."""
     frames.send(pair[0], {"text": "ä\ud800", "n": [1, None]})
     pair[0].close()
@@ -154,14 +154,14 @@ def test_frames_cross(pair: Any) -> None:
         (b"\0\0\0\1x", "not JSON"),
     ],
 )
-def test_what_is_no_frame_is_refused(pair: Any, raw: bytes, said: str) -> None:
+def test_what_is_no_frame_is_refused(pair, raw, said):
     """Bytes of a stranger are neither believed nor kept (G10)."""
     pair[0].sendall(raw)
     with pytest.raises(frames.FrameError, match=said):
         frames.receive(pair[1])
 
 
-def test_a_frame_is_bounded(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_is_bounded(pair, monkeypatch):
     """What is too long is refused by the sender, before a byte is sent (G10)."""
     monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 10)
     with pytest.raises(frames.FrameError, match="more than"):
@@ -176,7 +176,7 @@ def sync_any(user: str, assistant: str, **kwargs: Any) -> None:
     """Take anything."""
 
 
-def test_keywords_are_dropped_for_hooks_that_lack_them() -> None:
+def test_keywords_are_dropped_for_hooks_that_lack_them():
     """The probe is Hermes's own (`_provider_sync_accepts_messages`)."""
     assert hooks.accepted_keywords(sync_old, {"session_id": "s", "messages": []}) == {}
     assert hooks.accepted_keywords(sync_any, {"session_id": "s"}) == {"session_id": "s"}
@@ -191,7 +191,7 @@ def test_keywords_are_dropped_for_hooks_that_lack_them() -> None:
         (lambda action, target, content: None, "legacy"),
     ],
 )
-def test_metadata_is_passed_as_the_hook_takes_it(hook: Any, mode: str) -> None:
+def test_metadata_is_passed_as_the_hook_takes_it(hook, mode):
     """The probe is Hermes's own (`_provider_memory_write_metadata_mode`)."""
     assert hooks.metadata_mode(hook) == mode
 
@@ -205,7 +205,7 @@ def test_metadata_is_passed_as_the_hook_takes_it(hook: Any, mode: str) -> None:
         ("find", None),
     ],
 )
-def test_a_plugin_s_tool_is_found_in_either_form_of_its_schema(schema: Any, name: Any) -> None:
+def test_a_plugin_s_tool_is_found_in_either_form_of_its_schema(schema, name):
     """Hermes takes OpenAI's outer object, too: such a tool is called, and no dead letter."""
     calls: list[str] = []
 
@@ -258,7 +258,7 @@ def in_loop() -> Iterator[tuple[threading.Thread, Give]]:
 
 
 @pytest.mark.parametrize("made", [in_queue, in_executor, in_loop])
-def test_a_worker_rests_when_it_has_no_work(made: Any) -> None:
+def test_a_worker_rests_when_it_has_no_work(made):
     """A thread that never ends is done when it waits for more, and not while it works."""
     began, may_end = threading.Event(), threading.Event()
 
@@ -282,7 +282,7 @@ def opened_instances(make: Any, limit: int) -> instances.PluginInstances:
     return instances.PluginInstances(make, Watch(Path("/plugin")), limit)
 
 
-def test_only_an_idle_instance_is_shut_down() -> None:
+def test_only_an_idle_instance_is_shut_down():
     """Above the limit the least used one goes, but none that is being called (G10)."""
     log: list[str] = []
     names = iter("abc")
@@ -303,7 +303,7 @@ def test_only_an_idle_instance_is_shut_down() -> None:
     assert log == ["a is s1", "b is s2", "c is s3", "a is shut down", "b is shut down"]
 
 
-def test_the_instance_of_the_same_chat_goes_on() -> None:
+def test_the_instance_of_the_same_chat_goes_on():
     """A switch moves the instance that writes, not one that a recall opened; else the latest."""
 
     def make() -> SimpleNamespace:
@@ -327,9 +327,7 @@ def record(path: Path, level: int, message: str, *args: object) -> logging.LogRe
     return logging.LogRecord("a.plugin", level, str(path), 1, message, args, None)
 
 
-def test_complaints_fail_the_write_they_fall_into(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_complaints_fail_the_write_they_fall_into(tmp_path, capsys):
     """The plugin's own failures count, its advice, others' and quiet ones do not, some quiet do."""
     watch = Watch(tmp_path)
     watch.emit(record(tmp_path / "a.py", logging.WARNING, "before any write"))
@@ -349,7 +347,7 @@ def test_complaints_fail_the_write_they_fall_into(
     assert "sync failed" in capsys.readouterr().err
 
 
-def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
+def test_a_recalls_complaints_are_its_own(tmp_path):
     """What goes wrong in a recall beside a write does not fail the write."""
     watch = Watch(tmp_path)
 
@@ -364,7 +362,7 @@ def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
     assert call.failures == []
 
 
-def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
+def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path):
     """While a plugin is made ready its complaints are no write's; then they are again."""
     watch = Watch(tmp_path)
     with watch.call(writes=True) as call:
@@ -375,7 +373,7 @@ def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
     assert len(call.failures) == 1
 
 
-def test_hermes_is_told_what_it_knows() -> None:
+def test_hermes_is_told_what_it_knows():
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
     begun = SessionStarted(platform="telegram", title="t", details={"chat_id": "7", "cwd": "/x"})
     scope, known = Scope(agent="coder", user="anna"), requests.session_facts(begun)
@@ -394,7 +392,7 @@ def test_hermes_is_told_what_it_knows() -> None:
     assert "user_id" not in requests.session_args(Scope(), "s", Path("/h"), "", {})
 
 
-def test_reasons_have_hermess_words() -> None:
+def test_reasons_have_hermess_words():
     """An undo has no reason in Hermes, a reset is a new session."""
     undone = requests.switch_args(SessionSwitched(new_id="s", reason="rewind", rewound=True))
     assert (undone["reason"], undone["rewound"]) == ("", True)
@@ -403,7 +401,7 @@ def test_reasons_have_hermess_words() -> None:
     )
 
 
-def test_requests_are_json() -> None:
+def test_requests_are_json():
     """Whatever an event carries can cross."""
     event = MemoryWritten(action="remove", store="user", old_text="old")
     context: Any = SimpleNamespace(session=SimpleNamespace(id="s"), scope=Scope(platform="cli"))
@@ -411,7 +409,7 @@ def test_requests_are_json() -> None:
     assert json.loads(json.dumps(args))["metadata"]["old_text"] == "old"
 
 
-def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
+def test_an_owners_home_has_the_operators_configuration(tmp_path):
     """Keys and settings are shared by link, memories are not."""
     own = PluginHome(tmp_path, tmp_path / "hermes")
     make_home(own.home, own.home, "mem0")
@@ -425,7 +423,7 @@ def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
     assert (owner.home / "config.yaml").read_text() == "config.yaml"
 
 
-def test_every_owner_has_a_home_and_a_user_id_of_its_own(tmp_path: Path) -> None:
+def test_every_owner_has_a_home_and_a_user_id_of_its_own(tmp_path):
     """Agents, persons and workspaces are told apart, whatever their names are made of."""
     own = PluginHome(tmp_path, tmp_path / "hermes")
     names = ("default", "anna", "a\0b", "b", "a", "\0b")
@@ -438,9 +436,7 @@ def test_every_owner_has_a_home_and_a_user_id_of_its_own(tmp_path: Path) -> None
     assert ids[Owner("default", "anna", "")] == "anna"
 
 
-def test_the_python_of_the_hermes_command_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_of_the_hermes_command_is_found(tmp_path, monkeypatch):
     """Without the option, the first line of ``hermes`` on PATH names the installation."""
     command = tmp_path / "hermes"
     command.write_text(f"#!{sys.executable}\nprint()\n")
@@ -452,7 +448,7 @@ def test_the_python_of_the_hermes_command_is_found(
         python.find_python("")
 
 
-def test_a_kind_names_a_plugin() -> None:
+def test_a_kind_names_a_plugin():
     """``hermes:`` alone is no kind; a directory's name is the plugin's."""
     with pytest.raises(ConfigError, match="must name a plugin"):
         host("")
@@ -466,6 +462,6 @@ def test_a_kind_names_a_plugin() -> None:
     )
 
 
-def test_a_native_kind_is_one_that_can_be_configured() -> None:
+def test_a_native_kind_is_one_that_can_be_configured():
     """A kind that the note of a hosted plugin names exists."""
     assert set(registered_kinds()).issuperset(NATIVE_KINDS)

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -56,7 +55,7 @@ def numbers(manifest: Manifest) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [0, 1, COUNT])
-def test_a_manifest_says_what_was_sealed(count: int) -> None:
+def test_a_manifest_says_what_was_sealed(count):
     """G7: what was written is read back whole: segments, order, version, end."""
     found = read(written(count))
     assert numbers(found) == list(range(count))
@@ -65,7 +64,7 @@ def test_a_manifest_says_what_was_sealed(count: int) -> None:
     assert found.end == (Place(f"{count * 10}-0", count * 10) if count else None)
 
 
-def test_a_manifest_can_be_written_anew() -> None:
+def test_a_manifest_can_be_written_anew():
     """G7: segments that were read are chained the same way when one is added."""
     first = read(written(5))
     assert render(OF, 3, [*first.segments, segment(5)], 1) == written(6)
@@ -104,7 +103,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_damage_is_named_and_nothing_behind_it_is_believed(name: str) -> None:
+def test_damage_is_named_and_nothing_behind_it_is_believed(name):
     """G7: of a changed manifest the lines before the first damage count, and that is named."""
     change, believed, why = CASES[name]
     found = read(lines(change))
@@ -127,7 +126,7 @@ def test_damage_is_named_and_nothing_behind_it_is_believed(name: str) -> None:
     ],
     ids=lambda one: str(one)[:40],
 )
-def test_a_line_that_we_never_write_is_not_believed(foreign: dict[str, Any]) -> None:
+def test_a_line_that_we_never_write_is_not_believed(foreign):
     """G7: a stranger's line whose sum holds names no file outside, and no place that is none."""
     line = msgspec.structs.replace(segment(2), **foreign)
     others = [segment(n) for n in range(COUNT)]
@@ -137,13 +136,13 @@ def test_a_line_that_we_never_write_is_not_believed(foreign: dict[str, Any]) -> 
     assert found.damage.line == 3
 
 
-def test_another_version_under_this_number_is_named() -> None:
+def test_another_version_under_this_number_is_named():
     """G7: an old manifest put back under a new number does not pass."""
     assert "version 3" in str(read(written(), version=4).damage)
 
 
 @pytest.mark.slow(reason="every bit of a manifest")
-def test_every_flipped_bit_is_seen() -> None:
+def test_every_flipped_bit_is_seen():
     """G7: wherever one bit of a manifest is wrong, it is named, and no wrong line is believed."""
     data, rng = written(), random.Random(5)
     sound = read(data).segments

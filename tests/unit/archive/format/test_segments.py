@@ -2,7 +2,6 @@
 
 import glob
 import io
-from pathlib import Path
 from unittest import mock
 
 import duckdb
@@ -61,7 +60,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_an_entry_comes_back_as_the_log_gave_it(tmp_path: Path, name: str) -> None:
+def test_an_entry_comes_back_as_the_log_gave_it(tmp_path, name):
     """G7: whatever stands in the log, its lane sees the same from the archive, parked or not."""
     rows = [entry(1), STRANGE[name], entry(3)]
     archive_in(tmp_path).publish(0, rows)
@@ -69,13 +68,13 @@ def test_an_entry_comes_back_as_the_log_gave_it(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_others_wrote_is_never_sealed(tmp_path: Path, name: str) -> None:
+def test_what_others_wrote_is_never_sealed(tmp_path, name):
     """G6, G7: an entry that somebody else wrote is not an event, and has no number of its own."""
     with pytest.raises(ValueError, match="is not an event"):
         archive_in(tmp_path).publish(0, [entry(1), FOREIGN[name], entry(3)])
 
 
-def test_an_archive_that_has_what_others_wrote_gives_events_alone(tmp_path: Path) -> None:
+def test_an_archive_that_has_what_others_wrote_gives_events_alone(tmp_path):
     """G3: rows of entries that are not ours, which an older archive may have, are passed over."""
     lines = segment_rows(0, entries(4), Decoder())
     body = msgspec.msgpack.encode([b"hello", b"world"])
@@ -95,7 +94,7 @@ def test_an_archive_that_has_what_others_wrote_gives_events_alone(tmp_path: Path
     assert last.position.entry == entry(3).entry
 
 
-def test_volatile_events_keep_their_numbers_only(tmp_path: Path) -> None:
+def test_volatile_events_keep_their_numbers_only(tmp_path):
     """What is volatile is not archived; its row keeps the numbers dense."""
     rows = [entry(1), entry(2, TurnStarted(number=1, message="secret")), entry(3)]
     segment = archive_in(tmp_path).publish(0, rows)
@@ -106,7 +105,7 @@ def test_volatile_events_keep_their_numbers_only(tmp_path: Path) -> None:
     assert b"secret" not in (tmp_path / "p00" / segment.file).read_bytes()
 
 
-def test_large_events_are_cut_into_small_groups(tmp_path: Path) -> None:
+def test_large_events_are_cut_into_small_groups(tmp_path):
     """G10: a group holds few megabytes, however large the events are."""
     big = [entry(n, MemoryWritten(action="add", content="x" * 1_000_000)) for n in range(1, 11)]
     segment, data = build_segment(OF, segment_rows(0, big, Decoder()), 1)
@@ -114,7 +113,7 @@ def test_large_events_are_cut_into_small_groups(tmp_path: Path) -> None:
     assert [cut.count for cut in reader.metadata.groups] == [5, 5]
 
 
-def test_a_segment_says_whose_it_is() -> None:
+def test_a_segment_says_whose_it_is():
     """G7: a file in another's place is named by what it says of itself."""
     segment, data = build_segment(OF, segment_rows(0, entries(5), Decoder()), 1)
     other = msgspec.structs.replace(segment, of=LogPartition("t", LOG, 3))
@@ -127,7 +126,7 @@ def test_a_segment_says_whose_it_is() -> None:
         SegmentReader(io.BytesIO(b"PAR1 no"), segment, "x")
 
 
-def test_duckdb_reads_it_as_it_lies(tmp_path: Path) -> None:
+def test_duckdb_reads_it_as_it_lies(tmp_path):
     """The archive is open: another engine counts, selects a session and knows the times."""
     rows = [entry(n, MemoryWritten(action="add") if n % 5 == 0 else None) for n in range(1, 2_101)]
     archive = archive_in(tmp_path)
@@ -145,7 +144,7 @@ def test_duckdb_reads_it_as_it_lies(tmp_path: Path) -> None:
     assert shown == [(x.position.n, x.envelope.id, x.envelope.at) for x in wanted]
 
 
-def test_rows_are_cut_by_number(tmp_path: Path) -> None:
+def test_rows_are_cut_by_number(tmp_path):
     """A page may begin and end anywhere: within a group, at its edge, in another segment."""
     rows = entries(2 * GROUP_ROWS + 50)
     archive = archive_in(tmp_path)
@@ -159,7 +158,7 @@ def test_rows_are_cut_by_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 20_000])
-def test_a_filter_never_denies_what_is_there(count: int) -> None:
+def test_a_filter_never_denies_what_is_there(count):
     """Skipping a segment is safe: what its filter denies is not in it; and it denies most else."""
     words = [f"session-{n}" for n in range(count)]
     text = bloom.build_filter(words)
@@ -169,6 +168,6 @@ def test_a_filter_never_denies_what_is_there(count: int) -> None:
     assert len(text) <= -(-bloom.MAX_BYTES * 4 // 3) + 4
 
 
-def test_a_text_that_is_no_filter_denies_nothing() -> None:
+def test_a_text_that_is_no_filter_denies_nothing():
     """A filter of another format costs time, never events."""
     assert bloom.may_hold("?", ["x"])

@@ -1,13 +1,10 @@
 """Files of an archive in a directory are on the disk before anybody relies on them."""
 
-from pathlib import Path
-
-import pytest
 from helpers.processes.synced import note_syncs
 from memorybus.archive.objects.local import LocalObjects
 
 
-def test_a_file_survives_a_power_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_survives_a_power_loss(tmp_path, monkeypatch):
     """G7: a file has its name only when its bytes are on the disk, and then the name is synced."""
     (tmp_path / "segments").mkdir()
     syncs = note_syncs(monkeypatch)
@@ -19,7 +16,7 @@ def test_a_file_survives_a_power_loss(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "one" in folder.beside
 
 
-def test_new_folders_survive_a_power_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_folders_survive_a_power_loss(tmp_path, monkeypatch):
     """G7: the log is trimmed only when the names of all new folders are on the disk, too."""
     syncs = note_syncs(monkeypatch)
     root = tmp_path / "archive" / "ns"

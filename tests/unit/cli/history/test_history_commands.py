@@ -13,7 +13,7 @@ from memorybus_console.operations.moments import moment_of, moment_text
 from memorybus_console.views.output import Output
 
 
-def test_progress_comes_seldom_and_at_the_end() -> None:
+def test_progress_comes_seldom_and_at_the_end():
     """Off a terminal there is a line at once, one every few seconds, and the last."""
     clock = FakeClock()
     schedule = LineSchedule(clock)
@@ -30,15 +30,13 @@ def test_progress_comes_seldom_and_at_the_end() -> None:
     ("seconds", "said"),
     [(0.0003, "less than a second"), (2.34, "2.3 seconds"), (65, "1 minute"), (9000, "2 hours")],
 )
-def test_a_short_time_is_not_nothing(seconds: float, said: str) -> None:
+def test_a_short_time_is_not_nothing(seconds, said):
     """A plan never takes 0.0 s."""
     assert time_text(seconds) == said
 
 
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
-def test_an_interrupted_command_says_what_is_so(
-    ends: type[BaseException], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_command_says_what_is_so(ends, capsys):
     """Ctrl-C and SIGTERM say what was and was not done, and go on to end the command."""
     with pytest.raises(ends), note_on_interrupt(Output(json=False), "nothing was changed"):
         raise ends
@@ -55,7 +53,7 @@ def desk(*names: str) -> Any:
 
 
 @pytest.mark.parametrize("check", [known_providers.check_provider, known_providers.check_instance])
-def test_a_name_that_nobody_knows_is_told_with_those_there_are(check: Any) -> None:
+def test_a_name_that_nobody_knows_is_told_with_those_there_are(check):
     """Every command says it alike, with the nearest name."""
     check(desk("builtin"), "builtin")
     with pytest.raises(ConfigError, match=r"no provider.* 'nosuch'; there are: builtin, mem0$"):
@@ -66,7 +64,7 @@ def test_a_name_that_nobody_knows_is_told_with_those_there_are(check: Any) -> No
         check(desk(), "nosuch")
 
 
-def test_a_moment_is_told_in_utc() -> None:
+def test_a_moment_is_told_in_utc():
     """A plan shows the moment that a time without a zone means; positions and ids as they are."""
     for written in ("2026-05-31T18:00", "2026-05-31T20:00+02:00"):
         assert moment_text(str(moment_of(written))) == "2026-05-31T18:00:00.000Z"

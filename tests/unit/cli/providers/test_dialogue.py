@@ -52,14 +52,14 @@ def asked(
     return setup_answers.ask_options(person.dialogue, settings, FIELDS, now or {}, given)
 
 
-def test_what_is_left_at_its_default_is_not_written(tmp_path: Path) -> None:
+def test_what_is_left_at_its_default_is_not_written(tmp_path):
     """Enter keeps what there is; a secret that nobody gave is none."""
     given = asked(Person("", "", "", ""), tmp_path)
 
     assert (given.options, given.secrets) == ({}, {})
 
 
-def test_answers_become_options_and_secrets(tmp_path: Path) -> None:
+def test_answers_become_options_and_secrets(tmp_path):
     """A secret is read unseen, and its option names the variable that holds it."""
     person = Person("http://far", "hush-hush-hush", "2", "y", "9")
 
@@ -72,7 +72,7 @@ def test_answers_become_options_and_secrets(tmp_path: Path) -> None:
     assert "the server's address" in person.screen.getvalue()
 
 
-def test_a_variable_may_be_named_instead(tmp_path: Path) -> None:
+def test_a_variable_may_be_named_instead(tmp_path):
     """A key that the workers' environment has is not copied into a file."""
     given = asked(Person("", "$OFFICE_KEY", "", "n"), tmp_path)
 
@@ -80,7 +80,7 @@ def test_a_variable_may_be_named_instead(tmp_path: Path) -> None:
     assert given.secrets == {}
 
 
-def test_a_secret_that_is_kept_stays(tmp_path: Path) -> None:
+def test_a_secret_that_is_kept_stays(tmp_path):
     """Enter keeps the one in the file."""
     file = tmp_path / "secrets.toml"
     file.write_text('WORK_KEY = "x"\n')
@@ -93,7 +93,7 @@ def test_a_secret_that_is_kept_stays(tmp_path: Path) -> None:
     assert any("WORK_KEY stays" in question for question in person.asked)
 
 
-def test_a_wrong_answer_is_asked_again(tmp_path: Path) -> None:
+def test_a_wrong_answer_is_asked_again(tmp_path):
     """It says why, and goes on with the same question."""
     person = Person("", "", "slow", "deep", "y", "many", "3")
 
@@ -104,7 +104,7 @@ def test_a_wrong_answer_is_asked_again(tmp_path: Path) -> None:
     assert "must be a number" in person.screen.getvalue()
 
 
-def test_what_flags_said_is_not_asked(tmp_path: Path) -> None:
+def test_what_flags_said_is_not_asked(tmp_path):
     """Nor is what stands in the settings changed by Enter."""
     person = Person("", "", "n")
 
@@ -115,7 +115,7 @@ def test_what_flags_said_is_not_asked(tmp_path: Path) -> None:
     assert any("[deep]" in question for question in person.asked)
 
 
-def test_a_required_option_is_asked_until_it_is_there() -> None:
+def test_a_required_option_is_asked_until_it_is_there():
     """An empty answer is none."""
     person = Person("", "x")
     given = SetupAnswers(Target("work", "far"), {}, {})
@@ -127,7 +127,7 @@ def test_a_required_option_is_asked_until_it_is_there() -> None:
     assert "who is required" in person.screen.getvalue()
 
 
-def test_an_end_of_input_ends_the_dialogue(tmp_path: Path) -> None:
+def test_an_end_of_input_ends_the_dialogue(tmp_path):
     """A pipe that ends is no answer."""
     with pytest.raises(ConfigError, match="nothing was written"):
         asked(Person("http://far"), tmp_path)
@@ -143,14 +143,14 @@ def from_flags(
     )
 
 
-def test_flags_are_read_by_the_schema() -> None:
+def test_flags_are_read_by_the_schema():
     """A number is one where the schema says so; an option that it lacks is as TOML has it."""
     given = from_flags("url=5", "work.most=5", "other=[1]")["work"]
 
     assert given.options == {"url": "5", "most": 5, "other": [1]}
 
 
-def test_a_secret_comes_by_a_line() -> None:
+def test_a_secret_comes_by_a_line():
     """It stands on no command line; its variable may be named."""
     one = from_flags(secrets=("key_env",), lines="hush\n")["work"]
     two = from_flags("key_env=MINE", secrets=("work.key_env",), lines="hush\r\n")["work"]
@@ -159,7 +159,7 @@ def test_a_secret_comes_by_a_line() -> None:
     assert (two.options, two.secrets) == ({"key_env": "MINE"}, {"MINE": "hush"})
 
 
-def test_of_several_an_option_says_whose_it_is() -> None:
+def test_of_several_an_option_says_whose_it_is():
     """A name that only one of them has would be a guess."""
     found = from_flags("work.most=1", "home.most=2", two=True)
     assert [found[name].options["most"] for name in ("work", "home")] == [1, 2]
@@ -176,9 +176,7 @@ def test_of_several_an_option_says_whose_it_is() -> None:
         ((), ("key_env",), "no line"),
     ],
 )
-def test_flags_that_say_nothing_are_refused(
-    changes: tuple[str, ...], secrets: tuple[str, ...], said: str
-) -> None:
+def test_flags_that_say_nothing_are_refused(changes, secrets, said):
     """The message names the flag."""
     with pytest.raises(ConfigError, match=said):
         from_flags(*changes, secrets=secrets)
@@ -187,13 +185,13 @@ def test_flags_that_say_nothing_are_refused(
 @pytest.mark.parametrize(
     ("answer", "names"), [("1", ["a"]), ("2, a", ["b", "a"]), ("x=b 1", ["x=b", "a"])]
 )
-def test_a_choice_is_numbers_or_names(answer: str, names: list[str]) -> None:
+def test_a_choice_is_numbers_or_names(answer, names):
     """Several are parted by commas or spaces."""
     assert parse_choice(answer, ["a", "b"]) == names
 
 
 @pytest.mark.parametrize("answer", ["", " , ", "0", "3"])
-def test_a_choice_that_is_none_is_refused(answer: str) -> None:
+def test_a_choice_that_is_none_is_refused(answer):
     """The list has as many as it has."""
     with pytest.raises(ConfigError):
         parse_choice(answer, ["a", "b"])
@@ -202,6 +200,6 @@ def test_a_choice_that_is_none_is_refused(answer: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(True, "yes"), (False, "no"), (["a", "b"], "a, b"), (None, ""), (5, "5")]
 )
-def test_a_value_is_shown_as_it_is_answered(value: Any, text: str) -> None:
+def test_a_value_is_shown_as_it_is_answered(value, text):
     """What stands in brackets may be typed."""
     assert option_text(value) == text

@@ -22,7 +22,7 @@ def _home(tmp_path: Path) -> HermesHome:
     return HermesHome(tmp_path, "default")
 
 
-def test_installing_twice_changes_nothing_the_second_time(home: HermesHome) -> None:
+def test_installing_twice_changes_nothing_the_second_time(home):
     """The files are written whole, once; what is in place is left alone."""
     assert install.write_plugin(home) == list(install.FILES)
     assert install.write_plugin(home) == []
@@ -30,7 +30,7 @@ def test_installing_twice_changes_nothing_the_second_time(home: HermesHome) -> N
     assert sorted(path.name for path in home.plugin_dir.iterdir()) == sorted(install.FILES)
 
 
-def test_an_older_file_is_replaced_and_told(home: HermesHome) -> None:
+def test_an_older_file_is_replaced_and_told(home):
     """A file of another release is seen and replaced."""
     install.write_plugin(home)
     (home.plugin_dir / "cli.py").write_text("old")
@@ -38,7 +38,7 @@ def test_an_older_file_is_replaced_and_told(home: HermesHome) -> None:
     assert install.write_plugin(home) == ["cli.py"]
 
 
-def test_hermes_finds_what_it_looks_for(home: HermesHome) -> None:
+def test_hermes_finds_what_it_looks_for(home):
     """The marks that Hermes 0.19.0 looks for stand in the first 8192 bytes of the stub."""
     install.write_plugin(home)
     head = (home.plugin_dir / "__init__.py").read_text()[:8192]
@@ -47,7 +47,7 @@ def test_hermes_finds_what_it_looks_for(home: HermesHome) -> None:
     assert f'version: "{version("memorybus")}"' in (home.plugin_dir / "plugin.yaml").read_text()
 
 
-def test_another_plugin_of_that_name_is_left_alone(home: HermesHome) -> None:
+def test_another_plugin_of_that_name_is_left_alone(home):
     """What is not ours is neither written over nor deleted."""
     home.plugin_dir.mkdir(parents=True)
     (home.plugin_dir / "__init__.py").write_text("# somebody else's")
@@ -57,7 +57,7 @@ def test_another_plugin_of_that_name_is_left_alone(home: HermesHome) -> None:
         install.remove_plugin(home)
 
 
-def test_uninstalling_takes_out_our_files_only(home: HermesHome) -> None:
+def test_uninstalling_takes_out_our_files_only(home):
     """A file of the user's in the directory stays, and so does the directory then."""
     install.write_plugin(home)
     (home.plugin_dir / "notes.txt").write_text("mine")
@@ -70,7 +70,7 @@ def test_uninstalling_takes_out_our_files_only(home: HermesHome) -> None:
     assert not install.remove_plugin(home)
 
 
-def test_a_home_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_home_that_is_not_there_is_told(tmp_path):
     """Nothing is made up where no Hermes is."""
     with pytest.raises(NotInstalled, match="no such directory"):
         install.write_plugin(HermesHome(tmp_path / "none", "default"))
@@ -93,12 +93,10 @@ def executed(name: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def test_without_the_package_the_stub_says_so_loudly(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_the_package_the_stub_says_so_loudly(monkeypatch, caplog):
     """A Hermes whose Python lacks memorybus gets a provider that is not available, and why."""
     abc = types.ModuleType("agent.memory_provider")
-    abc.MemoryProvider = object  # type: ignore[attr-defined]
+    abc.MemoryProvider = object
     monkeypatch.setitem(sys.modules, "agent", types.ModuleType("agent"))
     monkeypatch.setitem(sys.modules, "agent.memory_provider", abc)
     monkeypatch.setitem(sys.modules, "memorybus_hermes.plugin", None)
@@ -111,7 +109,7 @@ def test_without_the_package_the_stub_says_so_loudly(
     assert "no memory in this session" in caplog.text
 
 
-def test_the_command_line_file_imports_nothing() -> None:
+def test_the_command_line_file_imports_nothing():
     """Hermes runs cli.py before the plugin and at every start: it loads no package of ours."""
     program = (
         "import sys; exec(sys.stdin.read()); "
@@ -128,7 +126,7 @@ def test_the_command_line_file_imports_nothing() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_python_with_the_package_is_recognised(home: HermesHome) -> None:
+def test_a_python_with_the_package_is_recognised(home):
     """The Python that runs Hermes is asked itself; a missing package is told with its command."""
     found = install.check_python(sys.executable, home, {})
     assert (found.remedy, found.placement) == ("", None)
@@ -141,7 +139,7 @@ def test_a_python_with_the_package_is_recognised(home: HermesHome) -> None:
     assert "--python" in install.check_python("", home, {}).remedy
 
 
-def test_recording_that_hermes_does_not_end_is_told(home: HermesHome) -> None:
+def test_recording_that_hermes_does_not_end_is_told(home):
     """If `hermes memory off` cannot run, or changes nothing, that is an error with its remedy."""
 
     def does_nothing(*_: Any, **__: Any) -> "subprocess.CompletedProcess[str]":
@@ -155,7 +153,7 @@ def test_recording_that_hermes_does_not_end_is_told(home: HermesHome) -> None:
         install.deactivate(home, "/opt/python", {}, does_nothing)
 
 
-def test_the_python_of_the_hermes_command_is_found(tmp_path: Path) -> None:
+def test_the_python_of_the_hermes_command_is_found(tmp_path):
     """It is named by the command's first line; another kind of file names none."""
     script = tmp_path / "hermes"
     python = tmp_path / "python3"
@@ -167,12 +165,12 @@ def test_the_python_of_the_hermes_command_is_found(tmp_path: Path) -> None:
     assert install.hermes_python(lambda _: None, lambda _: None) == ""
 
 
-def test_hermes_beside_us_needs_no_path() -> None:
+def test_hermes_beside_us_needs_no_path():
     """Where memorybus lies in Hermes's own environment and is called by its path, that is it."""
     assert install.hermes_python(lambda _: None, lambda name: name) == sys.executable
 
 
-def test_a_python_without_hermes_is_named(home: HermesHome) -> None:
+def test_a_python_without_hermes_is_named(home):
     """`--activate` asks the Hermes of the Python it was told, and says if there is none."""
     with pytest.raises(NotInstalled, match=r"has no Hermes; .*--python"):
         install.activate(home, sys.executable, {})
@@ -192,7 +190,7 @@ def test_a_python_without_hermes_is_named(home: HermesHome) -> None:
         ("", ""),
     ],
 )  # fmt: skip
-def test_the_active_provider_is_read(tmp_path: Path, text: str, found: str) -> None:
+def test_the_active_provider_is_read(tmp_path, text, found):
     """The one line of Hermes's configuration that matters is found, in the ways it is written."""
     path = tmp_path / "config.yaml"
     path.write_text(text)
@@ -209,16 +207,14 @@ def test_the_active_provider_is_read(tmp_path: Path, text: str, found: str) -> N
         ("", False),
     ],
 )
-def test_whether_checkpoints_are_demanded_is_read(
-    tmp_path: Path, text: str, required: bool
-) -> None:
+def test_whether_checkpoints_are_demanded_is_read(tmp_path, text, required):
     """Another table's key of that name is another key."""
     path = tmp_path / "config.yaml"
     path.write_text(text)
     assert checkpoint_required(path) == required
 
 
-def test_setup_keeps_the_rest_of_hermes_configuration(home: HermesHome) -> None:
+def test_setup_keeps_the_rest_of_hermes_configuration(home):
     """Becoming the provider changes one key."""
     config: dict[str, Any] = {"model": "x", "memory": {"memory_enabled": True, "provider": "mem0"}}
 
@@ -235,7 +231,7 @@ def test_setup_keeps_the_rest_of_hermes_configuration(home: HermesHome) -> None:
     }
 
 
-def test_saved_settings_are_what_the_plugin_reads(home: HermesHome) -> None:
+def test_saved_settings_are_what_the_plugin_reads(home):
     """What set-up asked for is in the home's own file; what stood there before stays."""
     home.settings_file.write_text(
         '# mine\nurl = "redis://old"\nproviders = ["builtin"]\n[provider.x]\nkind = "builtin"\n'
@@ -248,7 +244,7 @@ def test_saved_settings_are_what_the_plugin_reads(home: HermesHome) -> None:
     assert home.settings_file.stat().st_mode & 0o077 == 0
 
 
-def test_wrong_settings_are_not_saved(home: HermesHome) -> None:
+def test_wrong_settings_are_not_saved(home):
     """A value that cannot be is refused, and the file stays as it was."""
     install.save_config({"namespace": "mb"}, home)
     before = home.settings_file.read_bytes()
@@ -259,16 +255,14 @@ def test_wrong_settings_are_not_saved(home: HermesHome) -> None:
     assert [path.name for path in home.path.iterdir()] == ["memorybus.toml"]
 
 
-def test_nothing_that_is_asked_for_is_required() -> None:
+def test_nothing_that_is_asked_for_is_required():
     """Set-up works with nothing but Return; no secret is asked for."""
     for field in install.config_schema():
         assert not field.get("required")
         assert not field.get("secret")
 
 
-def test_a_project_does_not_say_where_memories_go(
-    home: HermesHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_does_not_say_where_memories_go(home, tmp_path, monkeypatch):
     """A memorybus.toml in the directory an agent works in is not read."""
     project = tmp_path / "project"
     project.mkdir()
@@ -289,12 +283,12 @@ def test_a_project_does_not_say_where_memories_go(
         ("/opt/data/profiles/coder", "coder"),
     ],
 )
-def test_profiles_are_named_as_hermes_names_them(home: str, profile: str) -> None:
+def test_profiles_are_named_as_hermes_names_them(home, profile):
     """The profile is the agent's identity in memories, so that a live plugin's is the same."""
     assert profile_of(Path(home), Path("/h/.hermes")) == profile
 
 
-def test_the_home_is_found_as_hermes_finds_it(tmp_path: Path) -> None:
+def test_the_home_is_found_as_hermes_finds_it(tmp_path):
     """What is named, else HERMES_HOME, else ~/.hermes."""
     env = {"HOME": "/h", "HERMES_HOME": "/opt/data"}
     assert find_home(None, env).path == Path("/opt/data")

@@ -36,14 +36,14 @@ def found(home: HermesHome) -> dict[str, PreviousProvider]:
     return {one.plugin: one for one in read_previous(home, home.path.parent)}
 
 
-def test_an_empty_home_has_none(home: HermesHome) -> None:
+def test_an_empty_home_has_none(home):
     """Nothing is made up, also where a file is no JSON."""
     assert found(home) == {}
     written(home.path / "mem0.json", "{oops")
     assert found(home) == {}
 
 
-def test_honcho_is_read_as_its_plugin_reads_it(home: HermesHome) -> None:
+def test_honcho_is_read_as_its_plugin_reads_it(home):
     """The block of the profile goes before the rest of the file."""
     block = {"workspace": "hermes", "peerName": "ann", "apiKey": KEY}
     raw = {"baseUrl": "http://localhost:8000", "workspace": "x", "hosts": {"hermes": block}}
@@ -60,7 +60,7 @@ def test_honcho_is_read_as_its_plugin_reads_it(home: HermesHome) -> None:
     assert one.source == str(home.path / "honcho.json")
 
 
-def test_a_profile_has_its_block_in_the_shared_file(home: HermesHome) -> None:
+def test_a_profile_has_its_block_in_the_shared_file(home):
     """A profile without a file of its own finds itself in the default home's, and no other."""
     hosts = {"hermes": {"workspace": "mine"}, "hermes_coder": {"workspace": "coder"}}
     written(home.path / "honcho.json", {"hosts": hosts})
@@ -71,7 +71,7 @@ def test_a_profile_has_its_block_in_the_shared_file(home: HermesHome) -> None:
     assert read_previous(other, home.path.parent) == []
 
 
-def test_mem0_and_hindsight_are_read_with_their_keys(home: HermesHome) -> None:
+def test_mem0_and_hindsight_are_read_with_their_keys(home):
     """A key stands in their files, or in ``.env``; one that is empty is none."""
     written(home.path / "mem0.json", {"mode": "selfhosted", "host": "http://m:1", "user_id": "ann"})
     banks = {"hermes": {"bankId": "b1"}}
@@ -89,7 +89,7 @@ def test_mem0_and_hindsight_are_read_with_their_keys(home: HermesHome) -> None:
     assert have["hindsight"].secrets == {}
 
 
-def test_keys_alone_are_settings_enough(home: HermesHome) -> None:
+def test_keys_alone_are_settings_enough(home):
     """Mem0 and Hindsight need no file."""
     (home.path / ".env").write_text(f"MEM0_API_KEY={KEY}\nHINDSIGHT_API_KEY={KEY}\n")
 
@@ -99,7 +99,7 @@ def test_keys_alone_are_settings_enough(home: HermesHome) -> None:
     }
 
 
-def test_the_active_one_comes_first(home: HermesHome) -> None:
+def test_the_active_one_comes_first(home):
     """Also one that has no file we know; the bus itself is none to take over."""
     written(home.path / "mem0.json", {"mode": "oss"})
     home.config.write_text("memory:\n  provider: retaindb\n")
@@ -111,7 +111,7 @@ def test_the_active_one_comes_first(home: HermesHome) -> None:
     assert list(found(home)) == ["mem0"]
 
 
-def test_no_secret_is_shown() -> None:
+def test_no_secret_is_shown():
     """Neither to people nor to programs, nor in a trace; an address loses its password."""
     facts = {"base_url": "http://ann:hunter2hunter2@h:8000"}
     one = PreviousProvider("honcho", "honcho.json", settings=facts, secrets={"A_KEY": KEY})
@@ -132,19 +132,19 @@ def test_no_secret_is_shown() -> None:
         ("retaindb", {}, ["hermes:retaindb"]),
     ],
 )
-def test_there_are_one_or_two_ways(plugin: str, settings: dict[str, str], found: list[str]) -> None:
+def test_there_are_one_or_two_ways(plugin, settings, found):
     """Hosted always; by the bus's own provider where that reaches the same backend."""
     assert takeover_kinds(PreviousProvider(plugin, "x", settings=settings)) == found
 
 
-def test_hindsight_without_an_address_is_where_its_plugin_looks(home: HermesHome) -> None:
+def test_hindsight_without_an_address_is_where_its_plugin_looks(home):
     """Its cloud, or the server of this machine."""
     for mode, url in (("cloud", "https://api.hindsight"), ("local_embedded", "http://localhost")):
         written(home.path / "hindsight" / "config.json", {"mode": mode})
         assert found(home)["hindsight"].settings["base_url"].startswith(url)
 
 
-def test_settings_become_options_by_their_names() -> None:
+def test_settings_become_options_by_their_names():
     """What the schema of the bus's own provider lacks is left out."""
     options = (OptionField("base_url"), OptionField("workspace_id"), OptionField("budget"))
     facts = {"base_url": "http://h", "workspace": "w", "user_id": "ann", "strange": "x"}

@@ -272,10 +272,10 @@ Interleavings.TestCase.settings = IsolatedInterleavings.TestCase.settings = _SET
 
 
 @pytest.mark.slow(reason="generates interleavings of whole sessions")
-class TestInterleavings(Interleavings.TestCase):  # type: ignore[misc]
+class TestInterleavings(Interleavings.TestCase):
     """Any interleaving: each turn, write and end once, under its person and session."""
 
 
 @pytest.mark.slow(reason="generates interleavings of whole sessions")
-class TestIsolatedInterleavings(IsolatedInterleavings.TestCase):  # type: ignore[misc]
+class TestIsolatedInterleavings(IsolatedInterleavings.TestCase):
     """Any interleaving in a plugin host, where no thread names its session."""

@@ -29,9 +29,7 @@ def manager_of(host: Host) -> MemoryManager:
     return manager
 
 
-def test_the_recall_of_several_providers_is_one_text(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recall_of_several_providers_is_one_text(host, monkeypatch):
     """Each provider's is labelled, in their order; one that has nothing is not there."""
     sections = [("one", [line("likes tea")]), ("none", []), ("two", [line("lives in Oslo")])]
     monkeypatch.setattr(Session, "recalled_lines", lambda *_, **__: sections)
@@ -46,7 +44,7 @@ def test_the_recall_of_several_providers_is_one_text(
     assert manager.describe_recall() == ""
 
 
-def test_one_memory_is_no_memories(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_memory_is_no_memories(host, monkeypatch):
     """The line is read by people."""
     monkeypatch.setattr(Session, "recalled_lines", lambda *_, **__: [("one", [line("likes tea")])])
     manager = manager_of(host)
@@ -55,7 +53,7 @@ def test_one_memory_is_no_memories(host: Host, monkeypatch: pytest.MonkeyPatch) 
     assert manager.describe_recall().endswith("recalled 1 memory")
 
 
-def test_malformed_schemas_cost_no_other_tool(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_schemas_cost_no_other_tool(host, caplog):
     """One provider's mistakes are skipped with a warning; the rest is offered, its own included."""
     broken = ("no schema", None, {}, {"name": ["find"]}, schema("x", description=None))
     declared = {"a": DeclaredTools((*broken, schema("find"))), "b": DeclaredTools((schema("add"),))}
@@ -67,9 +65,7 @@ def test_malformed_schemas_cost_no_other_tool(host: Host, caplog: pytest.LogCapt
     assert caplog.text.count("provider a: tool") == len(broken)
 
 
-def test_a_tool_of_the_agent_s_own_name_is_not_offered(
-    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_tool_of_the_agent_s_own_name_is_not_offered(host, monkeypatch, caplog):
     """What Hermes calls a tool of its own never goes to a provider; that is said once."""
     monkeypatch.setitem(sys.modules, "toolsets", SimpleNamespace(_HERMES_CORE_TOOLS=["clarify"]))
     declared = {"a": DeclaredTools((schema("clarify"), schema("find")))}
@@ -82,7 +78,7 @@ def test_a_tool_of_the_agent_s_own_name_is_not_offered(
     assert caplog.text.count("clarify") == 1
 
 
-def test_no_method_raises_where_nothing_can_be_written(host: Host) -> None:
+def test_no_method_raises_where_nothing_can_be_written(host):
     """G9: an agent whose memory has no disk goes on, every answer an empty one."""
     bus = host.shared.bus
     bus.sessions.close()
@@ -102,7 +98,7 @@ def test_no_method_raises_where_nothing_can_be_written(host: Host) -> None:
     assert host.shared.problems.count > 0
 
 
-def test_what_hermes_would_mask_is_masked(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_hermes_would_mask_is_masked(host, monkeypatch):
     """In the place of Hermes's manager it hands over what that one would: no secret."""
     mask = SimpleNamespace(redact_for_egress=lambda text: text.replace("8342", "***"))
     monkeypatch.setitem(sys.modules, "agent", SimpleNamespace(redact=mask))

@@ -52,7 +52,7 @@ def hook(memory: HermesMemory, action: str, content: str = "", **told: str) -> N
     memory.on_memory_write(action, "memory", content, {"session_id": "s1", **told})
 
 
-def test_what_was_there_is_imported_once(host: Host, clock: FakeClock) -> None:
+def test_what_was_there_is_imported_once(host, clock):
     """The first look finds every entry; the next ones, also of other instances, find nothing."""
     put(host, clock, "one", "two")
     put(host, clock, "likes tea", name="USER.md")
@@ -65,7 +65,7 @@ def test_what_was_there_is_imported_once(host: Host, clock: FakeClock) -> None:
     ]
 
 
-def test_a_hand_edit_is_published_with_its_origin(host: Host, clock: FakeClock) -> None:
+def test_a_hand_edit_is_published_with_its_origin(host, clock):
     """Added, changed and removed entries are told as such, at the next turn's boundary."""
     put(host, clock, "one", "two", "three")
     memory = host.instance("s1")
@@ -80,7 +80,7 @@ def test_a_hand_edit_is_published_with_its_origin(host: Host, clock: FakeClock) 
     ]
 
 
-def test_a_hook_s_own_write_is_told_once(host: Host, clock: FakeClock) -> None:
+def test_a_hook_s_own_write_is_told_once(host, clock):
     """The file changes first, then the hook comes, then the look: one event, the hook's."""
     put(host, clock, "one")
     memory = host.instance("s1")
@@ -94,7 +94,7 @@ def test_a_hook_s_own_write_is_told_once(host: Host, clock: FakeClock) -> None:
     assert [told[3] for told in writes(host)] == ["import", "hermes", "hermes", "hermes"]
 
 
-def test_a_look_before_the_hook_takes_its_place(host: Host, clock: FakeClock) -> None:
+def test_a_look_before_the_hook_takes_its_place(host, clock):
     """Another session's turn may find the change first: then the hook adds nothing."""
     put(host, clock, "one")
     memory, other = host.instance("s1"), host.instance("s2")
@@ -108,7 +108,7 @@ def test_a_look_before_the_hook_takes_its_place(host: Host, clock: FakeClock) ->
     assert len(writes(host)) == 3
 
 
-def test_another_process_does_not_tell_it_again(host: Host, clock: FakeClock) -> None:
+def test_another_process_does_not_tell_it_again(host, clock):
     """What hooks told and looks found is noted on disk, for the next process too."""
     put(host, clock, "one")
     memory = host.instance("s1")
@@ -121,7 +121,7 @@ def test_another_process_does_not_tell_it_again(host: Host, clock: FakeClock) ->
 
 
 @pytest.mark.parametrize("torn", ["", "o", "one\n§\ntw"])
-def test_a_torn_file_removes_nothing(host: Host, clock: FakeClock, torn: str) -> None:
+def test_a_torn_file_removes_nothing(host, clock, torn):
     """An editor that truncates first: what is missing for less than ten seconds is not gone."""
     put(host, clock, "one", "two", "three", "four", "five")
     memory = host.instance("s1")
@@ -136,7 +136,7 @@ def test_a_torn_file_removes_nothing(host: Host, clock: FakeClock, torn: str) ->
     assert writes(host)[5:] == [("add", "six", "", "file")]
 
 
-def test_a_file_just_written_may_be_half(host: Host, clock: FakeClock) -> None:
+def test_a_file_just_written_may_be_half(host, clock):
     """A version counts once it is a second old."""
     put(host, clock, "one")
     memory = host.instance("s1")
@@ -149,7 +149,7 @@ def test_a_file_just_written_may_be_half(host: Host, clock: FakeClock) -> None:
     assert len(writes(host)) == 2
 
 
-def test_a_file_that_is_gone_was_emptied(host: Host, clock: FakeClock) -> None:
+def test_a_file_that_is_gone_was_emptied(host, clock):
     """Missing for ten seconds: everything in it was removed."""
     put(host, clock, "one", "two")
     memory = host.instance("s1")
@@ -164,7 +164,7 @@ def test_a_file_that_is_gone_was_emptied(host: Host, clock: FakeClock) -> None:
     assert writes(host)[-1] == ("add", "one", "", "file")
 
 
-def test_a_home_that_is_away_removes_nothing(host: Host, clock: FakeClock) -> None:
+def test_a_home_that_is_away_removes_nothing(host, clock):
     """Without the directory (a volume not mounted) nothing is believed, however long."""
     put(host, clock, "one")
     memory = host.instance("s1")
@@ -179,7 +179,7 @@ def test_a_home_that_is_away_removes_nothing(host: Host, clock: FakeClock) -> No
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe not text", b"x" * (1 << 20) + b"yy"])
-def test_what_is_no_memory_file_is_left_alone(host: Host, clock: FakeClock, content: bytes) -> None:
+def test_what_is_no_memory_file_is_left_alone(host, clock, content):
     """Bytes that are no text, or far too many, change nothing and stop nothing."""
     put(host, clock, "one")
     memory = host.instance("s1")
@@ -191,7 +191,7 @@ def test_what_is_no_memory_file_is_left_alone(host: Host, clock: FakeClock, cont
     assert host.shared.problems.count == 0
 
 
-def test_a_full_spool_loses_no_change(clock: FakeClock) -> None:
+def test_a_full_spool_loses_no_change(clock):
     """G1: what was not accepted is found again; what was is not told twice (G2)."""
     with hermes_host(clock=clock, spool_max_bytes=3_500) as host:
         memory = host.instance("s1")
@@ -205,7 +205,7 @@ def test_a_full_spool_loses_no_change(clock: FakeClock) -> None:
         assert len(writes(host)) == 20
 
 
-def test_of_several_persons_nobody_is_guessed(host: Host, clock: FakeClock) -> None:
+def test_of_several_persons_nobody_is_guessed(host, clock):
     """USER.md of a gateway: with two persons a hand edit is the default user's, nobody's else."""
     put(host, clock, "likes tea", name="USER.md")
     ann = host.instance("s1", user_id="ann")
@@ -216,7 +216,7 @@ def test_of_several_persons_nobody_is_guessed(host: Host, clock: FakeClock) -> N
     assert keys == ["store:ann:user", "store:default:user"]
 
 
-def test_damaged_notes_begin_anew(host: Host, clock: FakeClock) -> None:
+def test_damaged_notes_begin_anew(host, clock):
     """Notes that cannot be read cost a second import, under the same ids (G2), and no error."""
     put(host, clock, "one")
     host.instance("s1")
@@ -228,7 +228,7 @@ def test_damaged_notes_begin_anew(host: Host, clock: FakeClock) -> None:
     assert host.shared.problems.count == 0
 
 
-def test_what_hermes_masked_stays_masked(host: Host, clock: FakeClock) -> None:
+def test_what_hermes_masked_stays_masked(host, clock):
     """The file has the secret that a hook masked: it is no other entry, and never published."""
     memory = host.instance("s1")
     boundary(memory)
@@ -244,7 +244,7 @@ def test_what_hermes_masked_stays_masked(host: Host, clock: FakeClock) -> None:
     ]
 
 
-def test_what_a_hand_wrote_is_masked(host: Host, clock: FakeClock) -> None:
+def test_what_a_hand_wrote_is_masked(host, clock):
     """An entry that no hook reported is published without its secret, as a change of the file."""
     memory = host.instance("s1")
     boundary(memory)

@@ -1,7 +1,6 @@
 """Which writes a call of Hermes's memory tool stands for."""
 
 import json
-from typing import Any
 
 import pytest
 from memorybus_hermes.plugin.memory_tool import ToolWrite, writes_of_call
@@ -10,14 +9,14 @@ DONE = {"success": True}
 ADD = {"action": "add", "target": "user", "content": "Likes tea."}
 
 
-def test_one_write() -> None:
+def test_one_write():
     """A single call is one write to the store it names."""
     expected = [ToolWrite("add", "user", "Likes tea.")]
 
     assert writes_of_call(json.dumps(DONE), ADD) == expected
 
 
-def test_a_batch_is_its_operations_in_order() -> None:
+def test_a_batch_is_its_operations_in_order():
     """A batch is as many writes, and its own fields are none of them."""
     operations = [
         {"action": "replace", "content": "new", "old_text": "old"},
@@ -33,7 +32,7 @@ def test_a_batch_is_its_operations_in_order() -> None:
     ]
 
 
-def test_the_result_tells_the_whole_entry_that_was_there() -> None:
+def test_the_result_tells_the_whole_entry_that_was_there():
     """Of a single call, and of a batch by the operation's place in it, from 1."""
     remove = {"action": "remove", "old_text": "tea"}
     replace = {"action": "replace", "old_text": "rum", "new_text": "Likes gin."}
@@ -48,7 +47,7 @@ def test_the_result_tells_the_whole_entry_that_was_there() -> None:
     assert batch[0].content == "Likes gin."
 
 
-def test_a_patch_replaces_the_whole_entry() -> None:
+def test_a_patch_replaces_the_whole_entry():
     """Since 0.22 a call may change a part of an entry; the result has the whole entry."""
     patch = {"action": "patch", "old_text": "tea", "content": "gin"}
     single = {"patched_entry_before": "Likes tea.", "patched_entry_after": "Likes gin."}
@@ -63,7 +62,7 @@ def test_a_patch_replaces_the_whole_entry() -> None:
 
 
 @pytest.mark.parametrize("told", [None, 7, "", ["Likes tea."], {"1": 7}, {"2": "another's"}])
-def test_a_result_that_tells_no_entry_is_no_matter(told: Any) -> None:
+def test_a_result_that_tells_no_entry_is_no_matter(told):
     """The part that the model named is what is known then."""
     result = DONE | {"removed_entry": told, "removed_entries": told}
     operation = {"action": "remove", "old_text": "tea"}
@@ -73,7 +72,7 @@ def test_a_result_that_tells_no_entry_is_no_matter(told: Any) -> None:
     assert {(write.old_text, write.previous) for write in found} == {("tea", "")}
 
 
-def test_the_store_is_memory_unless_named() -> None:
+def test_the_store_is_memory_unless_named():
     """Hermes's own default."""
     assert writes_of_call(DONE, {"action": "add", "content": "x"})[0].target == "memory"
 
@@ -91,12 +90,12 @@ def test_the_store_is_memory_unless_named() -> None:
         7,
     ],
 )
-def test_what_did_not_land_is_no_write(result: Any) -> None:
+def test_what_did_not_land_is_no_write(result):
     """A call that failed, waits for approval, or cannot be understood wrote nothing."""
     assert writes_of_call(result, ADD) == []
 
 
 @pytest.mark.parametrize("action", ["read", "", None, "Add"])
-def test_only_writes_are_mirrored(action: Any) -> None:
+def test_only_writes_are_mirrored(action):
     """Reading is no write, and neither is what is no action."""
     assert writes_of_call(DONE, {**ADD, "action": action}) == []

@@ -40,7 +40,7 @@ def turn(memory: HermesMemory, text: str, session_id: str, *, number: int = 0) -
     memory.sync_turn(text, text.upper(), session_id=session_id, messages=talk(text))
 
 
-def test_a_turn_is_published_once(host: Host) -> None:
+def test_a_turn_is_published_once(host):
     """G2: the same turn delivered twice, also by a second instance, is one event."""
     memory = host.instance("s1", user_id="ann", user_name="Ann")
     turn(memory, "hello", "s1")
@@ -56,7 +56,7 @@ def test_a_turn_is_published_once(host: Host) -> None:
     assert completed.event.messages == tuple(talk("hello"))
 
 
-def test_turns_are_numbered_within_the_transcript(host: Host) -> None:
+def test_turns_are_numbered_within_the_transcript(host):
     """G2: the same words later in a session are another turn."""
     memory = host.instance("s1")
     for count in (1, 2, 3):
@@ -74,7 +74,7 @@ def test_turns_are_numbered_within_the_transcript(host: Host) -> None:
         {"platform": "subagent"},
     ],
 )
-def test_other_contexts_are_silent(host: Host, told: dict[str, str]) -> None:
+def test_other_contexts_are_silent(host, told):
     """A scheduled run, a sub-agent and a flush neither write nor read."""
     memory = host.instance("s1", **told)
     turn(memory, "hello", "s1")
@@ -86,7 +86,7 @@ def test_other_contexts_are_silent(host: Host, told: dict[str, str]) -> None:
     assert host.events() == []
 
 
-def test_a_session_s_details_are_published(host: Host) -> None:
+def test_a_session_s_details_are_published(host):
     """All that Hermes tells of a session is in its beginning, but callbacks and what is elsewhere.
 
     So it is in that of a session whose hooks come before the switch that leads there.
@@ -108,7 +108,7 @@ def test_a_session_s_details_are_published(host: Host) -> None:
     assert completed.event.user_name == "Ann"
 
 
-def test_scaffolding_alone_is_no_turn(host: Host) -> None:
+def test_scaffolding_alone_is_no_turn(host):
     """A bare skill invocation and an empty answer are skipped, as Hermes skips them."""
     memory = host.instance("s1")
     memory.sync_turn("[IMPORTANT: The user has invoked the x", "done", session_id="s1")
@@ -116,7 +116,7 @@ def test_scaffolding_alone_is_no_turn(host: Host) -> None:
     assert host.events(TurnCompleted) == []
 
 
-def test_a_background_task_s_turn_is_marked(host: Host) -> None:
+def test_a_background_task_s_turn_is_marked(host):
     """What Hermes said to itself is kept, for the answer's sake, and not taken for the person."""
     memory = host.instance("s1")
     memory.sync_turn("[ASYNC DELEGATION COMPLETE — d1]\nfound", "I found it", session_id="s1")
@@ -124,7 +124,7 @@ def test_a_background_task_s_turn_is_marked(host: Host) -> None:
     assert completed.event.synthetic
 
 
-def test_recalled_memory_is_not_remembered(host: Host) -> None:
+def test_recalled_memory_is_not_remembered(host):
     """The fence that Hermes keeps beside a message never comes back as something said."""
     memory = host.instance("s1")
     messages = talk("hello")
@@ -134,7 +134,7 @@ def test_recalled_memory_is_not_remembered(host: Host) -> None:
     assert "likes tea" not in str(completed)
 
 
-def test_a_turn_too_large_is_shortened_not_lost() -> None:
+def test_a_turn_too_large_is_shortened_not_lost():
     """G10: outputs are left out first, then the texts are shortened and say so."""
     with hermes_host(event_max_bytes=20_000) as host:
         memory = host.instance("s1")
@@ -148,7 +148,7 @@ def test_a_turn_too_large_is_shortened_not_lost() -> None:
         assert "characters left out" in second.event.user
 
 
-def test_a_batch_of_writes_is_counted(host: Host) -> None:
+def test_a_batch_of_writes_is_counted(host):
     """Writes of one tool call come as several hooks under one id: each is its own event."""
     memory = host.instance("s1", user_id="ann")
     call = {"tool_call_id": "c1", "session_id": "s1", "write_origin": "assistant_tool"}
@@ -165,7 +165,7 @@ def test_a_batch_of_writes_is_counted(host: Host) -> None:
     assert writes[0].event.provenance["write_origin"] == "assistant_tool"
 
 
-def test_the_whole_old_entry_tells_which_was_meant(host: Host) -> None:
+def test_the_whole_old_entry_tells_which_was_meant(host):
     """What the tool found and took away is known better than the part that the model named."""
     memory = host.instance("s1", user_id="ann")
     call = {"tool_call_id": "c1", "old_text": "tea", "previous_content": "Likes green tea."}
@@ -176,7 +176,7 @@ def test_the_whole_old_entry_tells_which_was_meant(host: Host) -> None:
     assert all("previous_content" not in w.provenance for w in writes)
 
 
-def test_an_end_within_a_compression_is_none(host: Host) -> None:
+def test_an_end_within_a_compression_is_none(host):
     """In place: end and switch belong to the compression; the epoch grows, and nothing ended."""
     memory = host.instance("s1")
     window = talk("hello")
@@ -190,7 +190,7 @@ def test_an_end_within_a_compression_is_none(host: Host) -> None:
     assert compressing.event.messages == tuple(window)
 
 
-def test_an_aborted_compression_swallows_no_end(host: Host) -> None:
+def test_an_aborted_compression_swallows_no_end(host):
     """A compression that came to nothing: a later end is one, on whichever thread it comes."""
     memory = host.instance("s1")
     window = talk("hello")
@@ -203,7 +203,7 @@ def test_an_aborted_compression_swallows_no_end(host: Host) -> None:
     assert [e.event.message_count for e in host.events(SessionEnded)] == [2, 3]
 
 
-def test_a_compression_that_is_refused_ends_nothing(host: Host) -> None:
+def test_a_compression_that_is_refused_ends_nothing(host):
     """Hermes ends the session, refuses the summary and says no more: the session goes on."""
     memory = host.instance("s1")
     window = talk("hello")
@@ -220,7 +220,7 @@ def test_a_compression_that_is_refused_ends_nothing(host: Host) -> None:
     assert host.events(SessionEnded) == []
 
 
-def test_the_end_after_a_refused_compression_is_one(host: Host) -> None:
+def test_the_end_after_a_refused_compression_is_one(host):
     """A compression ends a session once: what ends it then, on whichever thread, is the end."""
     memory = host.instance("s1")
     window = talk("hello", "go on")
@@ -231,7 +231,7 @@ def test_the_end_after_a_refused_compression_is_one(host: Host) -> None:
     assert [e.event.message_count for e in host.events(SessionEnded)] == [4]
 
 
-def test_a_session_that_is_left_for_good_has_ended(host: Host) -> None:
+def test_a_session_that_is_left_for_good_has_ended(host):
     """An end that looked like a compression's is one if a new conversation follows."""
     memory = host.instance("s1")
     window = talk("hello")
@@ -241,7 +241,7 @@ def test_a_session_that_is_left_for_good_has_ended(host: Host) -> None:
     assert [e.session.id for e in host.events(SessionEnded)] == ["s1"]
 
 
-def test_a_switch_of_a_later_session_ends_none_before_it(host: Host) -> None:
+def test_a_switch_of_a_later_session_ends_none_before_it(host):
     """Two /new in a row: the second overtakes the first one's end, which waits in the queue."""
     memory = host.instance("s1")
     memory.on_pre_compress(talk("summary", "hello"))
@@ -255,7 +255,7 @@ def test_a_switch_of_a_later_session_ends_none_before_it(host: Host) -> None:
     assert ends == [("s1", 2)]
 
 
-def test_another_thread_s_end_is_none_of_a_compression_s(host: Host) -> None:
+def test_another_thread_s_end_is_none_of_a_compression_s(host):
     """The /new race: the old session's end and switch come in the midst of a compression."""
     memory = host.instance("old")
     host.hint = "new"
@@ -270,7 +270,7 @@ def test_another_thread_s_end_is_none_of_a_compression_s(host: Host) -> None:
     assert [e.session.id for e in host.events(SessionEnded)] == ["old"]
 
 
-def test_a_compression_under_a_new_id_keeps_the_root(host: Host) -> None:
+def test_a_compression_under_a_new_id_keeps_the_root(host):
     """Not in place: the session goes on under another id of the same lineage."""
     memory = host.instance("s1")
     memory.on_pre_compress(talk("hello"))
@@ -281,7 +281,7 @@ def test_a_compression_under_a_new_id_keeps_the_root(host: Host) -> None:
     assert (completed.session.id, completed.session.root) == ("s2", "s1")
 
 
-def test_undo_begins_the_next_epoch(host: Host) -> None:
+def test_undo_begins_the_next_epoch(host):
     """A turn said again after /undo is another turn, in the same session."""
     memory = host.instance("s1")
     turn(memory, "hello", "s1")
@@ -290,7 +290,7 @@ def test_undo_begins_the_next_epoch(host: Host) -> None:
     assert [e.session.epoch for e in host.events(TurnCompleted)] == [0, 1]
 
 
-def test_a_new_session_that_comes_before_its_switch(host: Host) -> None:
+def test_a_new_session_that_comes_before_its_switch(host):
     """The /new race: every hook is its own session's; the late switch adds no root and no epoch."""
     memory = host.instance("old")
     turn(memory, "hello", "old")
@@ -310,7 +310,7 @@ def test_a_new_session_that_comes_before_its_switch(host: Host) -> None:
     assert {(ref.root, ref.epoch) for ref in fresh} == {("new", 0)}
 
 
-def test_a_system_prompt_is_its_own_session_s(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_prompt_is_its_own_session_s(host, monkeypatch):
     """Hermes asks before the turn and the switch; a compression's thread may have an old hint."""
     monkeypatch.setattr(Session, "system_prompt", lambda session, **_: f"of {session.id}")
     memory = host.instance("old")
@@ -323,7 +323,7 @@ def test_a_system_prompt_is_its_own_session_s(host: Host, monkeypatch: pytest.Mo
     assert "of new" in memory.system_prompt_block()
 
 
-def test_a_switch_delivered_twice_is_one(host: Host) -> None:
+def test_a_switch_delivered_twice_is_one(host):
     """G2: the same /new again begins nothing anew."""
     memory = host.instance("old")
     for _ in range(2):
@@ -332,7 +332,7 @@ def test_a_switch_delivered_twice_is_one(host: Host) -> None:
     assert switched.session.epoch == 0
 
 
-def test_branch_and_resume_keep_their_lineage(host: Host) -> None:
+def test_branch_and_resume_keep_their_lineage(host):
     """/branch forks the lineage; /resume goes back to a session as it was left."""
     memory = host.instance("s1")
     memory.on_session_switch("s2", parent_session_id="s1", reset=False, reason="branch")
@@ -344,7 +344,7 @@ def test_branch_and_resume_keep_their_lineage(host: Host) -> None:
     assert (back.session.id, back.session.root, back.session.epoch) == ("s1", "s1", 0)
 
 
-def test_a_restart_goes_on_where_it_was(host: Host) -> None:
+def test_a_restart_goes_on_where_it_was(host):
     """A gateway's next instance of a session knows its epoch, also in another process."""
     memory = host.instance("s1")
     memory.on_session_switch("s1", rewound=True)
@@ -359,7 +359,7 @@ def test_a_restart_goes_on_where_it_was(host: Host) -> None:
     assert len(host.events(SessionStarted)) == 1
 
 
-def test_two_persons_in_one_process_never_mix(host: Host) -> None:
+def test_two_persons_in_one_process_never_mix(host):
     """A gateway's instances share a bus and nothing else, even if their session ids are equal."""
     ann = host.instance("s1", user_id="ann", platform="telegram")
     ben = host.instance("s1", user_id_alt="ben", platform="telegram")
@@ -371,7 +371,7 @@ def test_two_persons_in_one_process_never_mix(host: Host) -> None:
     assert found == [("ann", "I like tea", 0), ("ben", "I like coffee", 0), ("ben", "and cake", 0)]
 
 
-def test_no_hook_raises(host: Host) -> None:
+def test_no_hook_raises(host):
     """G9: what Hermes hands over in error is counted and said once, never raised into it."""
     memory = host.instance("s1")
     odd: Any = object()
@@ -387,7 +387,7 @@ def test_no_hook_raises(host: Host) -> None:
     assert "merge" in write.error
 
 
-def test_what_must_be_saved_and_is_not_is_refused() -> None:
+def test_what_must_be_saved_and_is_not_is_refused():
     """G1: where Hermes requires a checkpoint it is told of a failure, and keeps its messages."""
     with hermes_host(spool_max_bytes=2_000) as host:
         memory = host.instance("s1")
@@ -400,7 +400,7 @@ def test_what_must_be_saved_and_is_not_is_refused() -> None:
             silent.on_pre_compress(talk("x"), require_checkpoint=True)
 
 
-def test_checkpoints_are_offered_where_hermes_demands_them(host: Host) -> None:
+def test_checkpoints_are_offered_where_hermes_demands_them(host):
     """Those of version 2 lack the tools' messages: who does not ask for them gets all."""
     memory = host.instance("s1")
     assert memory.pre_compress_checkpoint_api_version == 1
@@ -408,7 +408,7 @@ def test_checkpoints_are_offered_where_hermes_demands_them(host: Host) -> None:
     assert memory.pre_compress_checkpoint_api_version == 2
 
 
-def test_an_inspection_leaves_no_trace(host: Host) -> None:
+def test_an_inspection_leaves_no_trace(host):
     """Who only shows prompt and tools begins no session, and later hooks publish nothing."""
     memory = host.instance()
     memory.initialize_for_inspection("s1", **host.told())
@@ -418,7 +418,7 @@ def test_an_inspection_leaves_no_trace(host: Host) -> None:
     assert not host.settings.data_dir.exists()
 
 
-def test_how_much_was_recalled_is_shown(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_much_was_recalled_is_shown(host, monkeypatch):
     """The items of the last turn's recall are counted, never those of a turn before."""
     memory = host.instance("s1")
     lines = [line("likes tea"), line("a note\nof two lines")]
@@ -432,7 +432,7 @@ def test_how_much_was_recalled_is_shown(host: Host, monkeypatch: pytest.MonkeyPa
     assert memory.recall_status() is None
 
 
-def test_a_full_spool_is_loud_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_spool_is_loud_once(caplog):
     """G10: what is refused is counted each time, and logged as an error the first time."""
     with hermes_host(spool_max_bytes=2_000) as host, caplog.at_level(logging.ERROR):
         memory = host.instance("s1")
@@ -442,7 +442,7 @@ def test_a_full_spool_is_loud_once(caplog: pytest.LogCaptureFixture) -> None:
         assert host.shared.problems.count > 10
 
 
-def test_what_hermes_asks_before_a_start(host: Host) -> None:
+def test_what_hermes_asks_before_a_start(host):
     """Availability and tools need neither Redis nor a session, and the note is static."""
     memory = host.instance()
     assert memory.is_available()
@@ -453,9 +453,7 @@ def test_what_hermes_asks_before_a_start(host: Host) -> None:
     assert json.loads(memory.handle_tool_call("t", {}))["ok"] is False
 
 
-def test_a_wrong_setting_switches_memory_off_loudly(
-    host: Host, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_setting_switches_memory_off_loudly(host, caplog):
     """Hermes would do it without a word."""
     (host.home / "memorybus.toml").write_text("urll = 'x'\n")
     memory = HermesMemory(home=host.home)
@@ -465,7 +463,7 @@ def test_a_wrong_setting_switches_memory_off_loudly(
     assert host.instance().unavailable_reason() == ""
 
 
-def test_a_start_that_failed_is_tried_again(host: Host) -> None:
+def test_a_start_that_failed_is_tried_again(host):
     """A disk that was full when the session began: memory comes back without a restart."""
     (host.settings.data_dir).write_text("in the way")
     memory = host.instance("s1")
@@ -476,7 +474,7 @@ def test_a_start_that_failed_is_tried_again(host: Host) -> None:
     assert [e.event.user for e in host.events(TurnCompleted)] == ["kept"]
 
 
-def test_a_forked_child_goes_on(host: Host) -> None:
+def test_a_forked_child_goes_on(host):
     """After a fork hooks publish through a spool of the child's own."""
     memory = host.instance("s1")
     turn(memory, "parent", "s1")
@@ -506,7 +504,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_the_hooks_have_hermes_s_signatures(name: str) -> None:
+def test_the_hooks_have_hermes_s_signatures(name):
     """Hermes 0.19 looks at some signatures: they are as its ABC has them, and more by keyword."""
     parameters = inspect.signature(getattr(HermesMemory, name)).parameters.values()
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
@@ -515,7 +513,7 @@ def test_the_hooks_have_hermes_s_signatures(name: str) -> None:
     assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in named[known:])
 
 
-def test_a_late_switch_after_a_resume_begins_nothing(host: Host) -> None:
+def test_a_late_switch_after_a_resume_begins_nothing(host):
     """/new, back and forth while its switch still waits: one root, and no epoch."""
     memory = host.instance("s0")
     turn(memory, "hello", "s0")

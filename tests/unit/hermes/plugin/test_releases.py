@@ -121,7 +121,7 @@ CONVERSATION = [
 
 
 @pytest.mark.parametrize("release", HOOKS)
-def test_the_plugin_takes_every_release_s_calls(host: Host, release: str) -> None:
+def test_the_plugin_takes_every_release_s_calls(host, release):
     """Each form of each hook does what the hook is for; none is an error (G9)."""
     memory = host.instance("s1", user_id="ann")
     for name, (args, keywords) in HOOKS[release].items():
@@ -134,7 +134,7 @@ def test_the_plugin_takes_every_release_s_calls(host: Host, release: str) -> Non
 
 
 @pytest.mark.parametrize("release", HOOKS)
-def test_the_manager_takes_every_release_s_calls(host: Host, release: str) -> None:
+def test_the_manager_takes_every_release_s_calls(host, release):
     """The same conversation through our `MemoryManager` leaves the same in the log."""
     shared = host.shared
     manager = MemoryManager(shared.bus, host.process)
@@ -147,7 +147,7 @@ def test_the_manager_takes_every_release_s_calls(host: Host, release: str) -> No
     assert published(host) == CONVERSATION
 
 
-def test_a_manager_tells_the_entry_that_the_tool_took_away(host: Host) -> None:
+def test_a_manager_tells_the_entry_that_the_tool_took_away(host):
     """Only the tool's result is believed of what was there, not the agent's own metadata."""
     manager = MemoryManager(host.shared.bus, host.process)
     manager.initialize_all("s1", **host.told(user_id="ann"))
@@ -160,7 +160,7 @@ def test_a_manager_tells_the_entry_that_the_tool_took_away(host: Host) -> None:
     assert [e.event.old_text for e in host.events(MemoryWritten)] == ["Likes tea.", "tea"]
 
 
-def test_a_manager_knows_checkpoints_of_two_versions(host: Host) -> None:
+def test_a_manager_knows_checkpoints_of_two_versions(host):
     """A later version may ask for more: it is not promised."""
     manager = MemoryManager(host.shared.bus, host.process)
     manager.initialize_all("s1", **host.told())
@@ -170,7 +170,7 @@ def test_a_manager_knows_checkpoints_of_two_versions(host: Host) -> None:
         manager.on_pre_compress(WINDOW, require_checkpoint=True, checkpoint_api_version=3)
 
 
-def test_a_manager_can_be_inspected_without_a_trace(host: Host) -> None:
+def test_a_manager_can_be_inspected_without_a_trace(host):
     """Prompt and tools are there, and no session is."""
     manager = MemoryManager(host.shared.bus, host.process)
     manager.initialize_all_for_inspection("s1", **host.told())
@@ -181,6 +181,6 @@ def test_a_manager_can_be_inspected_without_a_trace(host: Host) -> None:
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_what_hermes_probes_for_is_there_by_name(name: str) -> None:
+def test_what_hermes_probes_for_is_there_by_name(name):
     """A parameter behind ``**kwargs`` alone is not given by a release that looks for its name."""
     assert PROBED[name] <= set(inspect.signature(getattr(HermesMemory, name)).parameters)

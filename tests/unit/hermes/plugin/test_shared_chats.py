@@ -59,7 +59,7 @@ def of(host: Host, *kinds: Any) -> list[tuple[str, Any]]:
     return [(e.scope.user, e.event) for e in host.events(*kinds)]
 
 
-def test_a_turn_is_its_author_s(host: Host, memory: HermesMemory) -> None:
+def test_a_turn_is_its_author_s(host, memory):
     """Scope, name and order key are the author's; the session is the one that all are in."""
     turn(memory, ANN, "I like tea")
     turn(memory, BEN, "I like tea", "I like rum")
@@ -75,7 +75,7 @@ def test_a_turn_is_its_author_s(host: Host, memory: HermesMemory) -> None:
     assert said == [talk("I like tea"), talk("I like rum")]
 
 
-def test_what_happens_in_a_turn_is_its_author_s(host: Host, memory: HermesMemory) -> None:
+def test_what_happens_in_a_turn_is_its_author_s(host, memory):
     """Writes, delegations and the beginning of the turn; the agent's notes stay the agent's."""
     start(memory, BEN, "remember that I like rum")
     memory.on_memory_write("add", "user", "Likes rum.", {"session_id": "g1", "tool_call_id": "c"})
@@ -89,7 +89,7 @@ def test_what_happens_in_a_turn_is_its_author_s(host: Host, memory: HermesMemory
     assert started.scope.user == "ben"
 
 
-def test_a_turn_recalls_what_is_its_author_s(host: Host, memory: HermesMemory) -> None:
+def test_a_turn_recalls_what_is_its_author_s(host, memory):
     """Recall is asked in the scope of who speaks; ahead, in that of who spoke last."""
     start(memory, BEN, "what do I like?")
     del host.bus.asked[:]
@@ -105,7 +105,7 @@ def test_a_turn_recalls_what_is_its_author_s(host: Host, memory: HermesMemory) -
     ]
 
 
-def test_a_turn_in_a_session_not_met_yet_is_its_author_s(host: Host, memory: HermesMemory) -> None:
+def test_a_turn_in_a_session_not_met_yet_is_its_author_s(host, memory):
     """Where Hermes names the session to later hooks only, the author is still who started."""
     start(memory, BEN, "what do I like?")
     del host.bus.asked[:]
@@ -116,7 +116,7 @@ def test_a_turn_in_a_session_not_met_yet_is_its_author_s(host: Host, memory: Her
     assert {(e.scope.user, e.session.id) for e in host.events(MemoryWritten)} == {("ben", "g2")}
 
 
-def test_a_bot_s_turn_is_no_person_s_memory(host: Host, memory: HermesMemory) -> None:
+def test_a_bot_s_turn_is_no_person_s_memory(host, memory):
     """It is kept as the bot's own and marked: nobody said it; and the bot is told nobody's."""
     turn(memory, ANN, "I like tea")
     turn(memory, BOT, "I like tea", "remember that Ann likes rum")
@@ -131,9 +131,7 @@ def test_a_bot_s_turn_is_no_person_s_memory(host: Host, memory: HermesMemory) ->
 
 
 @pytest.mark.parametrize("author", [{}, None, "ann", {"id": None, "name": None}, {"id": " "}])
-def test_without_an_author_a_turn_is_the_session_s(
-    host: Host, memory: HermesMemory, author: Any
-) -> None:
+def test_without_an_author_a_turn_is_the_session_s(host, memory, author):
     """Releases up to 0.20 name none; what is no author is none."""
     memory.on_turn_start(1, "I like tea")
     memory.sync_turn("I like tea", "I see", session_id="g1", turn_author=author)
@@ -142,7 +140,7 @@ def test_without_an_author_a_turn_is_the_session_s(
     assert (user, event.user_name, event.synthetic) == ("ann", "Ann", False)
 
 
-def test_a_name_alone_makes_no_scope(host: Host, memory: HermesMemory) -> None:
+def test_a_name_alone_makes_no_scope(host, memory):
     """Names are chosen by people: whoever is called like another is not the other."""
     memory.sync_turn("hi", "hello", session_id="g1", turn_author={"id": "", "name": "Ben"})
 
@@ -150,7 +148,7 @@ def test_a_name_alone_makes_no_scope(host: Host, memory: HermesMemory) -> None:
     assert (user, event.user_name) == ("ann", "Ben")
 
 
-def test_all_who_spoke_go_on_and_end_together(host: Host, memory: HermesMemory) -> None:
+def test_all_who_spoke_go_on_and_end_together(host, memory):
     """An undo, a compression and an end are the chat's: every speaker's session takes the step."""
     turn(memory, BEN, "one")
     memory.on_session_switch("g1", rewound=True)
@@ -175,7 +173,7 @@ def test_all_who_spoke_go_on_and_end_together(host: Host, memory: HermesMemory) 
     assert ends == [("ann", "g2"), ("ben", "g2")]
 
 
-def test_a_new_conversation_is_begun_by_who_speaks_in_it(host: Host, memory: HermesMemory) -> None:
+def test_a_new_conversation_is_begun_by_who_speaks_in_it(host, memory):
     """After /new nobody is in the new session but its own person, until somebody speaks."""
     turn(memory, BEN, "one")
     memory.on_session_end(talk("one"))
@@ -189,7 +187,7 @@ def test_a_new_conversation_is_begun_by_who_speaks_in_it(host: Host, memory: Her
     ]
 
 
-def test_a_compression_hands_over_nobody_else_s_words(host: Host, memory: HermesMemory) -> None:
+def test_a_compression_hands_over_nobody_else_s_words(host, memory):
     """Of a shared window only the turns known to be the speaker's are published as the speaker's.
 
     Two people's same words are nobody's; what was said before this instance is not known.
@@ -206,7 +204,7 @@ def test_a_compression_hands_over_nobody_else_s_words(host: Host, memory: Hermes
     assert (user, event.messages) == ("ben", tuple(talk("rum")))
 
 
-def test_where_one_person_speaks_a_compression_hands_over_all(host: Host) -> None:
+def test_where_one_person_speaks_a_compression_hands_over_all(host):
     """A direct chat, a terminal: the window is that person's, what came before included."""
     memory = host.instance("s1", user_id="ann", chat_type="dm")
     start(memory, ANN, "tea")

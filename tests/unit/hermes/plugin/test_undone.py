@@ -68,7 +68,7 @@ def retracted(host: Host) -> list[list[str]]:
     return [[words.get(one, one) for one in s.retracted] for s in switches if s.rewound]
 
 
-def test_without_a_state_db_the_last_turn_is_taken_back(host: Host) -> None:
+def test_without_a_state_db_the_last_turn_is_taken_back(host):
     """Where Hermes stores nothing, an undo is that of the last turn, and of the one before it."""
     memory = host.instance("s1")
     for text in ("tea", "milk"):
@@ -80,7 +80,7 @@ def test_without_a_state_db_the_last_turn_is_taken_back(host: Host) -> None:
     assert retracted(host) == [["milk"], ["tea"], []]
 
 
-def test_as_many_turns_are_taken_back_as_hermes_has(host: Host, state: HermesState) -> None:
+def test_as_many_turns_are_taken_back_as_hermes_has(host, state):
     """`/undo 2` takes back two turns: those that state.db has as taken back."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -91,7 +91,7 @@ def test_as_many_turns_are_taken_back_as_hermes_has(host: Host, state: HermesSta
     assert retracted(host) == [["milk", "wine"]]
 
 
-def test_the_same_words_are_taken_back_once(host: Host, state: HermesState) -> None:
+def test_the_same_words_are_taken_back_once(host, state):
     """Of the same words said three times only the turn that was undone is taken back."""
     memory = host.instance("s1")
     turn(memory, state, "ok")
@@ -105,7 +105,7 @@ def test_the_same_words_are_taken_back_once(host: Host, state: HermesState) -> N
     assert found == [(ids[1],), (ids[2],)]
 
 
-def test_an_undo_that_was_told_twice_takes_back_once(host: Host, state: HermesState) -> None:
+def test_an_undo_that_was_told_twice_takes_back_once(host, state):
     """A rewind that is delivered again takes nothing more back."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -115,7 +115,7 @@ def test_an_undo_that_was_told_twice_takes_back_once(host: Host, state: HermesSt
     assert retracted(host) == [["milk"], []]
 
 
-def test_what_a_turn_delegated_goes_with_it(host: Host) -> None:
+def test_what_a_turn_delegated_goes_with_it(host):
     """A delegation of the undone turn is taken back with it, one of an earlier turn is not."""
     memory = host.instance("s1")
     for text in ("tea", "milk"):
@@ -128,7 +128,7 @@ def test_what_a_turn_delegated_goes_with_it(host: Host) -> None:
     assert switch.event.retracted == tuple(e.id for e in events[2:])
 
 
-def test_an_undone_turn_whose_end_comes_late_is_not_remembered(host: Host) -> None:
+def test_an_undone_turn_whose_end_comes_late_is_not_remembered(host):
     """Hermes hands turns over on a thread that lags: one that was undone meanwhile is skipped."""
     memory = host.instance("s1")
     for text in ("tea", "milk"):
@@ -140,7 +140,7 @@ def test_an_undone_turn_whose_end_comes_late_is_not_remembered(host: Host) -> No
     assert retracted(host) == [[]]
 
 
-def test_what_is_said_again_after_an_undo_is_remembered(host: Host, state: HermesState) -> None:
+def test_what_is_said_again_after_an_undo_is_remembered(host, state):
     """G1: of the same words before and after an undo, the end that stands is published."""
     memory = host.instance("s1")
     memory.on_turn_start(0, "tea")
@@ -155,9 +155,7 @@ def test_what_is_said_again_after_an_undo_is_remembered(host: Host, state: Herme
     assert [e.event.assistant for e in host.events(TurnCompleted)] == ["Earl Grey"]
 
 
-def test_an_interrupted_turn_that_was_undone_hides_no_later_one(
-    host: Host, state: HermesState
-) -> None:
+def test_an_interrupted_turn_that_was_undone_hides_no_later_one(host, state):
     """G1: an interrupted turn is never handed over; the same words after its undo are."""
     memory = host.instance("s1")
     memory.on_turn_start(0, "tea")
@@ -168,7 +166,7 @@ def test_an_interrupted_turn_that_was_undone_hides_no_later_one(
     assert [text for _, text in turns(host)] == ["tea"], "handed over twice: one event (G2)"
 
 
-def test_a_session_resumed_in_another_process_can_be_undone(host: Host, state: HermesState) -> None:
+def test_a_session_resumed_in_another_process_can_be_undone(host, state):
     """What one process published the next one takes back: the host notes it (G10: bounded)."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -185,7 +183,7 @@ def test_a_session_resumed_in_another_process_can_be_undone(host: Host, state: H
         with_same_notes.bus.close(0.1)
 
 
-def test_the_notes_of_many_sessions_are_bounded(host: Host) -> None:
+def test_the_notes_of_many_sessions_are_bounded(host):
     """G10: a host notes the turns of so many sessions; the oldest notes go, the others stay."""
     notes = host.bus.sessions
     for number in range(5):
@@ -194,7 +192,7 @@ def test_the_notes_of_many_sessions_are_bounded(host: Host) -> None:
     assert [notes.turns(f"slot{n}") for n in range(5)] == [b"", b"", b"2", b"again", b"4"]
 
 
-def test_notes_that_cannot_be_read_say_nothing(host: Host) -> None:
+def test_notes_that_cannot_be_read_say_nothing(host):
     """What another release noted is no error: an undo then takes back what this process said."""
     host.instance("s1")
     bus = host.bus
@@ -206,7 +204,7 @@ def test_notes_that_cannot_be_read_say_nothing(host: Host) -> None:
     assert retracted(host) == [["tea"]]
 
 
-def test_a_gateways_undo_is_found_when_the_session_goes_on(host: Host, state: HermesState) -> None:
+def test_a_gateways_undo_is_found_when_the_session_goes_on(host, state):
     """A gateway drops its agent without a word: the next one takes back what was undone."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -219,7 +217,7 @@ def test_a_gateways_undo_is_found_when_the_session_goes_on(host: Host, state: He
     assert retracted(host) == [["milk"]]
 
 
-def test_what_was_copied_into_a_branch_is_not_taken_back(host: Host, state: HermesState) -> None:
+def test_what_was_copied_into_a_branch_is_not_taken_back(host, state):
     """An undo in a branch takes back the branch's own turns: the trunk's stand where they were."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -228,7 +226,7 @@ def test_what_was_copied_into_a_branch_is_not_taken_back(host: Host, state: Herm
     assert retracted(host) == [[]]
 
 
-def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: HermesState) -> None:
+def test_a_turn_goes_with_its_copy_after_a_compression(host, state):
     """A compression under a new id stores the last turn anew: undone there, it is taken back."""
     memory = host.instance("s1")
     turn(memory, state, "tea")
@@ -241,7 +239,7 @@ def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: Hermes
     assert retracted(host) == [["tea"]]
 
 
-def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
+def test_words_that_hermes_stored_otherwise_are_found_by_time():
     """Of an undo that was told, a message with other words is that of the turn at its time."""
     tea, milk = BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())
     taken = [TakenBack("the milk, please", 2_000_100, row=7)]
@@ -251,7 +249,7 @@ def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     assert claim_undone([tea, milk], earlier, told=True) == [], "of an earlier turn"
 
 
-def test_a_masked_turn_is_found_by_what_is_left_of_it(host: Host, state: HermesState) -> None:
+def test_a_masked_turn_is_found_by_what_is_left_of_it(host, state):
     """Hermes masks what it hands over and stores it raw: an undo finds the turn all the same."""
     memory = host.instance("s1")
     masked = "keep my token [redacted] for the pump"

@@ -26,7 +26,7 @@ def _meter(state: HermesState) -> UsageMeter:
     return UsageMeter(state.path)
 
 
-def test_a_turn_has_its_own_share_of_the_total(state: HermesState, meter: UsageMeter) -> None:
+def test_a_turn_has_its_own_share_of_the_total(state, meter):
     """Each turn carries what was counted since it started; a turn of several calls their sum."""
     state.called("s", 1_000, 50)
     for tokens in (10, 20):
@@ -36,9 +36,7 @@ def test_a_turn_has_its_own_share_of_the_total(state: HermesState, meter: UsageM
         assert meter.turn("s", "hello") == TurnUsage("m", 2 * tokens + 100, 2)
 
 
-def test_what_another_process_said_meanwhile_is_not_this_turn_s(
-    state: HermesState, meter: UsageMeter
-) -> None:
+def test_what_another_process_said_meanwhile_is_not_this_turn_s(state, meter):
     """The total before is read when the turn starts: a session is gone on with elsewhere, too."""
     meter.begins("s", "one", "")
     state.called("s", 5, 1)
@@ -49,9 +47,7 @@ def test_what_another_process_said_meanwhile_is_not_this_turn_s(
     assert meter.turn("s", "two") == TurnUsage("m", 6, 2)
 
 
-def test_a_turn_that_is_told_of_late_ends_where_the_next_one_began(
-    state: HermesState, meter: UsageMeter
-) -> None:
+def test_a_turn_that_is_told_of_late_ends_where_the_next_one_began(state, meter):
     """Hermes tells of a turn behind slow work: what the next one took already is not counted."""
     meter.begins("s", "one", "")
     state.called("s", 5, 1)
@@ -62,7 +58,7 @@ def test_a_turn_that_is_told_of_late_ends_where_the_next_one_began(
     assert meter.turn("s", "two") == TurnUsage("m", 12, 4)
 
 
-def test_an_interrupted_turn_shifts_nothing(state: HermesState, meter: UsageMeter) -> None:
+def test_an_interrupted_turn_shifts_nothing(state, meter):
     """A turn that is never told of keeps its tokens: the next one has its own."""
     meter.begins("s", "interrupted", "")
     state.called("s", 50, 10)
@@ -72,9 +68,7 @@ def test_an_interrupted_turn_shifts_nothing(state: HermesState, meter: UsageMete
         assert meter.turn("s", text) == TurnUsage("m", 6, 2)
 
 
-def test_a_turn_that_goes_on_under_another_id_is_whole(
-    state: HermesState, meter: UsageMeter
-) -> None:
+def test_a_turn_that_goes_on_under_another_id_is_whole(state, meter):
     """A compression in the middle of a turn may make another session: its parts are added up."""
     state.called("s", 1_000, 50)
     meter.begins("s", "hello", "")
@@ -87,7 +81,7 @@ def test_a_turn_that_goes_on_under_another_id_is_whole(
     assert meter.turn("u", "another") == TurnUsage()
 
 
-def test_the_model_is_the_one_that_answered(state: HermesState, meter: UsageMeter) -> None:
+def test_the_model_is_the_one_that_answered(state, meter):
     """After a change of the model within a session; and titles and summaries are no turn's."""
     state.called("s", 1, 1, model="first")
     meter.begins("s", "hello", "")
@@ -98,7 +92,7 @@ def test_the_model_is_the_one_that_answered(state: HermesState, meter: UsageMete
     assert meter.turn("s", "hello").model == "as the hook says"
 
 
-def test_a_total_that_cannot_be_read_is_not_waited_for(state: HermesState, tmp_path: Path) -> None:
+def test_a_total_that_cannot_be_read_is_not_waited_for(state, tmp_path):
     """G9: a locked, damaged, old or missing file: the turn goes without, at once."""
     state.db.execute("pragma journal_mode = delete")
     state.db.execute("begin exclusive")
@@ -116,7 +110,7 @@ def test_a_total_that_cannot_be_read_is_not_waited_for(state: HermesState, tmp_p
     assert not (tmp_path / "missing.db").exists()
 
 
-def test_a_turn_whose_start_is_unknown_has_no_tokens(state: HermesState, meter: UsageMeter) -> None:
+def test_a_turn_whose_start_is_unknown_has_no_tokens(state, meter):
     """A session's total never passes for a turn's, nor does a total that was counted anew."""
     state.called("s", 1_000, 50)
     assert meter.turn("s", "hello") == TurnUsage("m")
@@ -129,7 +123,7 @@ ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, "many", [], b"x", 2.5)
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_of_what_a_hook_says_only_what_has_its_form_is_taken(odd: Any) -> None:
+def test_of_what_a_hook_says_only_what_has_its_form_is_taken(odd):
     """Hostile or foreign details are left out one by one; names are bounded (G10)."""
     told = {"model": "m" * 999, "platform": b"x", "remaining_tokens": odd, "tool_count": 3, "z": 1}
     assert turn_start_details(told) == {"model": "m" * 200, "tool_count": 3}
@@ -147,7 +141,7 @@ def have_turn(memory: HermesMemory, state: HermesState, session: str, text: str)
     memory.sync_turn(text, text.upper(), session_id=session, messages=talk(text))
 
 
-def test_the_log_knows_what_a_live_turn_took() -> None:
+def test_the_log_knows_what_a_live_turn_took():
     """The plugin's turns carry model and tokens, in each session those of that session."""
     with hermes_host() as host, HermesState(host.home) as state:
         state.session("s1")
@@ -161,7 +155,7 @@ def test_the_log_knows_what_a_live_turn_took() -> None:
     assert [(e.model, e.tokens_in, e.tokens_out) for e in found] == [("m", 70, 7)] * 2
 
 
-def test_the_log_knows_what_a_compressed_turn_took() -> None:
+def test_the_log_knows_what_a_compressed_turn_took():
     """The switch of a compression in the middle of a turn takes what was counted along."""
     with hermes_host() as host, HermesState(host.home) as state:
         state.session("s1")
@@ -177,7 +171,7 @@ def test_the_log_knows_what_a_compressed_turn_took() -> None:
     assert (found.tokens_in, found.tokens_out) == (100, 10)
 
 
-def test_the_log_knows_what_a_sub_agent_took() -> None:
+def test_the_log_knows_what_a_sub_agent_took():
     """A delegation carries its child's model, tokens and calls of tools, or what the hook says."""
     with hermes_host() as host, HermesState(host.home) as state:
         state.session("child", config={"_delegate_from": "s1"})
@@ -193,7 +187,7 @@ def test_the_log_knows_what_a_sub_agent_took() -> None:
     assert known == ("large", 9, 1, 0)
 
 
-def test_the_log_knows_what_the_start_of_a_turn_was_told_with() -> None:
+def test_the_log_knows_what_the_start_of_a_turn_was_told_with():
     """Model, platform, remaining tokens and number of tools, where the host says them."""
     with hermes_host() as host:
         memory = host.instance("s1")

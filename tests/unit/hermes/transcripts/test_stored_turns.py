@@ -56,7 +56,7 @@ def told(state: HermesState, *sessions: str) -> list[tuple[str, str]]:
     return texts(found)
 
 
-def test_a_turn_ends_with_its_last_answer(state: HermesState) -> None:
+def test_a_turn_ends_with_its_last_answer(state):
     """A turn with tools is one turn: the person's words, the last answer, all its messages."""
     state.tool_turn("s", "What is here?", "One file.")
     (turn,) = turns(state)
@@ -70,7 +70,7 @@ def test_a_turn_ends_with_its_last_answer(state: HermesState) -> None:
     assert turn.at == int(state.now * 1000)
 
 
-def test_unanswered_and_interrupted_turns_are_none(state: HermesState) -> None:
+def test_unanswered_and_interrupted_turns_are_none(state):
     """What Hermes would not hand over is no turn: no answer, an empty one, an interruption."""
     state.say("s", "user", "never answered")
     state.turn("s", "empty", "(empty)")
@@ -82,7 +82,7 @@ def test_unanswered_and_interrupted_turns_are_none(state: HermesState) -> None:
     assert texts(turns(state)) == [("real", "yes")]
 
 
-def test_what_was_taken_back_is_left_out(state: HermesState) -> None:
+def test_what_was_taken_back_is_left_out(state):
     """An undone turn is not imported: who took it back does not want it remembered."""
     state.turn("s", "kept", "yes")
     undone = state.say("s", "user", "oops")
@@ -92,14 +92,14 @@ def test_what_was_taken_back_is_left_out(state: HermesState) -> None:
     assert texts(turns(state)) == [("kept", "yes"), ("better", "yes")]
 
 
-def test_what_others_said_in_a_group_is_no_turn(state: HermesState) -> None:
+def test_what_others_said_in_a_group_is_no_turn(state):
     """Observed messages of a group are nobody's question to the agent."""
     state.say("s", "user", "chatter", observed=1)
     state.turn("s", "hello", "hi")
     assert texts(turns(state)) == [("hello", "hi")]
 
 
-def test_parts_are_flattened_as_hermes_does(state: HermesState) -> None:
+def test_parts_are_flattened_as_hermes_does(state):
     """A message of parts becomes the text that Hermes hands to memory."""
     parts = [
         {"type": "text", "text": "Look"},
@@ -110,7 +110,7 @@ def test_parts_are_flattened_as_hermes_does(state: HermesState) -> None:
     assert texts(turns(state)) == [("[1 image] Look\nhere", "a ship")]
 
 
-def test_skill_scaffolding_is_taken_off(state: HermesState) -> None:
+def test_skill_scaffolding_is_taken_off(state):
     """A skill's own text is nothing that the person said; a bare call of it is no turn."""
     skill = (
         "[IMPORTANT: The user has invoked the x skill. The full skill content is loaded below.]\n"
@@ -121,7 +121,7 @@ def test_skill_scaffolding_is_taken_off(state: HermesState) -> None:
     assert texts(turns(state)) == [("Sort my mail", "sorted")]
 
 
-def test_recalled_text_is_never_imported(state: HermesState) -> None:
+def test_recalled_text_is_never_imported(state):
     """A fence of recall within a stored text does not come back as if somebody had said it."""
     fenced = "Hello <memory-context>\nsecret recall\n</memory-context> there"
     state.turn("s", fenced, "hi")
@@ -129,7 +129,7 @@ def test_recalled_text_is_never_imported(state: HermesState) -> None:
     assert "secret recall" not in turn.user + str(clean_messages(turn.messages))
 
 
-def test_a_compression_in_place_does_not_double_turns(state: HermesState) -> None:
+def test_a_compression_in_place_does_not_double_turns(state):
     """Rows that a compression stored anew under the same id are copies, whatever it kept."""
     for number in range(6):
         state.turn("s", f"q{number}", f"a{number}")
@@ -144,7 +144,7 @@ def test_a_compression_in_place_does_not_double_turns(state: HermesState) -> Non
     assert told(state, "s") == [(f"q{n}", f"a{n}") for n in range(8)]
 
 
-def test_a_turn_begun_before_a_compression_is_found_after_it(state: HermesState) -> None:
+def test_a_turn_begun_before_a_compression_is_found_after_it(state):
     """A compression in the middle of a turn keeps its question, and the turn is one."""
     state.turn("s", "q0", "a0")
     state.say("s", "user", "q1")
@@ -153,7 +153,7 @@ def test_a_turn_begun_before_a_compression_is_found_after_it(state: HermesState)
     assert told(state, "s") == [("q0", "a0"), ("q1", "a1")]
 
 
-def test_a_summary_merged_into_a_question_leaves_the_question(state: HermesState) -> None:
+def test_a_summary_merged_into_a_question_leaves_the_question(state):
     """Where Hermes merged a summary into the last question, the question is read from it."""
     state.turn("s", "q0", "a0")
     merged = f"{PRIOR}\nq1\n\n{BELOW}\n\n{SUMMARY}\nall of it"
@@ -162,7 +162,7 @@ def test_a_summary_merged_into_a_question_leaves_the_question(state: HermesState
     assert told(state, "s") == [("q0", "a0"), ("q1", "a1")]
 
 
-def test_a_branch_does_not_double_its_beginning(state: HermesState) -> None:
+def test_a_branch_does_not_double_its_beginning(state):
     """A branch's copies are its parent's turns; what follows is its own."""
     state.turn("s", "q0", "a0")
     state.turn("s", "q1", "a1")
@@ -172,7 +172,7 @@ def test_a_branch_does_not_double_its_beginning(state: HermesState) -> None:
     assert told(state, "s", "b") == [("q0", "a0"), ("q1", "a1"), ("q2", "a2")]
 
 
-def test_the_same_said_twice_is_two_turns(state: HermesState) -> None:
+def test_the_same_said_twice_is_two_turns(state):
     """Outside of copies a repeated turn counts: people say the same again."""
     state.turn("s", "thanks", "welcome")
     state.turn("s", "q", "a")
@@ -180,7 +180,7 @@ def test_the_same_said_twice_is_two_turns(state: HermesState) -> None:
     assert sorted(told(state, "s")) == [("q", "a"), ("thanks", "welcome"), ("thanks", "welcome")]
 
 
-def test_many_repeated_turns_are_all_told(state: HermesState) -> None:
+def test_many_repeated_turns_are_all_told(state):
     """What is held back for a summary that never comes is told in the end, and is bounded."""
     for _ in range(100):
         state.turn("s", "tick", "tock")
@@ -188,14 +188,14 @@ def test_many_repeated_turns_are_all_told(state: HermesState) -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_hostile_text_is_read(user: str, answer: str) -> None:
+def test_hostile_text_is_read(user, answer):
     """Whatever was said, reading it raises nothing and gives at most that one turn."""
     rows = [StoredMessage(1, "user", user, 1), StoredMessage(2, "assistant", answer, 2)]
     found = [one for one in read_turns(rows, ROOM) if isinstance(one, StoredTurn)]
     assert len(found) <= 1
 
 
-def test_a_huge_turn_comes_without_its_messages(state: HermesState) -> None:
+def test_a_huge_turn_comes_without_its_messages(state):
     """Messages that no event can carry are left out, and the turn says so (G10)."""
     state.say("s", "user", "q")
     for _ in range(400):
@@ -205,13 +205,13 @@ def test_a_huge_turn_comes_without_its_messages(state: HermesState) -> None:
     assert (turn.user, turn.assistant, turn.messages, turn.trimmed) == ("q", "a", (), True)
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_told(tmp_path):
     """Without a state.db the error names the file."""
     with pytest.raises(StateDbError, match="no such file"):
         StateDb(tmp_path / "state.db")
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_told(tmp_path):
     """A file that is no database is an error that says so, and stays as it is."""
     path = tmp_path / "state.db"
     path.write_bytes(b"SQLite format 3\x00" + b"garbage" * 1000)
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_older_schema_is_told_by_its_version(tmp_path: Path) -> None:
+def test_an_older_schema_is_told_by_its_version(tmp_path):
     """A state.db of an older Hermes is refused with its version and what to do."""
     with HermesState(tmp_path) as state:
         state.db.executescript(
@@ -231,7 +231,7 @@ def test_an_older_schema_is_told_by_its_version(tmp_path: Path) -> None:
         StateDb(tmp_path / "state.db")
 
 
-def test_it_is_read_while_hermes_writes(state: HermesState) -> None:
+def test_it_is_read_while_hermes_writes(state):
     """A Hermes that runs meanwhile is neither blocked nor waited for (WAL, read only)."""
     state.turn("s", "q0", "a0")
     with StateDb(state.path) as db:
@@ -253,7 +253,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_it_is_read_after_a_killed_write(state: HermesState) -> None:
+def test_it_is_read_after_a_killed_write(state):
     """Without WAL a killed Hermes leaves a journal: what it had not committed is not there."""
     state.db.execute("pragma journal_mode = delete")
     for number in range(100):
@@ -263,7 +263,7 @@ def test_it_is_read_after_a_killed_write(state: HermesState) -> None:
     assert [turn.user for turn in turns(state)] == [f"q{number}" for number in range(100)]
 
 
-def test_a_hook_reads_what_a_commit_hides_for_a_moment(state: HermesState) -> None:
+def test_a_hook_reads_what_a_commit_hides_for_a_moment(state):
     """Without WAL each commit locks readers out: the count and the undo are read after it."""
     state.db.execute("pragma journal_mode = delete")
     state.undo("s", state.say("s", "user", "taken back"))
@@ -286,14 +286,14 @@ def test_a_hook_reads_what_a_commit_hides_for_a_moment(state: HermesState) -> No
         "Your request was not processed. Send it again if you still want me to carry it out.",
     ],
 )
-def test_a_notice_of_hermes_is_no_answer(state: HermesState, notice: str) -> None:
+def test_a_notice_of_hermes_is_no_answer(state, notice):
     """A stopped or failed turn is closed by a text of Hermes: it is no turn, as for the hooks."""
     state.turn("s", "a turn to stop", notice)
     state.turn("s", "after it", "an answer")
     assert [turn.user for turn in turns(state)] == ["after it"]
 
 
-def test_pictures_are_counted_as_the_hooks_count_them(state: HermesState) -> None:
+def test_pictures_are_counted_as_the_hooks_count_them(state):
     """Hermes stores a line for each picture: the turn has the words with which it was handed on."""
     state.turn("s", "look at this ship\n[screenshot]\n[screenshot]", "two ships")
     assert [turn.user for turn in turns(state)] == ["[2 images] look at this ship"]

@@ -29,7 +29,7 @@ BUNDLE = '[IMPORTANT: The user has invoked the "ops" skill bundle, with 2 skills
         ("[IMPORTANT: The user has invoked the thing", ""),
     ],
 )
-def test_only_what_the_person_said_is_a_turn(text: str, said: str) -> None:
+def test_only_what_the_person_said_is_a_turn(text, said):
     """Skill scaffolding is taken off as Hermes does it; a bare invocation says nothing."""
     assert user_text(text) == said
 
@@ -50,18 +50,18 @@ def test_only_what_the_person_said_is_a_turn(text: str, said: str) -> None:
         ({"role": "tool", "content": "hi"}, False),
     ],
 )
-def test_what_opens_a_turn(message: dict[str, object], opens: bool) -> None:
+def test_what_opens_a_turn(message, opens):
     """Notes of Hermes to the model within a turn open none; a background task's end does."""
     assert opens_turn(message) is opens
 
 
-def test_a_background_task_is_not_the_person() -> None:
+def test_a_background_task_is_not_the_person():
     """A turn that Hermes opened itself is told apart from what somebody said."""
     assert is_by_host("[ASYNC DELEGATION BATCH COMPLETE — d1]")
     assert not is_by_host("what about the [ASYNC DELEGATION COMPLETE] line?")
 
 
-def test_a_turn_is_cut_out_of_the_transcript() -> None:
+def test_a_turn_is_cut_out_of_the_transcript():
     """The ordinal counts the turns before; the messages are this turn's only."""
     transcript = talk("one", "two")
     transcript[3:3] = [{"role": "tool", "content": "found", "tool_call_id": "c1"}]
@@ -70,7 +70,7 @@ def test_a_turn_is_cut_out_of_the_transcript() -> None:
     assert [m["role"] for m in turn.messages] == ["user", "tool", "assistant"]
 
 
-def test_a_late_turn_is_found_behind_a_newer_one() -> None:
+def test_a_late_turn_is_found_behind_a_newer_one():
     """A transcript in which the next turn has begun still gives the turn that is meant."""
     turn = find_turn([*talk("one", "two"), {"role": "user", "content": "three"}], "two")
     assert turn.ordinal == 1
@@ -78,12 +78,12 @@ def test_a_late_turn_is_found_behind_a_newer_one() -> None:
 
 
 @pytest.mark.parametrize("transcript", [None, [], [{"role": "assistant", "content": "x"}], ["odd"]])
-def test_no_turn_no_ordinal(transcript: list[dict[str, object]] | None) -> None:
+def test_no_turn_no_ordinal(transcript):
     """Without a user's message in it, a transcript says nothing of the turn's number."""
     assert find_turn(transcript, "hi").ordinal is None
 
 
-def test_what_is_hermes_s_own_is_left_out() -> None:
+def test_what_is_hermes_s_own_is_left_out():
     """Marks, reasoning and the bytes with the fence in them are never remembered."""
     message = {
         "role": "user",
@@ -98,7 +98,7 @@ def test_what_is_hermes_s_own_is_left_out() -> None:
     )
 
 
-def test_images_and_endless_outputs_stay_out() -> None:
+def test_images_and_endless_outputs_stay_out():
     """Data URLs are named by their size; a long text keeps its two ends (G10)."""
     url = "data:image/png;base64," + "A" * 5_000
     parts = [{"type": "image_url", "image_url": {"url": url}}]
@@ -124,9 +124,7 @@ def test_images_and_endless_outputs_stay_out() -> None:
     st.integers(0, 4_000),
 )
 @pytest.mark.slow(reason="generates whole conversations")
-def test_whatever_a_message_holds_it_can_be_published(
-    messages: list[dict[str, object]], room: int
-) -> None:
+def test_whatever_a_message_holds_it_can_be_published(messages, room):
     """No message stops its turn: what JSON does not know is named, and the bound holds."""
     kept = bounded_messages(messages, room)
     clean_messages(kept)
@@ -134,7 +132,7 @@ def test_whatever_a_message_holds_it_can_be_published(
 
 
 @given(st.text(max_size=3_000), st.integers(4_000, 9_000))
-def test_a_text_that_fits_is_not_touched(text: str, room: int) -> None:
+def test_a_text_that_fits_is_not_touched(text, room):
     """Only what is too large is shortened."""
     fits = len(text.encode("utf-8", "replace")) <= room
     assert clip_text(text, room) == text or not fits

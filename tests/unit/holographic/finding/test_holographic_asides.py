@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.base import RecallContext
 from memorybus_providers.builtin.ranking import matched_words
-from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.sentences import split_prompt
 from unit.holographic.holographic_feeding import MINE, feed, texts, turn
@@ -28,7 +27,7 @@ STORY = "The kids were loud all day and the soup boiled over. We watched the reg
         ("Tired. Where does my sister live?", "Tired. Where does my sister live?"),
     ],
 )
-def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt: str, asked: str) -> None:
+def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt, asked):
     """Sentences with a question mark ask, or else those that begin so; a short prompt is whole."""
     assert split_prompt(prompt).asked == asked
 
@@ -46,9 +45,7 @@ KNOWN = "My landlord Nadia Hale likes hale@example.org best"
         ("Email my plumber that the heating is broken", []),
     ],
 )
-def test_known_names_are_answer_enough(
-    prompt: str, found: list[str], provider: HolographicProvider
-) -> None:
+def test_known_names_are_answer_enough(prompt, found, provider):
     """However many words nobody wrote: a fact that contains a name fits, if all names are known."""
     feed(provider, [turn(KNOWN, "Noted")])
     feed(provider, [turn(f"It rained {n} hours", "Oh dear") for n in range(99)], first=2)
@@ -56,7 +53,7 @@ def test_known_names_are_answer_enough(
 
 
 @given(st.text(), st.text(), st.sampled_from([" ", "\n", ". ", "? "]))
-def test_no_word_of_a_prompt_is_lost(first: str, second: str, between: str) -> None:
+def test_no_word_of_a_prompt_is_lost(first, second, between):
     """Every letter of a prompt is asked or stands beside it."""
     prompt = f"{first}{between}{STORY}{between}{second}"
     asked, aside = split_prompt(prompt)
@@ -72,9 +69,7 @@ def test_no_word_of_a_prompt_is_lost(first: str, second: str, between: str) -> N
         ("is Ana's boat red?", 1 / 16),
     ],
 )
-def test_the_more_a_question_says_the_less_counts_what_is_beside_it(
-    asked: str, weight: float
-) -> None:
+def test_the_more_a_question_says_the_less_counts_what_is_beside_it(asked, weight):
     """A question without a word is about what was just told; code counts wherever it stands."""
     terms = {term.stem: term.weight for term in parse_question(asked, "a harbour, E1234").terms}
     assert terms["harbour"] == pytest.approx(weight)
@@ -82,7 +77,7 @@ def test_the_more_a_question_says_the_less_counts_what_is_beside_it(
     assert terms.get("boat", 1.0) == 1.0
 
 
-def test_the_question_in_a_story_is_answered(provider: HolographicProvider) -> None:
+def test_the_question_in_a_story_is_answered(provider):
     """A fact that holds many words of the story does not outrank one that answers the question."""
     feed(
         provider,
@@ -97,9 +92,7 @@ def test_the_question_in_a_story_is_answered(provider: HolographicProvider) -> N
     )
 
 
-def test_the_words_of_a_question_behind_a_long_story_are_told(
-    provider: HolographicProvider,
-) -> None:
+def test_the_words_of_a_question_behind_a_long_story_are_told(provider):
     """Why a fact was found is read from the prompt as finding it was."""
     fact = "My sister Ana moved to Porto"
     feed(provider, [turn(fact), turn("We watched the regatta all day, in the rain")])

@@ -18,9 +18,7 @@ FOUND = st.lists(st.tuples(st.integers(1, 40), ROWS), max_size=6)
 
 @given(FOUND)
 @example([(10, [1, 2, 3]), (6, [4]), (6, [4])])  # the last comes late, and comes first
-def test_rows_that_cannot_catch_up_are_left_out_and_no_others(
-    found: list[tuple[int, list[int]]],
-) -> None:
+def test_rows_that_cannot_catch_up_are_left_out_and_no_others(found):
     """Leaving out rows that come too late changes nothing: the largest sums are chosen."""
     sums: Counter[int] = Counter()
     for amount, rows in found:
@@ -32,7 +30,7 @@ def test_rows_that_cannot_catch_up_are_left_out_and_no_others(
         assert search.most_worth(given_in_order, total) == largest
 
 
-def test_rows_that_come_late_and_are_worth_as_much_are_chosen() -> None:
+def test_rows_that_come_late_and_are_worth_as_much_are_chosen():
     """Rounding leaves no row out: of equals the newest are chosen, whichever term found them."""
     amount = Corpus(828, {"word": 100}).rarity("word")
     found = [(amount, [row]) for row in range(1, 10)]

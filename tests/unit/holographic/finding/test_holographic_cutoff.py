@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.cutoff import (
     ENOUGH_SHARE,
     LEAST_SHARE,
@@ -38,9 +37,7 @@ MARKS = st.lists(st.tuples(st.floats(0.01, 100), st.integers(1, 300)), max_size=
 
 
 @given(MARKS, st.integers(1, 2_000), st.integers(1, 300))
-def test_of_equally_long_facts_the_best_are_given(
-    marks: list[tuple[float, int]], budget: int, length: int
-) -> None:
+def test_of_equally_long_facts_the_best_are_given(marks, budget, length):
     """The best fact is given, and after one that is left out none of the same length comes."""
     found = scored([(score, length) for score, _ in marks])
 
@@ -51,9 +48,7 @@ def test_of_equally_long_facts_the_best_are_given(
 
 
 @given(MARKS, st.integers(1, 2_000))
-def test_what_is_half_as_good_as_the_best_is_given(
-    marks: list[tuple[float, int]], budget: int
-) -> None:
+def test_what_is_half_as_good_as_the_best_is_given(marks, budget):
     """A fact is worth its room at any length and place if it is at least half as good."""
     found = scored(marks)
     good = [one for one in found if one.score >= ENOUGH_SHARE * found[0].score]
@@ -61,7 +56,7 @@ def test_what_is_half_as_good_as_the_best_is_given(
     assert [one for one in cut_off(found, budget) if one in good] == good
 
 
-def test_the_longer_the_better_a_fact_must_be() -> None:
+def test_the_longer_the_better_a_fact_must_be():
     """Of two facts of one score the long one is left out, and the short one after it is not."""
     found = [*scored([(1.0, 500)]), *scored([(0.3, 340)]), *scored([(0.3, 80)])]
 
@@ -69,14 +64,14 @@ def test_the_longer_the_better_a_fact_must_be() -> None:
 
 
 @given(MARKS, st.integers(1, 3 * USUAL_BUDGET), st.integers(1, 3 * USUAL_BUDGET))
-def test_more_room_lets_more_in(marks: list[tuple[float, int]], budget: int, more: int) -> None:
+def test_more_room_lets_more_in(marks, budget, more):
     """A larger budget never gives fewer facts."""
     found = scored(marks)
 
     assert len(list(cut_off(found, budget))) <= len(list(cut_off(found, budget + more)))
 
 
-def test_the_fuller_the_better_a_fact_must_be() -> None:
+def test_the_fuller_the_better_a_fact_must_be():
     """A weak fact is let into an empty block, and kept out of a full one."""
     weak = LEAST_SHARE * 0.9
     few = scored([(1.0, USUAL), (weak, USUAL)])
@@ -87,7 +82,7 @@ def test_the_fuller_the_better_a_fact_must_be() -> None:
 
 
 @pytest.mark.parametrize(("times", "share"), [(0.5, 1.0), (1, 1.0), (4, 0.25)])
-def test_who_gives_more_room_than_usual_gets_weaker_facts(times: float, share: float) -> None:
+def test_who_gives_more_room_than_usual_gets_weaker_facts(times, share):
     """The last fact of a full block must be as good as ever up to the usual budget, then less."""
     budget = int(USUAL_BUDGET * times)
     full = [(1.0, budget)]
@@ -99,12 +94,12 @@ def test_who_gives_more_room_than_usual_gets_weaker_facts(times: float, share: f
 
 
 @pytest.mark.parametrize(("fit", "facts"), [(LEAST_FIT * 0.9, 0), (LEAST_FIT, 1)])
-def test_where_nothing_fits_nothing_is_given(fit: float, facts: int) -> None:
+def test_where_nothing_fits_nothing_is_given(fit, facts):
     """An answer begins with a fact that says enough of what is asked for, or there is none."""
     assert len(list(cut_off(scored([(3.0, 50)], fit), 2_000))) == facts
 
 
-def test_what_was_never_said_has_no_answer(provider: HolographicProvider) -> None:
+def test_what_was_never_said_has_no_answer(provider):
     """A question of which facts share a passing word gets none of them; one of theirs gets some."""
     feed(provider, [turn(ASIDE.format(n)) for n in range(150)])
 
@@ -114,7 +109,7 @@ def test_what_was_never_said_has_no_answer(provider: HolographicProvider) -> Non
     assert texts(provider, "Was the harbour closed?")
 
 
-def test_a_long_prompt_is_answered_by_a_part(provider: HolographicProvider) -> None:
+def test_a_long_prompt_is_answered_by_a_part(provider):
     """Of a prompt with many words, a fact need not say more than the rarest few."""
     feed(provider, [turn(ASIDE.format(n)) for n in range(150)])
     feed(provider, [turn("Agnes greases her tractor pump with lithium")], first=500, session="b")
@@ -126,7 +121,7 @@ def test_a_long_prompt_is_answered_by_a_part(provider: HolographicProvider) -> N
     assert texts(provider, prompt)[0] == "Agnes greases her tractor pump with lithium"
 
 
-def test_few_facts_say_little_of_what_was_never_said(provider: HolographicProvider) -> None:
+def test_few_facts_say_little_of_what_was_never_said(provider):
     """In a small store a fact is given for a single word: that the others lack means little."""
     feed(provider, [add("Takes swimming every Tuesday"), add("Likes tea")])
 
@@ -135,7 +130,7 @@ def test_few_facts_say_little_of_what_was_never_said(provider: HolographicProvid
     ]
 
 
-def test_a_missing_word_counts_more_among_many_facts() -> None:
+def test_a_missing_word_counts_more_among_many_facts():
     """What no fact holds is a small part of what is asked for in a small store only."""
     few, many = Corpus(5, {"tea": 1, "zebra": 0}), Corpus(5_000, {"tea": 1_000, "zebra": 0})
 
@@ -143,7 +138,7 @@ def test_a_missing_word_counts_more_among_many_facts() -> None:
     assert many.rarity_of_question > many.rarity("tea") + 0.9 * many.rarity("zebra")
 
 
-def test_a_stranger_has_no_answer(provider: HolographicProvider) -> None:
+def test_a_stranger_has_no_answer(provider):
     """The words around a name say nothing of whom it names."""
     feed(provider, [turn(f"Mara told me about day {day}", f"Fine, day {day}") for day in range(60)])
 

@@ -28,7 +28,7 @@ def talk(provider: HolographicProvider) -> None:
         feed(provider, [said], first=day + 1, at=AT + day * DAY)
 
 
-def test_the_persons_words_come_before_general_advice(provider: HolographicProvider) -> None:
+def test_the_persons_words_come_before_general_advice(provider):
     """However much the assistant wrote with the same words, the person's own are all there."""
     talk(provider)
 
@@ -39,7 +39,7 @@ def test_the_persons_words_come_before_general_advice(provider: HolographicProvi
     assert sum(len(text) for speaker, text in found if speaker != "user") <= 0.25 * BUDGET
 
 
-def test_more_of_it_is_given_if_the_prompt_asks_for_it(provider: HolographicProvider) -> None:
+def test_more_of_it_is_given_if_the_prompt_asks_for_it(provider):
     """What the assistant recommended gets more than its usual share, a third at most."""
     talk(provider)
 
@@ -55,7 +55,7 @@ def test_more_of_it_is_given_if_the_prompt_asks_for_it(provider: HolographicProv
 @pytest.mark.parametrize(
     "question", ["What did I say about the kitchen last week?", "kitchen budget on 20 November"]
 )
-def test_each_piece_is_given_once(question: str, provider: HolographicProvider) -> None:
+def test_each_piece_is_given_once(question, provider):
     """A time in the question finds pieces of both kinds; none of them stands twice."""
     talk(provider)
     now = AT + 9 * DAY
@@ -70,7 +70,7 @@ def test_each_piece_is_given_once(question: str, provider: HolographicProvider) 
     assert len(rows) == len(set(rows))
 
 
-def test_an_owner_has_all_pieces(provider: HolographicProvider) -> None:
+def test_an_owner_has_all_pieces(provider):
     """The number of an owner's facts counts long answers, too, and falls when they go."""
     talk(provider)
 

@@ -40,7 +40,7 @@ def prompt(provider: HolographicProvider) -> str:
     return provider.system_prompt_block(RecallScope.own(ME))
 
 
-def test_the_profile_has_all_its_parts(provider: HolographicProvider) -> None:
+def test_the_profile_has_all_its_parts(provider):
     """Instructions come first, then what was kept, the names that come up, and the newest days."""
     told(provider, "Hello!", "I am off to see Nora in Kiel. Which train is best?")
     told(provider, "Never push to main.", "My cat Rex and Nora sleep", day=1, session="s2")
@@ -67,17 +67,13 @@ def test_the_profile_has_all_its_parts(provider: HolographicProvider) -> None:
         "",
     ],
 )
-def test_a_question_for_what_is_known_gets_the_profile(
-    question: str, provider: HolographicProvider
-) -> None:
+def test_a_question_for_what_is_known_gets_the_profile(question, provider):
     """A first question is answered with the profile, not with texts that have its words."""
     told(provider, "My boat is called Petrel", "Do you know who I am?", answer="I know about you.")
     assert lines(provider, question) == ["topic: My boat is called Petrel"]
 
 
-def test_a_newer_wording_ends_an_older_one_of_the_same_subject(
-    provider: HolographicProvider,
-) -> None:
+def test_a_newer_wording_ends_an_older_one_of_the_same_subject(provider):
     """Of two orders about the same only the newer one is shown; others stay."""
     told(provider, "Call me Bob.", "Never push to main.", "Never push to production.")
     told(provider, "Call me Rob.", "Always push to main!", day=1)
@@ -92,7 +88,7 @@ def test_a_newer_wording_ends_an_older_one_of_the_same_subject(
     assert (first.text, first.at) == ("Call me Bob.", AT + 2 * DAY)
 
 
-def test_an_instruction_has_the_event_that_said_it(provider: HolographicProvider) -> None:
+def test_an_instruction_has_the_event_that_said_it(provider):
     """An instruction is listed as a memory of its own with its source, and taken back with it."""
     (number,) = told(provider, "Thanks. Never book aisle seats.")
     event = context(number).event_id
@@ -107,7 +103,7 @@ def test_an_instruction_has_the_event_that_said_it(provider: HolographicProvider
     assert not list(provider.export(MINE))
 
 
-def test_a_corrected_instruction_is_shown_as_corrected(provider: HolographicProvider) -> None:
+def test_a_corrected_instruction_is_shown_as_corrected(provider):
     """A correction replaces an instruction in the profile, and stays one."""
     told(provider, "Call me Bob.")
     correction = {"old_text": "Call me Bob.", "content": "Call me Robert."}
@@ -116,7 +112,7 @@ def test_a_corrected_instruction_is_shown_as_corrected(provider: HolographicProv
     assert lines(provider) == ["standing instruction: Call me Robert."]
 
 
-def test_only_the_person_instructs(provider: HolographicProvider) -> None:
+def test_only_the_person_instructs(provider):
     """What an assistant says, and turns that the host made, hold no instructions."""
     feed(provider, [turn("Which rule holds?", "Never push to main.")], first=next(NUMBERS))
     made = turn("Always run the nightly report.", "Done", synthetic=True)
@@ -125,7 +121,7 @@ def test_only_the_person_instructs(provider: HolographicProvider) -> None:
     assert "instruction" not in prompt(provider)
 
 
-def test_the_profile_is_bounded(provider: HolographicProvider) -> None:
+def test_the_profile_is_bounded(provider):
     """G10: no part pushes out another, and a long line is cut and marked."""
     told(provider, *(f"Always water the plant number {n} of the garden." for n in range(60)))
     feed(provider, [add("word " * 900, "user")], first=next(NUMBERS))
@@ -138,7 +134,7 @@ def test_the_profile_is_bounded(provider: HolographicProvider) -> None:
     assert shown.count("standing instruction") > 3
 
 
-def test_small_talk_and_answered_questions_are_no_memories(provider: HolographicProvider) -> None:
+def test_small_talk_and_answered_questions_are_no_memories(provider):
     """They stay in the store, but no block and no result of a tool has them."""
     told(provider, "hello", "ok thanks", "I see.", "好的谢谢", answer="Noted.")
     told(provider, "Where is the boat hello?", answer="The boat is in Kiel, hello.")
@@ -161,7 +157,7 @@ def test_small_talk_and_answered_questions_are_no_memories(provider: Holographic
     assert prompt(provider) == "- [2023-11-14, asked about] boat, hello"
 
 
-def test_a_question_without_an_answer_is_found(provider: HolographicProvider) -> None:
+def test_a_question_without_an_answer_is_found(provider):
     """A person's question that nobody has answered is all that is known of its subject."""
     told(provider, "Where is the boat of uncle Jorge?", answer="")
     assert lines(provider, "the boat") == ["user: Where is the boat of uncle Jorge?"]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.query import (
     MAX_MATCHES,
     MAX_TERMS,
@@ -39,7 +38,7 @@ hostile = st.lists(
 @settings(max_examples=60)
 @given(st.lists(st.one_of(st.text(), hostile), min_size=1, max_size=10))
 @pytest.mark.slow(reason="generates questions to a real store")
-def test_any_text_is_a_harmless_question(questions: list[str]) -> None:
+def test_any_text_is_a_harmless_question(questions):
     """No text raises, as a question or as something said, and the facts stay findable."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
         feed(provider, [turn("A heron by the pond"), *(turn(text, text) for text in questions)])
@@ -58,7 +57,7 @@ def test_any_text_is_a_harmless_question(questions: list[str]) -> None:
         "HERON?", "herons", "hèron", "the\0heron", "heron \ud800",
     ],
 )  # fmt: skip
-def test_operators_are_only_punctuation(question: str, provider: HolographicProvider) -> None:
+def test_operators_are_only_punctuation(question, provider):
     """A question full of the search's own syntax finds what its words would."""
     feed(provider, [turn("A heron by the pond", "Well seen"), turn("Nothing else")])
 
@@ -66,9 +65,7 @@ def test_operators_are_only_punctuation(question: str, provider: HolographicProv
 
 
 @pytest.mark.parametrize("question", ["?!", "what is it", "\0", "\ud800", "zzz", "' OR 1"])
-def test_a_question_without_a_known_word_has_no_answer(
-    question: str, provider: HolographicProvider
-) -> None:
+def test_a_question_without_a_known_word_has_no_answer(question, provider):
     """Nothing is recalled for nothing: no word, only stop words, or words nobody said."""
     feed(provider, [turn("A heron by the pond", "What is it?")])
 
@@ -76,9 +73,7 @@ def test_a_question_without_a_known_word_has_no_answer(
 
 
 @pytest.mark.parametrize("question", ["", " \n"])
-def test_a_blank_question_gets_what_matters_most(
-    question: str, provider: HolographicProvider
-) -> None:
+def test_a_blank_question_gets_what_matters_most(question, provider):
     """Where nothing is asked the profile comes first, then what was kept, then what was said."""
     said = [turn("A heron by the pond", "Well seen"), turn("The boat is blue", "I see")]
     kept = [add("The key is under the pot"), add("Speaks Polish", "user")]
@@ -89,7 +84,7 @@ def test_a_blank_question_gets_what_matters_most(
     assert set(found[2:]) == {"The boat is blue", "A heron by the pond"}
 
 
-def test_what_was_said_last_is_known_by_its_time(provider: HolographicProvider) -> None:
+def test_what_was_said_last_is_known_by_its_time(provider):
     """The newest days come first, whenever they came to the store and whatever else did."""
     days = {"resumed": 1, "fourth": 4, "third": 3, "second": 2, "oldest": 0}
     for n, (session, day) in enumerate(days.items()):
@@ -110,7 +105,7 @@ def test_what_was_said_last_is_known_by_its_time(provider: HolographicProvider) 
     ]
 
 
-def test_what_was_said_last_is_found_without_reading_all(provider: HolographicProvider) -> None:
+def test_what_was_said_last_is_found_without_reading_all(provider):
     """Its cost does not grow with the history: an index leads to it (G10)."""
     statements: list[str] = []
     db = provider.opened.db
@@ -124,9 +119,7 @@ def test_what_was_said_last_is_found_without_reading_all(provider: HolographicPr
     assert not any(step.startswith("SCAN facts") for step in plan), plan
 
 
-def test_what_was_said_at_a_time_is_found_without_reading_all(
-    provider: HolographicProvider,
-) -> None:
+def test_what_was_said_at_a_time_is_found_without_reading_all(provider):
     """An index leads to one utterance in sixteen, and the place to those behind it (G10)."""
     statements: list[str] = []
     db = provider.opened.db
@@ -140,7 +133,7 @@ def test_what_was_said_at_a_time_is_found_without_reading_all(
     assert any("facts_by_place (session=? AND seq>? AND seq<?)" in step for step in plan), plan
 
 
-def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvider) -> None:
+def test_a_system_prompt_is_given_what_matters_most(provider):
     """A person's part of the prompt is never empty if something is known; others' is."""
     feed(provider, [turn("The boat is\nblue"), add("Speaks Polish", "user")])
 
@@ -152,7 +145,7 @@ def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvide
     assert provider.system_prompt_block(RecallScope(None, None, None)) == ""
 
 
-def test_a_question_is_read_into_terms_and_dates() -> None:
+def test_a_question_is_read_into_terms_and_dates():
     """Stop words go, irregular forms are searched in all their forms, months and years are seen."""
     question = parse_question("Where did Ann go in May 2023, or was it March?")
 
@@ -162,12 +155,12 @@ def test_a_question_is_read_into_terms_and_dates() -> None:
     assert question.years == {2023}
 
 
-def test_may_is_a_month_only_where_it_is_a_name() -> None:
+def test_may_is_a_month_only_where_it_is_a_name():
     """The verb is no month."""
     assert parse_question("May I ask what may come?").months == frozenset()
 
 
-def test_names_of_speakers_are_searched_only_if_nothing_else_is() -> None:
+def test_names_of_speakers_are_searched_only_if_nothing_else_is():
     """A speaker's name is no search term beside others."""
     named = frozenset({"ann"})
 
@@ -176,7 +169,7 @@ def test_names_of_speakers_are_searched_only_if_nothing_else_is() -> None:
 
 
 @given(st.text(max_size=2_000))
-def test_an_expression_holds_only_quoted_tokens(text: str) -> None:
+def test_an_expression_holds_only_quoted_tokens(text):
     """What reaches the full-text engine is tokens in quotes, joined by OR, and nothing else."""
     terms = parse_question(text).terms
 
@@ -186,7 +179,7 @@ def test_an_expression_holds_only_quoted_tokens(text: str) -> None:
         assert all(part[0] == part[-1] == '"' and '"' not in part[1:-1] for part in parts)
 
 
-def test_a_search_is_bounded() -> None:
+def test_a_search_is_bounded():
     """The rarest terms are searched by, as many as the bounds allow, and always one (G10)."""
     terms = [Term(str(n), (str(n),)) for n in range(100)]
 
@@ -199,13 +192,13 @@ def test_a_search_is_bounded() -> None:
 @pytest.mark.parametrize(
     "question", ["sedan", "the sedan", "a sedan?", "my van", "the son", "a cat"]
 )
-def test_an_english_word_is_no_stop_word_of_another_language(question: str) -> None:
+def test_an_english_word_is_no_stop_word_of_another_language(question):
     """A word that says nothing elsewhere is asked for, if nothing else is foreign."""
     asked = question.strip("?").split()[-1]
     assert asked in {term.word for term in parse_question(question).terms}
 
 
-def test_a_foreign_question_asks_for_no_stop_word() -> None:
+def test_a_foreign_question_asks_for_no_stop_word():
     """Beside words that are foreign for sure, such a word says as little as there."""
     assert parse_question("och sedan då?").terms == ()
 
@@ -221,7 +214,7 @@ def test_a_foreign_question_asks_for_no_stop_word() -> None:
         ("что сказал Иван", {"иван"}),
     ],
 )
-def test_a_name_has_a_capital_within_a_sentence(question: str, names: set[str]) -> None:
+def test_a_name_has_a_capital_within_a_sentence(question, names):
     """The first word of a sentence is no name for its capital, nor is a German noun."""
     assert parse_question(question).names == names
 
@@ -236,9 +229,7 @@ def test_a_name_has_a_capital_within_a_sentence(question: str, names: set[str]) 
         ("which kids play here", "A child plays the flute"),
     ],
 )
-def test_a_short_name_stands_for_the_long_one(
-    question: str, said: str, provider: HolographicProvider
-) -> None:
+def test_a_short_name_stands_for_the_long_one(question, said, provider):
     """What people call in two ways, or spell in two ways, is found by either."""
     feed(provider, [turn(said), turn("It rained all day"), turn("The shop opens at nine")])
 

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
 from memorybus_providers.finding.search import fit_budget
-from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.excerpt import LEAST_CHARS
 from memorybus_providers.ranking.ranking import Fact, Scored
 from unit.holographic.holographic_feeding import (
@@ -61,7 +60,7 @@ ORDER: dict[str, tuple[list[Event], str, str]] = {
 
 
 @pytest.mark.parametrize("case", ORDER)
-def test_the_better_answer_comes_first(case: str, provider: HolographicProvider) -> None:
+def test_the_better_answer_comes_first(case, provider):
     """Each prior alone decides between two facts that are otherwise alike."""
     events, question, best = ORDER[case]
     feed(provider, events)
@@ -73,7 +72,7 @@ CAPTIONS = ["", " [photo: a shelf]", '" ', ")"]
 
 
 @pytest.mark.parametrize("caption", CAPTIONS)
-def test_an_answer_comes_without_its_question(caption: str, provider: HolographicProvider) -> None:
+def test_an_answer_comes_without_its_question(caption, provider):
     """What follows a matching question is found by it, and the question takes no room."""
     feed(provider, [turn(FILLER, FILLER) for _ in range(5)])
     asked = f"Which instrument do you play?{caption}"
@@ -85,7 +84,7 @@ def test_an_answer_comes_without_its_question(caption: str, provider: Holographi
 
 
 @pytest.mark.parametrize("asked", ["Where do I live?", "“So where do I live?”", "Live where?!"])
-def test_what_only_asks_the_same_is_no_answer(asked: str, provider: HolographicProvider) -> None:
+def test_what_only_asks_the_same_is_no_answer(asked, provider):
     """A question that was asked before is left out; what answers it, then or ever, is not."""
     feed(provider, [turn("I live near the harbour", "A fine place")], session="a")
     feed(provider, [turn(asked, "Near the harbour")], first=2, session="b")
@@ -96,7 +95,7 @@ def test_what_only_asks_the_same_is_no_answer(asked: str, provider: HolographicP
     assert {"I live near the harbour", "Near the harbour"} <= set(found)
 
 
-def test_bare_questions_fill_no_block(provider: HolographicProvider) -> None:
+def test_bare_questions_fill_no_block(provider):
     """Of questions that were answered only the answers are given, however many words they share."""
     for n, what in enumerate(("leave", "arrive", "sail", "dock")):
         feed(provider, [turn(f"When does the ferry {what}?", f"At {n} o'clock")], first=2 * n)
@@ -108,7 +107,7 @@ def test_bare_questions_fill_no_block(provider: HolographicProvider) -> None:
     assert set(found[1:]) == {f"At {n} o'clock" for n in range(4)}
 
 
-def test_a_question_with_a_long_answer_is_answered_too(provider: HolographicProvider) -> None:
+def test_a_question_with_a_long_answer_is_answered_too(provider):
     """A bare question fills no block, however long the assistant's answer to it is."""
     feed(provider, [turn("How do I wax the skis?", "Take a hot iron and wax. " * 60)], session="a")
     feed(provider, [turn("My skis are red")], first=2, session="b")
@@ -119,7 +118,7 @@ def test_a_question_with_a_long_answer_is_answered_too(provider: HolographicProv
     assert "My skis are red" in found
 
 
-def test_neighbours_in_another_session_gain_nothing(provider: HolographicProvider) -> None:
+def test_neighbours_in_another_session_gain_nothing(provider):
     """Only the same conversation is around a fact."""
     feed(provider, [turn("Which instrument do you play?")], session="a")
     feed(provider, [turn("The cello, since I was six")], first=2, session="b")
@@ -136,9 +135,7 @@ def test_neighbours_in_another_session_gain_nothing(provider: HolographicProvide
         ("Where did we sail in May 2021?", "We sailed to the south cape"),
     ],
 )
-def test_a_month_named_is_preferred(
-    question: str, best: str, provider: HolographicProvider
-) -> None:
+def test_a_month_named_is_preferred(question, best, provider):
     """A question that names a month or a year prefers what was said in it."""
     feed(provider, [turn("We sailed to the north cape")], session="a", at=MAY_2023)
     later = MAY_2023 + 700 * 86_400_000
@@ -148,14 +145,14 @@ def test_a_month_named_is_preferred(
 
 
 @pytest.mark.parametrize("at", [-(2**63), -1, 0, 2**63 - 1])
-def test_an_impossible_time_is_only_a_time(at: int, provider: HolographicProvider) -> None:
+def test_an_impossible_time_is_only_a_time(at, provider):
     """A time no calendar knows neither raises nor hides the fact."""
     feed(provider, [turn("We sailed to the cape")], at=at)
 
     assert [found.at for found in ask(provider, "Where did we sail in May 2023?")] == [at]
 
 
-def test_trust_ranks_mildly(provider: HolographicProvider) -> None:
+def test_trust_ranks_mildly(provider):
     """Of two equal facts the trusted one is first; a distrusted one is still recalled."""
     feed(provider, [add("The code is 1111"), add("The code is 2222")])
     (fact,) = [one["id"] for one in shown(provider, "1111") if "1111" in one["text"]]
@@ -172,7 +169,7 @@ def test_trust_ranks_mildly(provider: HolographicProvider) -> None:
     assert texts(provider, "code") == ["The code is 2222", "The code is 1111"]
 
 
-def test_scores_fall_and_texts_are_given_once(provider: HolographicProvider) -> None:
+def test_scores_fall_and_texts_are_given_once(provider):
     """Recollections come best first, and the same words only once."""
     feed(provider, [turn("The ferry is late", f"Noted, ferry {n}") for n in range(5)])
 
@@ -182,7 +179,7 @@ def test_scores_fall_and_texts_are_given_once(provider: HolographicProvider) -> 
     assert len({f.text for f in found}) == len(found) == 6
 
 
-def test_a_prefetch_changes_nothing(provider: HolographicProvider) -> None:
+def test_a_prefetch_changes_nothing(provider):
     """Recall writes nothing, not even counts."""
     feed(provider, [turn("The ferry is late")])
     before = stored(provider)
@@ -201,7 +198,7 @@ def scored(texts: list[str]) -> list[Scored]:
 
 
 @given(st.lists(st.text("abc ", min_size=1, max_size=300), max_size=20), st.integers(1, 1_000))
-def test_a_budget_is_filled(texts: list[str], budget: int) -> None:
+def test_a_budget_is_filled(texts, budget):
     """Distinct texts are given in order until none fits; then the beginning of one more."""
     given_texts = [(found.fact.content, text) for found, text in fit_budget(scored(texts), budget)]
 
@@ -217,9 +214,7 @@ LONG = " ".join(f"Stop {n} of the tour is the lighthouse of island {n}." for n i
 
 
 @pytest.mark.parametrize(("asked", "begins"), [("the first stop", "Stop 0"), ("island 37", "…")])
-def test_a_long_memory_is_cut_to_what_answers(
-    asked: str, begins: str, provider: HolographicProvider
-) -> None:
+def test_a_long_memory_is_cut_to_what_answers(asked, begins, provider):
     """A kept memory longer than the budget is not dropped: the passage that answers is shown."""
     feed(provider, [add(LONG), add("The tour takes five days")])
 
@@ -231,9 +226,7 @@ def test_a_long_memory_is_cut_to_what_answers(
     assert "37" in found.text or begins == "Stop 0"
 
 
-def test_a_system_prompt_tells_how_to_see_all_of_a_long_memory(
-    provider: HolographicProvider,
-) -> None:
+def test_a_system_prompt_tells_how_to_see_all_of_a_long_memory(provider):
     """It is cut, and names the command that shows its event."""
     feed(provider, [add(LONG)])
 
@@ -243,7 +236,7 @@ def test_a_system_prompt_tells_how_to_see_all_of_a_long_memory(
     assert len(block) < 1_200
 
 
-def test_a_prefetch_fills_its_budget(provider: HolographicProvider) -> None:
+def test_a_prefetch_fills_its_budget(provider):
     """A larger budget gives more, and never more text than asked for."""
     feed(provider, [turn(f"Ferry number {n} {'x' * 80}") for n in range(60)])
 

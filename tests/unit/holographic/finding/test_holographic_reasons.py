@@ -12,7 +12,7 @@ def explained(provider: HolographicProvider, question: str) -> list[Recollection
     return list(provider.prefetch(question, RecallContext(MINE, explain=True)))
 
 
-def test_a_recollection_names_its_event(provider: HolographicProvider) -> None:
+def test_a_recollection_names_its_event(provider):
     """What was said, and what was kept, is recalled with the id of the event that brought it."""
     feed(provider, [turn("We sailed to the cape"), add("Sails a blue boat")])
 
@@ -24,7 +24,7 @@ def test_a_recollection_names_its_event(provider: HolographicProvider) -> None:
     }
 
 
-def test_matched_words_are_told_as_the_memory_spells_them(provider: HolographicProvider) -> None:
+def test_matched_words_are_told_as_the_memory_spells_them(provider):
     """A word is told as it stands in the memory; what was found by what is around it has none."""
     feed(provider, [turn("We BOUGHT two canoes, and canoes leak", "A fine thing")])
 
@@ -33,7 +33,7 @@ def test_matched_words_are_told_as_the_memory_spells_them(provider: HolographicP
     assert [why.words for why in found.values() if why] == [("BOUGHT", "canoes"), ()]
 
 
-def test_the_parts_make_the_score(provider: HolographicProvider) -> None:
+def test_the_parts_make_the_score(provider):
     """Amounts add up and factors multiply to the score: a person can follow the sum."""
     feed(provider, [turn("I sailed to the cape", "Did you sail far?", user_name="Ann")], at=AT)
     feed(provider, [add("Ann sails a blue boat")], first=2)
@@ -46,7 +46,7 @@ def test_the_parts_make_the_score(provider: HolographicProvider) -> None:
         assert math.isclose(total * math.prod(factors), one.score)
 
 
-def test_nobody_is_told_why_who_did_not_ask(provider: HolographicProvider) -> None:
+def test_nobody_is_told_why_who_did_not_ask(provider):
     """The reasons cost nothing where they are not wanted."""
     feed(provider, [turn("We sailed to the cape")])
 

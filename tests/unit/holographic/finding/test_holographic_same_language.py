@@ -1,7 +1,5 @@
 """Questions in ten languages, each asked of a person's few memories in that language."""
 
-from pathlib import Path
-
 import pytest
 from unit.holographic.holographic_feeding import feed, opened, texts, turn
 
@@ -98,7 +96,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("language", MEMORIES)
-def test_the_right_memory_comes_first_in_its_language(language: str, tmp_path: Path) -> None:
+def test_the_right_memory_comes_first_in_its_language(language, tmp_path):
     """Each question finds its memory first, among all of the person's."""
     with opened(tmp_path) as provider:
         for n, text in enumerate(MEMORIES[language], start=1):

@@ -44,9 +44,7 @@ def names_of(scope: Scope) -> tuple[str, str, str]:
 @settings(max_examples=60)
 @given(st.lists(scopes, min_size=1, max_size=6, unique=True), st.lists(asked, max_size=6))
 @pytest.mark.slow(reason="generates histories for a real store")
-def test_recall_returns_the_scope_and_nothing_else(
-    owners: list[Scope], questions: list[RecallScope]
-) -> None:
+def test_recall_returns_the_scope_and_nothing_else(owners, questions):
     """Turns, their neighbours and kept facts are recalled within their scope alone."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
         for n, owner in enumerate(owners):
@@ -66,7 +64,7 @@ def test_recall_returns_the_scope_and_nothing_else(
 @settings(max_examples=30)
 @given(scopes, scopes)
 @pytest.mark.slow(reason="generates histories for a real store")
-def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> None:
+def test_tools_see_and_judge_only_their_scope(owner, caller):
     """The model finds and judges facts of its own agent, user and workspace alone."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
         feed(provider, [add("secret note"), turn("secret word")], scope=owner)
@@ -88,7 +86,7 @@ def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> No
             assert {fact["trust"] for fact in shown(provider, "secret", caller)} == {0.5}
 
 
-def test_the_platform_parts_nothing(tmp_path: Path) -> None:
+def test_the_platform_parts_nothing(tmp_path):
     """A person is the same on every platform."""
     with opened(tmp_path) as provider:
         feed(provider, [turn("said on one")], scope=Scope("coder", "ann", platform="cli"))

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from memorybus_providers.holographic import HolographicProvider
 from unit.holographic.finding.spoken_cases import SPOKEN, Case
 from unit.holographic.holographic_feeding import feed, opened, texts, turn
 
@@ -20,13 +19,13 @@ def answered(home: Path, cases: list[Case]) -> list[Case]:
         return [case for case in cases if texts(provider, case.asked)[:1] == [case.right]]
 
 
-def test_the_table_is_wide_enough() -> None:
+def test_the_table_is_wide_enough():
     """At least 15 languages have at least 8 cases each."""
     assert len(SPOKEN) >= 15
     assert min(map(len, SPOKEN.values())) >= 8
 
 
-def test_most_questions_of_all_languages_are_answered(tmp_path: Path) -> None:
+def test_most_questions_of_all_languages_are_answered(tmp_path):
     """With one person's memories in all languages in one store, the right one comes first."""
     cases = [case for some in SPOKEN.values() for case in some]
 
@@ -34,7 +33,7 @@ def test_most_questions_of_all_languages_are_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("language", SPOKEN)
-def test_no_language_is_left_behind(language: str, tmp_path: Path) -> None:
+def test_no_language_is_left_behind(language, tmp_path):
     """In each language for itself at most one question in eight fails."""
     cases = list(SPOKEN[language])
 
@@ -65,9 +64,7 @@ CODE = [
 
 
 @pytest.mark.parametrize(("asked", "right", "other"), CODE)
-def test_code_is_found_by_its_parts_and_as_a_whole(
-    asked: str, right: str, other: str, provider: HolographicProvider
-) -> None:
+def test_code_is_found_by_its_parts_and_as_a_whole(asked, right, other, provider):
     """Identifiers, paths and error numbers are found however they are spelled."""
     feed(provider, [turn(right)], session="a")
     feed(provider, [turn(other)], first=2, session="b")
@@ -85,9 +82,7 @@ COMPOUNDS = [
 
 
 @pytest.mark.parametrize(("asked", "right"), COMPOUNDS)
-def test_a_compound_is_found_by_its_parts(
-    asked: str, right: str, provider: HolographicProvider
-) -> None:
+def test_a_compound_is_found_by_its_parts(asked, right, provider):
     """A part finds the compound, and a compound its parts."""
     feed(provider, [turn(right)], session="a")
     feed(provider, [turn("Der Himmel ist heute sehr blau")], first=2, session="b")
@@ -98,7 +93,7 @@ def test_a_compound_is_found_by_its_parts(
 @pytest.mark.parametrize(
     "asked", ["planetrium", "planettarium", "planeatrium", "planitarium", "lpanetaruim"]
 )
-def test_one_slip_is_forgiven(asked: str, provider: HolographicProvider) -> None:
+def test_one_slip_is_forgiven(asked, provider):
     """A word that the scope does not know stands for one that is a slip away; two are too many."""
     feed(provider, [turn("We met at the planetarium by the river", "Nice")])
 
@@ -106,7 +101,7 @@ def test_one_slip_is_forgiven(asked: str, provider: HolographicProvider) -> None
     assert bool(found) == (asked != "lpanetaruim")
 
 
-def test_numbers_and_known_words_are_never_mistyped(provider: HolographicProvider) -> None:
+def test_numbers_and_known_words_are_never_mistyped(provider):
     """Another number is another number, and a word that is known is meant."""
     feed(provider, [turn("The code is 47115"), turn("A heron")])
     feed(provider, [turn("Her heroes")], first=3, session="b")

@@ -95,7 +95,7 @@ def ms(iso: str) -> int:
 
 
 @pytest.mark.parametrize(("now", "question", "start", "end"), READ)
-def test_a_time_is_read_as_a_period(now: str, question: str, start: str, end: str) -> None:
+def test_a_time_is_read_as_a_period(now, question, start, end):
     """A question that names one time means that period, counted from when it is asked."""
     hours = [iso if "T" not in iso else f"{iso}:00" for iso in (start, end)]
     assert parse_question(question, now=ms(now)).periods == (Period(ms(hours[0]), ms(hours[1])),)
@@ -135,16 +135,14 @@ def test_a_time_is_read_as_a_period(now: str, question: str, start: str, end: st
         ),
     ],
 )
-def test_a_day_begins_where_the_person_is(
-    zone: str, now: str, question: str, start: str, end: str
-) -> None:
+def test_a_day_begins_where_the_person_is(zone, now, question, start, end):
     """Days are those of the clocks there, also where one has 25 hours."""
     asked = parse_question(question, now=ms(now), zone=ZoneInfo(zone))
     assert asked.periods == (Period(ms(start), ms(end)),)
 
 
 @pytest.mark.parametrize("question", NOT_READ)
-def test_what_only_looks_like_a_time_is_none(question: str) -> None:
+def test_what_only_looks_like_a_time_is_none(question):
     """Verbs, days to come, impossible dates and last things are no times."""
     assert parse_question(question, now=ms(WEDNESDAY)).periods == ()
 
@@ -156,7 +154,7 @@ def test_what_only_looks_like_a_time_is_none(question: str) -> None:
         ("during early March", 3),
     ],
 )  # fmt: skip
-def test_a_month_without_a_year_is_that_of_any_year(question: str, month: int) -> None:
+def test_a_month_without_a_year_is_that_of_any_year(question, month):
     """The last years' months are meant, all of them."""
     asked = parse_question(question, now=ms(WEDNESDAY))
 
@@ -165,7 +163,7 @@ def test_a_month_without_a_year_is_that_of_any_year(question: str, month: int) -
     assert asked.periods[1].holds(ms(f"2025-{month:02}-10"))
 
 
-def test_a_day_without_a_year_is_that_of_any_year() -> None:
+def test_a_day_without_a_year_is_that_of_any_year():
     """A leap day is looked for where there is one."""
     assert len(parse_question("on May 8th", now=ms(WEDNESDAY)).periods) == YEARS_OF_A_MONTH
     leap = parse_question("29 February", now=ms(WEDNESDAY)).periods
@@ -183,7 +181,7 @@ def test_a_day_without_a_year_is_that_of_any_year() -> None:
         ("Who painted the café in August?", ["painted", "cafe"]),
     ],
 )
-def test_words_of_a_time_are_not_searched_for(question: str, terms: list[str]) -> None:
+def test_words_of_a_time_are_not_searched_for(question, terms):
     """What names a time is no search term, but a day of a month is; all other words are."""
     found = parse_question(question, now=ms(WEDNESDAY)).terms
     assert list(dict.fromkeys(term.word for term in found)) == terms
@@ -200,7 +198,7 @@ def test_words_of_a_time_are_not_searched_for(question: str, terms: list[str]) -
         ("What happened?", False),
     ],
 )
-def test_a_question_may_ask_for_a_time_alone(question: str, alone: bool) -> None:
+def test_a_question_may_ask_for_a_time_alone(question, alone):
     """Beside a time, names of speakers and words such as "happened" ask for nothing more."""
     assert parse_question(question, now=ms(WEDNESDAY)).names_only_a_time({"ann"}) == alone
 
@@ -209,7 +207,7 @@ phrases = st.sampled_from([question for _, question, _, _ in READ] + list(NOT_RE
 
 
 @given(st.lists(st.one_of(st.text(max_size=30), phrases), max_size=8).map(" ".join), st.integers())
-def test_any_text_is_harmless_at_any_time(text: str, now: int) -> None:
+def test_any_text_is_harmless_at_any_time(text, now):
     """No text and no time raises; each period has an end; what names no time is untouched."""
     times = read_times(text, now, LATIN)
 
@@ -219,7 +217,7 @@ def test_any_text_is_harmless_at_any_time(text: str, now: int) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(8, 10**11)), min_size=1, max_size=20))
-def test_the_parts_of_a_time_cover_it(spans: list[tuple[int, int]]) -> None:
+def test_the_parts_of_a_time_cover_it(spans):
     """Periods are cut without a gap, and into no more parts than are allowed."""
     periods = [Period(start, start + length) for start, length in spans]
     parts = parts_of_time(periods)
@@ -228,7 +226,7 @@ def test_the_parts_of_a_time_cover_it(spans: list[tuple[int, int]]) -> None:
     assert sum(one.end - one.start for one in parts) == sum(length for _, length in spans)
 
 
-def test_parts_come_in_turn() -> None:
+def test_parts_come_in_turn():
     """Of each part the first comes before the second of any."""
     assert list(in_turn([[1, 2, 3], [], [4], [5, 6]])) == [1, 4, 5, 2, 6, 3]
 
@@ -286,9 +284,7 @@ def found_by(provider: HolographicProvider, question: str, as_of: str = "") -> l
         ("What did I sell and decide this week?", [7]),
     ],
 )
-def test_a_time_alone_is_answered_by_what_was_said_then(
-    question: str, first: list[int], provider: HolographicProvider
-) -> None:
+def test_a_time_alone_is_answered_by_what_was_said_then(question, first, provider):
     """The person's words of then come first, the answers after them, and nothing else."""
     found = found_by(provider, question)
 
@@ -298,21 +294,19 @@ def test_a_time_alone_is_answered_by_what_was_said_then(
 @pytest.mark.parametrize(
     "question", ["What did I do last month on Sunday?", "2 months ago", "vor 2 Monaten"]
 )
-def test_a_time_at_which_nothing_was_said_has_no_answer(
-    question: str, provider: HolographicProvider
-) -> None:
+def test_a_time_at_which_nothing_was_said_has_no_answer(question, provider):
     """Words that name a time find nothing that merely holds them."""
     assert not set(found_by(provider, question)) - {LIFE[4][1], LIFE[4][2]}
 
 
-def test_a_month_in_which_nothing_was_said_is_searched_for(provider: HolographicProvider) -> None:
+def test_a_month_in_which_nothing_was_said_is_searched_for(provider):
     """What was said of a month at another time is better than nothing."""
     feed(provider, [turn("The wedding is in October")], first=50, at=ms("2026-02-03"))
 
     assert found_by(provider, "What happens in October?") == ["The wedding is in October"]
 
 
-def test_a_time_decides_between_facts_that_fit_alike(provider: HolographicProvider) -> None:
+def test_a_time_decides_between_facts_that_fit_alike(provider):
     """Beside other words the time speaks for what was said then, however new the rest is."""
     for n, day in enumerate(("2026-06-01", "2026-06-10", "2026-06-16"), start=50):
         feed(provider, [turn(f"I painted boat number {n}")], first=n, session=day, at=ms(day))
@@ -321,9 +315,7 @@ def test_a_time_decides_between_facts_that_fit_alike(provider: HolographicProvid
     assert found_by(provider, "Which boat did I paint on 1 June?")[0] == "I painted boat number 50"
 
 
-def test_a_fact_of_then_is_looked_at_however_many_share_its_words(
-    provider: HolographicProvider,
-) -> None:
+def test_a_fact_of_then_is_looked_at_however_many_share_its_words(provider):
     """A fact that many newer ones outnumber is still found by the time at which it was said."""
     turns = [turn(f"The ferry was late again, {n}", f"Ferry {n}") for n in range(200)]
     feed(provider, turns, first=100, session="f", root="f", at=ms("2026-06-15"))
@@ -332,12 +324,12 @@ def test_a_fact_of_then_is_looked_at_however_many_share_its_words(
     assert found_by(provider, "What was with the ferry in April 2026?")[0] == "The ferry sank"
 
 
-def test_an_answer_as_of_a_time_counts_from_then(provider: HolographicProvider) -> None:
+def test_an_answer_as_of_a_time_counts_from_then(provider):
     """Yesterday is the day before the time that is asked about."""
     assert found_by(provider, "yesterday", as_of="2026-06-10T12:00")[0] == LIFE[5][1]
 
 
-def test_much_that_was_said_is_shown_from_all_of_the_time(provider: HolographicProvider) -> None:
+def test_much_that_was_said_is_shown_from_all_of_the_time(provider):
     """A block that cannot hold a whole month shows something of each part of it."""
     for day in range(1, 32):
         told = [
@@ -350,7 +342,7 @@ def test_much_that_was_said_is_shown_from_all_of_the_time(provider: HolographicP
     assert len(weeks) >= 4
 
 
-def test_others_are_never_seen_at_any_time(provider: HolographicProvider) -> None:
+def test_others_are_never_seen_at_any_time(provider):
     """What another person said then stays theirs."""
     eve = Scope("coder", "eve")
     feed(provider, [turn("I robbed the bank")], first=70, scope=eve, at=ms("2026-06-16"))
@@ -359,14 +351,14 @@ def test_others_are_never_seen_at_any_time(provider: HolographicProvider) -> Non
     assert found_by(provider, "yesterday") == [LIFE[7][1], LIFE[7][2]]
 
 
-def test_the_tool_reads_times_too(provider: HolographicProvider) -> None:
+def test_the_tool_reads_times_too(provider):
     """What a model searches for by a time is found as what is recalled."""
     found = provider.handle_tool_call("memory_search", {"query": "yesterday"}, context(99, ME))
 
     assert [one["text"] for one in found["results"]] == [LIFE[7][1], LIFE[7][2]]
 
 
-def test_what_mentions_the_activity_comes_first(provider: HolographicProvider) -> None:
+def test_what_mentions_the_activity_comes_first(provider):
     """Of what was said then, what contains the verb of the question is the likeliest answer."""
     times = {"2026-06-09T11:00": "I bought a wheelbarrow", "2026-06-09T12:00": "It rained all day"}
     for n, (when, said) in enumerate(times.items(), start=80):
@@ -375,7 +367,7 @@ def test_what_mentions_the_activity_comes_first(provider: HolographicProvider) -
     assert found_by(provider, "What did I buy last week?")[0] == "I bought a wheelbarrow"
 
 
-def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None:
+def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path):
     """In recalls, in their reasons and in tools: at 22:00 in New York it is tomorrow in UTC."""
     zone = ZoneInfo("America/New_York")
     clock = FakeClock(ms("2026-06-17T02:00"))
@@ -408,7 +400,7 @@ def test_the_zone_of_the_settings_says_what_yesterday_is(tmp_path: Path) -> None
         "Was steht am 17. April an?",
     ],
 )
-def test_a_date_is_a_search_term_too(question: str, provider: HolographicProvider) -> None:
+def test_a_date_is_a_search_term_too(question, provider):
     """A fact that contains the date is found, whenever it was said."""
     said = "2026-04-02"
     told = ["The dentist is on April 17", "Tom moves on May 17", "April was cold", "17 cranes came"]

@@ -48,9 +48,7 @@ def provider(tmp_path: Path, server: EmbeddingServer) -> Iterator[HolographicPro
         yield provider
 
 
-def test_a_paraphrase_finds_what_shares_no_word_with_it(
-    provider: HolographicProvider,
-) -> None:
+def test_a_paraphrase_finds_what_shares_no_word_with_it(provider):
     """A question is answered by the fact that means the same, before all others."""
     feed(provider, [add(fact) for _, fact in PARAPHRASES])
     await_filled(provider, len(PARAPHRASES))
@@ -60,7 +58,7 @@ def test_a_paraphrase_finds_what_shares_no_word_with_it(
     assert first == {question: [fact] for question, fact in PARAPHRASES}
 
 
-def test_words_alone_find_none_of_them(tmp_path: Path) -> None:
+def test_words_alone_find_none_of_them(tmp_path):
     """The paraphrases of the test before are none that words would answer."""
     with opened(tmp_path) as plain:
         feed(plain, [add(fact) for _, fact in PARAPHRASES])
@@ -68,7 +66,7 @@ def test_words_alone_find_none_of_them(tmp_path: Path) -> None:
         assert [texts(plain, question) for question, _ in PARAPHRASES] == [[]] * len(PARAPHRASES)
 
 
-def test_the_tool_searches_by_meaning_too(provider: HolographicProvider) -> None:
+def test_the_tool_searches_by_meaning_too(provider):
     """What a model searches for is found as what is recalled."""
     feed(provider, [turn("I bought a sedan", "A red one?")])
     await_filled(provider, 2)
@@ -76,7 +74,7 @@ def test_the_tool_searches_by_meaning_too(provider: HolographicProvider) -> None
     assert [fact["text"] for fact in shown(provider, "vehicle")][:1] == ["I bought a sedan"]
 
 
-def test_only_what_the_person_said_is_near_if_that_is_asked(provider: HolographicProvider) -> None:
+def test_only_what_the_person_said_is_near_if_that_is_asked(provider):
     """`about` holds for facts that were found by meaning."""
     said = TurnCompleted(
         user="I bought a sedan", assistant="I got a car as well", user_name="Ann",
@@ -91,9 +89,7 @@ def test_only_what_the_person_said_is_near_if_that_is_asked(provider: Holographi
     assert [scored.fact.content for scored in found] == ["I got a car as well"]
 
 
-def test_another_scope_is_never_seen(
-    provider: HolographicProvider, server: EmbeddingServer
-) -> None:
+def test_another_scope_is_never_seen(provider, server):
     """The nearest fact of all stays unseen if it is another person's."""
     feed(provider, [add("Our terrier barks")], scope=Scope("coder", "eve"))
     feed(provider, [add("I bought a sedan")], first=2)
@@ -105,7 +101,7 @@ def test_another_scope_is_never_seen(
     ]
 
 
-def test_somebody_who_asks_is_told_how_near_it_is(provider: HolographicProvider) -> None:
+def test_somebody_who_asks_is_told_how_near_it_is(provider):
     """An explained answer says what its meaning brought."""
     feed(provider, [add("I bought a sedan")])
     await_filled(provider, 1)
@@ -119,7 +115,7 @@ def test_somebody_who_asks_is_told_how_near_it_is(provider: HolographicProvider)
     assert found.why.parts["meaning"] > 0
 
 
-def test_what_comes_later_is_near_too(provider: HolographicProvider) -> None:
+def test_what_comes_later_is_near_too(provider):
     """A fact that gets its vector after a first answer is in the next."""
     feed(provider, [add("We had lentils for supper")])
     await_filled(provider, 1)
@@ -131,9 +127,7 @@ def test_what_comes_later_is_near_too(provider: HolographicProvider) -> None:
     assert texts(provider, "Which vehicle?") == ["I bought a sedan"]
 
 
-def test_a_question_is_embedded_once(
-    provider: HolographicProvider, server: EmbeddingServer
-) -> None:
+def test_a_question_is_embedded_once(provider, server):
     """The vector of a question that was asked before is remembered."""
     feed(provider, [add("I bought a sedan")])
     await_filled(provider, 1)
@@ -144,7 +138,7 @@ def test_a_question_is_embedded_once(
     assert server.asked.count("Which vehicle?") == 1
 
 
-def test_a_model_gets_what_it_wants_before_texts(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_a_model_gets_what_it_wants_before_texts(tmp_path, server):
     """Models that tell questions from passages by a prefix get it."""
     options = {"embedder_question": "query: ", "embedder_text": "passage: "}
     with embedding(tmp_path, server, **options) as provider:
@@ -156,9 +150,7 @@ def test_a_model_gets_what_it_wants_before_texts(tmp_path: Path, server: Embeddi
     assert "query: Which vehicle?" in server.asked
 
 
-def test_the_whole_prompt_is_embedded(
-    provider: HolographicProvider, server: EmbeddingServer
-) -> None:
+def test_the_whole_prompt_is_embedded(provider, server):
     """What stands beside the question of a prompt is part of its meaning."""
     feed(provider, [turn("I bought a sedan", "Nice")])
     await_filled(provider, 2)
@@ -168,9 +160,7 @@ def test_the_whole_prompt_is_embedded(
     assert prompt in server.asked
 
 
-def test_names_of_speakers_are_no_part_of_a_meaning(
-    provider: HolographicProvider, server: EmbeddingServer
-) -> None:
+def test_names_of_speakers_are_no_part_of_a_meaning(provider, server):
     """A question is embedded without them: who speaks is known, and hardly says the own name."""
     said = TurnCompleted(
         user="I bought a sedan", assistant="Nice", user_name="Ann Lee", assistant_name="Bob"
@@ -183,7 +173,7 @@ def test_names_of_speakers_are_no_part_of_a_meaning(
     assert "Which is Ann's vehicle, Bob?" not in server.asked
 
 
-def test_a_fact_that_words_find_gains_by_its_meaning(provider: HolographicProvider) -> None:
+def test_a_fact_that_words_find_gains_by_its_meaning(provider):
     """Of two facts with the same words the one that means what is asked is first."""
     facts = ["The old one is my sedan", "The old one is my bucket", "Our terrier likes the car"]
     feed(provider, [add(fact) for fact in facts])

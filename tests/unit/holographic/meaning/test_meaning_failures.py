@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from helpers.processes.forked import await_no_filler
@@ -28,7 +27,7 @@ def server() -> Iterator[EmbeddingServer]:
         yield server
 
 
-def test_a_dead_embedder_is_told_and_caught_up(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_a_dead_embedder_is_told_and_caught_up(tmp_path, server):
     """While it fails, words answer, and the report says what is missing and why."""
     server.refuse = 1
     with embedding(tmp_path, server) as provider:
@@ -41,7 +40,7 @@ def test_a_dead_embedder_is_told_and_caught_up(tmp_path: Path, server: Embedding
         assert texts(provider, "Which vehicle?") == [SEDAN]
 
 
-def test_nobody_waits_for_a_slow_embedder(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_nobody_waits_for_a_slow_embedder(tmp_path, server):
     """An answer is there within its bound, by words; a lane does not wait at all."""
     server.gate.clear()
     with embedding(tmp_path, server, embedder_wait=0.05) as provider:
@@ -63,7 +62,7 @@ def test_nobody_waits_for_a_slow_embedder(tmp_path: Path, server: EmbeddingServe
     server.gate.set()
 
 
-def test_shutdown_does_not_wait_for_an_embedder(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_shutdown_does_not_wait_for_an_embedder(tmp_path, server):
     """An instance ends though a request is under way, and nothing is written afterwards."""
     server.gate.clear()
     with embedding(tmp_path, server) as provider:
@@ -77,9 +76,7 @@ def test_shutdown_does_not_wait_for_an_embedder(tmp_path: Path, server: Embeddin
 
 
 @pytest.mark.parametrize("changed", [{"model": "another"}, {"embedder_text": "passage: "}])
-def test_vectors_of_another_model_are_never_compared(
-    tmp_path: Path, server: EmbeddingServer, changed: dict[str, str]
-) -> None:
+def test_vectors_of_another_model_are_never_compared(tmp_path, server, changed):
     """After a change of the model, or of what it is given, words answer; the remedy is told."""
     with embedding(tmp_path, server) as provider:
         feed(provider, [add(SEDAN)])
@@ -95,7 +92,7 @@ def test_vectors_of_another_model_are_never_compared(
         assert vectors(provider) == (1, 1)
 
 
-def test_a_model_of_another_size_is_told(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_a_model_of_another_size_is_told(tmp_path, server):
     """Vectors of another size under the same name are not stored."""
     with embedding(tmp_path, server) as provider:
         feed(provider, [add(SEDAN)])
@@ -108,7 +105,7 @@ def test_a_model_of_another_size_is_told(tmp_path: Path, server: EmbeddingServer
         assert texts(provider, "Which vehicle?") == []
 
 
-def test_a_text_that_is_refused_holds_up_no_other(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_a_text_that_is_refused_holds_up_no_other(tmp_path, server):
     """What the embedder refuses has no vector for good; all else gets one."""
     server.refused = frozenset({"Our terrier barks"})
     with embedding(tmp_path, server) as provider:
@@ -120,7 +117,7 @@ def test_a_text_that_is_refused_holds_up_no_other(tmp_path: Path, server: Embedd
         assert texts(provider, "terrier") == ["Our terrier barks"]
 
 
-def test_what_is_forgotten_leaves_no_vector(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_what_is_forgotten_leaves_no_vector(tmp_path, server):
     """A vector goes with its fact, by whatever way that goes."""
     with embedding(tmp_path, server) as provider:
         feed(provider, [turn(SEDAN), add("Our terrier barks")])
@@ -133,9 +130,7 @@ def test_what_is_forgotten_leaves_no_vector(tmp_path: Path, server: EmbeddingSer
         assert texts(provider, "Which vehicle?") == []
 
 
-def test_facts_from_before_the_option_are_filled_in(
-    tmp_path: Path, server: EmbeddingServer
-) -> None:
+def test_facts_from_before_the_option_are_filled_in(tmp_path, server):
     """An embedder that is configured later gets all facts that are there."""
     with opened(tmp_path) as plain:
         feed(plain, [add(SEDAN), turn("Our terrier barks", "Good dog")])
@@ -146,7 +141,7 @@ def test_facts_from_before_the_option_are_filled_in(
         assert texts(provider, "Which vehicle?") == [SEDAN]
 
 
-def test_an_instance_without_lanes_fills_nothing(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_an_instance_without_lanes_fills_nothing(tmp_path, server):
     """Who only answers asks for vectors of questions alone."""
     with embedding(tmp_path, server) as provider:
         feed(provider, [add(SEDAN)])
@@ -158,7 +153,7 @@ def test_an_instance_without_lanes_fills_nothing(tmp_path: Path, server: Embeddi
     assert server.asked == ["Which vehicle?"]
 
 
-def test_the_digest_is_of_the_facts_alone(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_the_digest_is_of_the_facts_alone(tmp_path, server):
     """Two instances with the same facts are equal with and without vectors (G8)."""
     with embedding(tmp_path / "a", server) as near, opened(tmp_path / "b") as plain:
         for provider in (near, plain):
@@ -168,9 +163,7 @@ def test_the_digest_is_of_the_facts_alone(tmp_path: Path, server: EmbeddingServe
         assert list(near.digest()) == list(plain.digest())
 
 
-def test_a_key_is_sent_and_never_told(
-    tmp_path: Path, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_sent_and_never_told(tmp_path, server, monkeypatch):
     """The variable's value goes to the service; an error that repeats it is masked."""
     monkeypatch.setenv("EMBEDDER_TEST_KEY", "sk-secret-1")
     server.refuse = 1
@@ -182,7 +175,7 @@ def test_a_key_is_sent_and_never_told(
         assert server.keys[0] == "Bearer sk-secret-1"
 
 
-def test_a_key_that_is_not_there_is_told_at_once(tmp_path: Path, server: EmbeddingServer) -> None:
+def test_a_key_that_is_not_there_is_told_at_once(tmp_path, server):
     """A variable that does not exist keeps the instance from opening, by name."""
     with (
         pytest.raises(Unavailable, match="EMBEDDER_TEST_NO_KEY"),
@@ -199,9 +192,7 @@ def test_a_key_that_is_not_there_is_told_at_once(tmp_path: Path, server: Embeddi
         ("http://127.0.0.1:9/v1", "numpy", r"memorybus\[embeddings\]"),
     ],
 )
-def test_a_missing_library_is_told_with_its_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, module: str, extra: str
-) -> None:
+def test_a_missing_library_is_told_with_its_extra(tmp_path, monkeypatch, embedder, module, extra):
     """Who has not installed what the embedder needs is told what to type."""
     await_no_filler()  # NumPy crashes if it is hidden while a thread of an earlier test uses it
     for name in [
@@ -229,7 +220,7 @@ def test_a_missing_library_is_told_with_its_extra(
         ({"embedders": "x"}, "did you mean 'embedder'"),
     ],
 )
-def test_wrong_options_are_told(tmp_path: Path, options: dict[str, object], said: str) -> None:
+def test_wrong_options_are_told(tmp_path, options, said):
     """An option that cannot work is refused before anything is opened."""
     config = ProviderConfig(name="holographic", home=tmp_path, options=options)
 
@@ -237,7 +228,7 @@ def test_wrong_options_are_told(tmp_path: Path, options: dict[str, object], said
         create("holographic", config)
 
 
-def test_without_an_embedder_nothing_of_it_is_loaded(tmp_path: Path) -> None:
+def test_without_an_embedder_nothing_of_it_is_loaded(tmp_path):
     """An instance without the option imports neither numpy nor urllib3, and makes no table."""
     program = (
         "import json, sys; sys.path[:0] = json.loads(sys.argv[1]); from pathlib import Path\n"
@@ -256,9 +247,7 @@ def test_without_an_embedder_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == [[SEDAN], []]
 
 
-def test_answers_without_vectors_are_those_of_words(
-    tmp_path: Path, server: EmbeddingServer
-) -> None:
+def test_answers_without_vectors_are_those_of_words(tmp_path, server):
     """With an embedder that has given nothing yet, the answer is that of words, part by part."""
     told = [turn("I bought a sedan", "A red sedan?"), add("Ann likes the red one")]
     server.refuse = 1_000

@@ -52,14 +52,14 @@ def found(index: VectorIndex, *scopes: int) -> list[int]:
     return list(index.compare(scopes, EAST, SOME).nearest())
 
 
-def test_sentences_about_nothing_in_common_share_no_word() -> None:
+def test_sentences_about_nothing_in_common_share_no_word():
     """The floor of an embedder that only counts words is not raised by a word of two sentences."""
     words = Counter(re.findall(r"\w+", " ".join(UNRELATED).lower()))
 
     assert words.most_common(1)[0][1] == 1
 
 
-def test_what_a_model_calls_near_by_chance_is_learnt() -> None:
+def test_what_a_model_calls_near_by_chance_is_learnt():
     """The mean cosine of unrelated texts is near 0 for one model, and high for another."""
     plain = at_length_one(embed(UNRELATED).astype(np.float32))
     shifted = at_length_one(plain + np.float32(0.05))
@@ -69,7 +69,7 @@ def test_what_a_model_calls_near_by_chance_is_learnt() -> None:
 
 
 @given(chance=st.floats(-1, 1), cosines=st.lists(st.floats(-1, 1), min_size=2))
-def test_nearness_goes_from_chance_to_the_same(chance: float, cosines: list[float]) -> None:
+def test_nearness_goes_from_chance_to_the_same(chance, cosines):
     """It is 0 at the model's chance, 1 at the same text, and never falls in between."""
     model = Model("any", 2, chance)
     near = [model.nearness(cosine) for cosine in sorted(cosines)]
@@ -79,7 +79,7 @@ def test_nearness_goes_from_chance_to_the_same(chance: float, cosines: list[floa
     assert model.nearness(min(chance, MAX_CHANCE)) == 0
 
 
-def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
+def test_only_the_scopes_asked_for_are_compared(db):
     """A vector of another scope is not found, and not even read."""
     put(db, 1, 1, EAST)
     put(db, 2, 2, EAST)
@@ -90,7 +90,7 @@ def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
     assert found(index) == []
 
 
-def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connection) -> None:
+def test_a_scope_in_memory_follows_what_is_added_and_removed(db):
     """The matrix in memory is that of the tables, also when a row number is given again."""
     index = VectorIndex(db)
     put(db, 1, 1, EAST)
@@ -107,7 +107,7 @@ def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connect
         assert index.compare([1], EAST, SOME).nearness([fact])[fact].nearness == 1.0
 
 
-def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(db, monkeypatch):
     """Scopes that were asked longest ago are forgotten, and read again (G10)."""
     monkeypatch.setattr(vector_index, "MAX_KEPT_BYTES", 2 * EAST.nbytes)
     index = VectorIndex(db)
@@ -119,7 +119,7 @@ def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPat
     assert found(index, 1) == [1]
 
 
-def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) -> None:
+def test_only_the_nearest_of_many_stand_for_selection(db):
     """The best come first, and no more than are looked at (G10)."""
     for fact, angle in enumerate(np.linspace(0.3, 1.4, 3 * MAX_NEAREST), start=1):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
@@ -127,7 +127,7 @@ def test_only_the_nearest_of_many_stand_for_selection(db: sqlite3.Connection) ->
     assert found(VectorIndex(db), 1) == list(range(1, MAX_NEAREST + 1))
 
 
-def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) -> None:
+def test_every_fact_that_has_a_vector_can_be_compared(db):
     """What words found is compared as well, however far it is."""
     for fact, vector in enumerate((EAST, BETWEEN, NORTH), start=1):
         put(db, fact, 1, vector)
@@ -142,13 +142,13 @@ def test_every_fact_that_has_a_vector_can_be_compared(db: sqlite3.Connection) ->
     assert comparison.nearness([]) == {}
 
 
-def test_pauses_grow_to_a_bound() -> None:
+def test_pauses_grow_to_a_bound():
     """After each failure in a row the next request waits twice as long (G10)."""
     assert [pause_after(n) for n in (1, 2, 3)] == [1.0, 2.0, 4.0]
     assert pause_after(10_000) == LONGEST_PAUSE
 
 
-def test_questions_do_not_pile_up() -> None:
+def test_questions_do_not_pile_up():
     """While the embedder hangs, a few questions wait for it and the others do without (G10)."""
     gate = threading.Event()
 
@@ -166,7 +166,7 @@ def test_questions_do_not_pile_up() -> None:
     vectors.close()
 
 
-def test_a_failing_embedder_is_left_alone_for_a_while() -> None:
+def test_a_failing_embedder_is_left_alone_for_a_while():
     """After a failure no question is sent until the pause is over; then one is again."""
     clock, tried = FakeClock(), list[str]()
 

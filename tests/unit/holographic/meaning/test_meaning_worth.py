@@ -15,7 +15,7 @@ from memorybus_providers.ranking.nearness import Near, Spread
     st.builds(Spread, st.integers(0, 10_000), st.floats(-0.5, 1), st.floats(0, 0.5)),
     st.lists(st.floats(-1, 1), min_size=1),
 )
-def test_a_nearer_fact_stands_out_further(spread: Spread, near: list[float]) -> None:
+def test_a_nearer_fact_stands_out_further(spread, near):
     """However few facts a scope has, each nearness has a standing, in the order of nearness."""
     found = [spread.near(one) for one in sorted(near)]
 
@@ -23,7 +23,7 @@ def test_a_nearer_fact_stands_out_further(spread: Spread, near: list[float]) -> 
     assert [one.standing for one in found] == sorted(one.standing for one in found)
 
 
-def test_standing_is_measured_by_what_is_usual_in_the_scope() -> None:
+def test_standing_is_measured_by_what_is_usual_in_the_scope():
     """Where all facts are rather near to a question, being rather near is worth nothing."""
     strange, alike = Spread(1_000, 0.1, 0.1), Spread(1_000, 0.5, 0.1)
 
@@ -31,7 +31,7 @@ def test_standing_is_measured_by_what_is_usual_in_the_scope() -> None:
     assert alike.near(0.5).standing == pytest.approx(0, abs=0.1)
 
 
-def test_meaning_is_worth_a_share_of_what_is_asked() -> None:
+def test_meaning_is_worth_a_share_of_what_is_asked():
     """A fact gains by how far it stands out, within bounds."""
     standings = {1: 9.0, 2: nearness.FULL_STANDING, 3: 2.5, 4: nearness.LEAST_STANDING, 5: -3.0}
     near = {fact: Near(0.5, standing) for fact, standing in standings.items()}
@@ -40,7 +40,7 @@ def test_meaning_is_worth_a_share_of_what_is_asked() -> None:
     assert nearness.meaning_amounts(near, 5.0) == {1: most, 2: most, 3: pytest.approx(most / 2)}
 
 
-def test_meaning_is_a_facts_own() -> None:
+def test_meaning_is_a_facts_own():
     """What speaks for a fact by its meaning says nothing of what stands around it."""
     places = [WeighedFact(1, (1, 0)), WeighedFact(2, (1, 1))]
 
@@ -58,6 +58,6 @@ def test_meaning_is_a_facts_own() -> None:
         ("as  it is", set(), "as  it is"),
     ],
 )
-def test_words_are_left_out_of_a_text(text: str, names: set[str], left: str) -> None:
+def test_words_are_left_out_of_a_text(text, names, left):
     """They go with what marks the possessor; a text of nothing else stays whole."""
     assert without_words(text, names) == left

@@ -1,6 +1,5 @@
 """Feedback is an event: a rebuild applies it to the same facts, whatever came first (G8)."""
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,11 +80,7 @@ def written(action: Any, text: str, old: str) -> MemoryWritten:
 @settings(max_examples=25)
 @given(st.lists(steps, min_size=2, max_size=20), st.randoms(use_true_random=False))
 @pytest.mark.slow(reason="generates histories for a real store")
-def test_feedback_is_the_same_in_any_mix_of_keys(
-    tmp_path_factory: pytest.TempPathFactory,
-    history: list[tuple[str, str, int, int]],
-    rng: random.Random,
-) -> None:
+def test_feedback_is_the_same_in_any_mix_of_keys(tmp_path_factory, history, rng):
     """G8: what the live store's model judged, a store that mixes the keys otherwise judges too."""
     with opened(tmp_path_factory.mktemp("live")) as provider:
         live = Live(provider)
@@ -116,7 +111,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
         yield live
 
 
-def test_feedback_waits_for_its_fact(live: Live, tmp_path: Path) -> None:
+def test_feedback_waits_for_its_fact(live, tmp_path):
     """G8: judgements that a rebuild hears before the facts count when these come."""
     for fact in shown(live.provider, "tea"):
         live.judge("c", fact["id"], helpful=fact["kind"] != "note")
@@ -127,7 +122,7 @@ def test_feedback_waits_for_its_fact(live: Live, tmp_path: Path) -> None:
     assert rebuilt(tmp_path / "again", [*live.told[4:], *live.told[:4]]) == judged
 
 
-def test_feedback_whose_fact_is_left_out_meets_no_other(live: Live, tmp_path: Path) -> None:
+def test_feedback_whose_fact_is_left_out_meets_no_other(live, tmp_path):
     """G8: without a session, what was judged in it leaves every other fact as it was."""
     for fact in shown(live.provider, "tea"):
         if fact["session"] == "a":
@@ -138,7 +133,7 @@ def test_feedback_whose_fact_is_left_out_meets_no_other(live: Live, tmp_path: Pa
     assert len(trust) == 4
 
 
-def test_the_order_of_judgements_does_not_matter(live: Live, tmp_path: Path) -> None:
+def test_the_order_of_judgements_does_not_matter(live, tmp_path):
     """G8: not at the bounds of trust either: of many judgements any order comes to the same."""
     (fact,) = (one for one in shown(live.provider, "tea") if one["kind"] == "note")
     for helpful in [True] * 12 + [False] * 3:
@@ -150,7 +145,7 @@ def test_the_order_of_judgements_does_not_matter(live: Live, tmp_path: Path) -> 
     assert again["tea of a note"] == judged
 
 
-def test_facts_of_an_event_have_names_of_their_own(live: Live) -> None:
+def test_facts_of_an_event_have_names_of_their_own(live):
     """Passages of one long turn, alike or not, are told apart."""
     long = "tea. " * 600
     live.tell("a", TurnCompleted(user=long, assistant=long))
@@ -159,7 +154,7 @@ def test_facts_of_an_event_have_names_of_their_own(live: Live) -> None:
     assert len(set(found)) == len(found) > 10
 
 
-def test_feedback_on_what_several_sessions_noted(live: Live, tmp_path: Path) -> None:
+def test_feedback_on_what_several_sessions_noted(live, tmp_path):
     """G8: a note has one name, whoever brings it first; other kinds of that text have others."""
     live.tell("c", called("memory_add", {"content": "tea of a note"}))
     live.tell("c", written("add", "tea of a note", ""))

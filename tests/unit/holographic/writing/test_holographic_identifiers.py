@@ -10,7 +10,7 @@ from memorybus_providers.language.words import identifiers, tokens
 @example("auth_service.py")
 @example("E1234")
 @example("see a/b")
-def test_an_index_holds_each_identifier(text: str) -> None:
+def test_an_index_holds_each_identifier(text):
     """Whatever looks like code is among a text's tokens, beside its words."""
     found, held = identifiers(text), tokens(text)
 

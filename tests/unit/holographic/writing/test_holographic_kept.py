@@ -51,7 +51,7 @@ WRITES: dict[str, tuple[list[MemoryWritten], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WRITES)
-def test_writes_end_in_the_stores_state(case: str, provider: HolographicProvider) -> None:
+def test_writes_end_in_the_stores_state(case, provider):
     """Each write does what the agent's own store did, and never touches what it may not mean."""
     writes, expected = WRITES[case]
 
@@ -61,7 +61,7 @@ def test_writes_end_in_the_stores_state(case: str, provider: HolographicProvider
     check_index(provider)
 
 
-def test_what_an_entry_said_before_is_exported_as_former(provider: HolographicProvider) -> None:
+def test_what_an_entry_said_before_is_exported_as_former(provider):
     """Whoever is shown what is kept knows which entries hold no more."""
     feed(provider, [add("likes tea"), replace("tea", "likes milk")])
 
@@ -70,14 +70,14 @@ def test_what_an_entry_said_before_is_exported_as_former(provider: HolographicPr
     assert kept == {"likes tea": True, "likes milk": False}
 
 
-def test_a_write_never_touches_what_was_said(provider: HolographicProvider) -> None:
+def test_a_write_never_touches_what_was_said(provider):
     """Removing an entry leaves the conversation in which the same words were said."""
     feed(provider, [turn("I like tea"), add("I like tea"), remove("tea")])
 
     assert [row[:2] for row in stored(provider)] == [("I like tea", "user")]
 
 
-def test_what_is_removed_is_not_recalled(provider: HolographicProvider) -> None:
+def test_what_is_removed_is_not_recalled(provider):
     """The index forgets with the facts."""
     feed(provider, [add("The code is heron"), replace("heron", "The code is stork"), add("x")])
     assert texts(provider, "heron") == []
@@ -96,9 +96,7 @@ def test_what_is_removed_is_not_recalled(provider: HolographicProvider) -> None:
         ("memory", Scope(agent="writer", user="ann"), 1),
     ],
 )
-def test_a_store_belongs_to_the_agent_or_the_person(
-    store: str, other: Scope, left: int, provider: HolographicProvider
-) -> None:
+def test_a_store_belongs_to_the_agent_or_the_person(store, other, left, provider):
     """A removal reaches the person's entries under any agent, the agent's with any person."""
     feed(provider, [add("likes tea", store)], scope=ME)
 
@@ -107,7 +105,7 @@ def test_a_store_belongs_to_the_agent_or_the_person(
     assert len(stored(provider)) == left
 
 
-def test_the_own_scope_comes_first(provider: HolographicProvider) -> None:
+def test_the_own_scope_comes_first(provider):
     """Where two scopes hold the text, a removal takes the fact of its own."""
     other = Scope(agent="coder", user="bob")
     feed(provider, [add("likes tea")], scope=ME, at=1)
@@ -126,12 +124,11 @@ def test_the_own_scope_comes_first(provider: HolographicProvider) -> None:
     )
 )
 @pytest.mark.slow(reason="generates histories for a real store")
-def test_a_store_never_holds_a_text_twice(writes: list[tuple[str, str]]) -> None:
+def test_a_store_never_holds_a_text_twice(writes):
     """Whatever is written, entries stay distinct and none is blank, and the index agrees."""
 
     events = [
-        MemoryWritten(action=action, content=text + "a", old_text=text)  # type: ignore[arg-type]
-        for action, text in writes
+        MemoryWritten(action=action, content=text + "a", old_text=text) for action, text in writes
     ]
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
         if events:

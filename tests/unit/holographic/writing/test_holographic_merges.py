@@ -3,7 +3,6 @@
 import random
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 from memorybus.events import TurnCompleted
 from unit.holographic.holographic_feeding import feed, opened, turn
@@ -24,7 +23,7 @@ def spoken(rng: random.Random) -> TurnCompleted:
     return turn(" ".join(rng.sample(WORDS, 60)), "noted")
 
 
-def test_no_turn_pays_for_the_merges_of_many(tmp_path: Path) -> None:
+def test_no_turn_pays_for_the_merges_of_many(tmp_path):
     """A turn that is applied alone writes little, where FTS5 itself would merge what many left."""
     rng = random.Random(1)
     grown: list[int] = []

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from memorybus.errors import LeaseLost
 from memorybus.events import ContextCompressing, Delegated, Event, Message
 from memorybus_providers.base import Fence, Progress
-from memorybus_providers.holographic import HolographicProvider
 from unit.holographic.holographic_feeding import (
     LANE,
     add,
@@ -41,7 +40,7 @@ EVENTS: list[Event] = [
 ]
 
 
-def test_a_replay_changes_nothing(provider: HolographicProvider) -> None:
+def test_a_replay_changes_nothing(provider):
     """Events that come again, at the same or at new positions, leave every row as it was (G4)."""
     feed(provider, EVENTS)
     before = stored(provider)
@@ -56,7 +55,7 @@ def test_a_replay_changes_nothing(provider: HolographicProvider) -> None:
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, len(EVENTS)), max_size=4))
 @pytest.mark.slow(reason="generates histories for a real store")
-def test_any_batches_with_repetitions_end_in_the_same_state(cuts: list[int]) -> None:
+def test_any_batches_with_repetitions_end_in_the_same_state(cuts):
     """However history is cut into batches, each sent twice, the facts are those of one run (G4)."""
     ends = [*sorted(set(cuts)), len(EVENTS)]
     with (
@@ -76,7 +75,7 @@ def test_any_batches_with_repetitions_end_in_the_same_state(cuts: list[int]) -> 
         assert stored(provider) == stored(expected)
 
 
-def test_progress_is_kept_across_instances(tmp_path: Path) -> None:
+def test_progress_is_kept_across_instances(tmp_path):
     """The checkpoint that committed with the facts is there after a restart (G4)."""
     with opened(tmp_path) as provider:
         assert provider.progress(LANE) is None
@@ -86,7 +85,7 @@ def test_progress_is_kept_across_instances(tmp_path: Path) -> None:
         assert provider.progress(LANE) == Progress(1, f"{len(EVENTS)}-0", len(EVENTS))
 
 
-def test_a_stale_owner_is_refused(provider: HolographicProvider) -> None:
+def test_a_stale_owner_is_refused(provider):
     """Once a lane has a newer epoch, its former owner changes nothing (G5)."""
     feed(provider, [turn("The newer owner speaks")], epoch=7)
     before = stored(provider)
@@ -97,7 +96,7 @@ def test_a_stale_owner_is_refused(provider: HolographicProvider) -> None:
     assert stored(provider) == before
 
 
-def test_a_failed_transaction_leaves_nothing(provider: HolographicProvider) -> None:
+def test_a_failed_transaction_leaves_nothing(provider):
     """A rollback takes back facts, sessions and names, also those remembered in memory (G4)."""
 
     def fail() -> None:
@@ -127,7 +126,7 @@ with opened(Path(sys.argv[1])) as provider, provider.transaction(Fence(LANE, 1))
 """
 
 
-def test_a_killed_process_leaves_nothing_of_its_batch(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_nothing_of_its_batch(tmp_path):
     """After SIGKILL inside a transaction the facts before it are there, and only they (G4)."""
     with opened(tmp_path) as provider:
         feed(provider, [turn("Before it")])
@@ -143,7 +142,7 @@ def test_a_killed_process_leaves_nothing_of_its_batch(tmp_path: Path) -> None:
         check_index(provider)
 
 
-def test_a_hook_outside_a_transaction_commits_by_itself(tmp_path: Path) -> None:
+def test_a_hook_outside_a_transaction_commits_by_itself(tmp_path):
     """A hook called without a transaction makes its own."""
     with opened(tmp_path) as provider:
         provider.sync_turn(turn("A lone voice"), context(1))
@@ -152,7 +151,7 @@ def test_a_hook_outside_a_transaction_commits_by_itself(tmp_path: Path) -> None:
         assert texts(provider, "voice") == ["A lone voice"]
 
 
-def test_utterances_keep_the_order_of_the_log(provider: HolographicProvider) -> None:
+def test_utterances_keep_the_order_of_the_log(provider):
     """Each session numbers its utterances in log order, over batches and sessions (G3)."""
     feed(provider, [turn("one", "two")], session="a")
     feed(provider, [turn("uno", "due"), turn("tre")], first=2, session="b")
@@ -164,7 +163,7 @@ def test_utterances_keep_the_order_of_the_log(provider: HolographicProvider) -> 
     ]  # fmt: skip
 
 
-def test_a_compression_brings_only_what_is_new(provider: HolographicProvider) -> None:
+def test_a_compression_brings_only_what_is_new(provider):
     """Messages that the lineage's turns have brought are not stored again; tools' output never."""
     messages: tuple[Message, ...] = (
         {"role": "system", "content": "You are helpful"},
@@ -186,7 +185,7 @@ def test_a_compression_brings_only_what_is_new(provider: HolographicProvider) ->
     ]
 
 
-def test_a_turn_without_texts_is_read_from_its_messages(provider: HolographicProvider) -> None:
+def test_a_turn_without_texts_is_read_from_its_messages(provider):
     """Where a turn carries messages alone, what people and agents said in them is kept."""
     messages: tuple[Message, ...] = (
         {"role": "user", "content": "Open the gate", "name": "Ann"},
@@ -201,7 +200,7 @@ def test_a_turn_without_texts_is_read_from_its_messages(provider: HolographicPro
     ]
 
 
-def test_a_fact_knows_where_it_comes_from(provider: HolographicProvider) -> None:
+def test_a_fact_knows_where_it_comes_from(provider):
     """A recollection carries its session, time and speaker; the row its lineage and event id."""
     feed(provider, [turn("The key is under the mat", user_name="Ann")], session="s9", at=12_345)
 
@@ -215,7 +214,7 @@ def test_a_fact_knows_where_it_comes_from(provider: HolographicProvider) -> None
     assert row == ("s9", "root", bytes.fromhex(context(1).event_id))
 
 
-def test_a_delegations_result_is_found_by_its_task(provider: HolographicProvider) -> None:
+def test_a_delegations_result_is_found_by_its_task(provider):
     """Task and result are facts side by side, so that who asks for one finds the other."""
     result = "North line: 12, south: 9"
     feed(provider, [Delegated(task="Compare the ferry prices", result=result, child_session="c7")])

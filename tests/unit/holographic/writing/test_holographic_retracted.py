@@ -1,7 +1,6 @@
 """What was taken back: its utterances and notes go, and whatever else said the same stays."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,9 +48,7 @@ def contents(provider: HolographicProvider) -> list[str]:
     return [row[0] for row in stored(provider)]
 
 
-def test_an_undone_turn_is_gone_from_recall_tools_and_index(
-    provider: HolographicProvider,
-) -> None:
+def test_an_undone_turn_is_gone_from_recall_tools_and_index(provider):
     """G8: what an undone turn said is recalled by nobody, shown by no tool, and in no index."""
     feed(provider, [turn("I like tea", "Good."), turn(PIN, "Noted: 4711.")])
     assert PIN in texts(provider, QUESTION)
@@ -62,7 +59,7 @@ def test_an_undone_turn_is_gone_from_recall_tools_and_index(
     check_index(provider)
 
 
-def test_what_happened_in_an_undone_turn_goes_with_it(provider: HolographicProvider) -> None:
+def test_what_happened_in_an_undone_turn_goes_with_it(provider):
     """A delegation and a note of the turn go, if the rewind names them."""
     delegated = Delegated(task="look up the PIN", result="4711", child_session="c")
     feed(provider, [delegated, note("the PIN is 4711"), turn(PIN, "ok"), undo(1, 2, 3)])
@@ -70,7 +67,7 @@ def test_what_happened_in_an_undone_turn_goes_with_it(provider: HolographicProvi
     check_index(provider)
 
 
-def test_a_compression_within_an_undone_turn_goes_with_it(provider: HolographicProvider) -> None:
+def test_a_compression_within_an_undone_turn_goes_with_it(provider):
     """What a compression in its middle has kept of a turn is forgotten with the turn."""
     messages = ({"role": "user", "content": "I like tea"}, {"role": "user", "content": PIN})
     feed(provider, [ContextCompressing(messages=messages), turn(PIN, "ok"), undo(2)])
@@ -79,13 +76,13 @@ def test_a_compression_within_an_undone_turn_goes_with_it(provider: HolographicP
     assert contents(provider) == ["I like tea", PIN], "it is said again: that is another event"
 
 
-def test_the_same_words_said_again_stay(provider: HolographicProvider) -> None:
+def test_the_same_words_said_again_stay(provider):
     """An undone turn that was said again is another event: its words stay."""
     feed(provider, [turn(PIN, "ok"), undo(1), turn(PIN, "ok")])
     assert contents(provider) == [PIN, "ok"]
 
 
-def test_an_entry_of_a_store_stays(provider: HolographicProvider) -> None:
+def test_an_entry_of_a_store_stays(provider):
     """A memory write is not undone by a rewind: its order key is another."""
     feed(provider, [add("tea"), undo(1)])
     assert contents(provider) == ["tea"]
@@ -111,7 +108,7 @@ ORDERS: dict[str, Sequence[tuple[int, Event, str]]] = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_note_that_another_event_says_stays(order: str, tmp_path: Path) -> None:
+def test_a_note_that_another_event_says_stays(order, tmp_path):
     """G8: a note stays as the event has it that is left, in whatever order the keys came."""
     digests = []
     alone = [one for one in ORDERS[order] if one[0] == 3]
@@ -125,7 +122,7 @@ def test_a_note_that_another_event_says_stays(order: str, tmp_path: Path) -> Non
     assert digests[0] == digests[1]
 
 
-def test_a_rewind_reaches_its_own_lineage_only(provider: HolographicProvider) -> None:
+def test_a_rewind_reaches_its_own_lineage_only(provider):
     """An id names nobody else's event: not another person's, nor another lineage's."""
     other = type(ME)(agent="coder", user="bob")
     feed(provider, [turn("tea", ""), note("milk")], scope=other)

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import stems_of
 from memorybus_providers.language.words import tokens
 from memorybus_providers.ranking.facts import (
@@ -25,7 +24,7 @@ from unit.holographic.holographic_feeding import (
 
 
 @pytest.mark.parametrize("text", ["a\0heron\0", "héron 鷺 heron", "heron\u202e", "heron\ufeff"])
-def test_odd_characters_come_back_as_they_were(text: str, provider: HolographicProvider) -> None:
+def test_odd_characters_come_back_as_they_were(text, provider):
     """NUL, other scripts and invisible characters are kept verbatim."""
     feed(provider, [turn(text), add(text)])
 
@@ -34,7 +33,7 @@ def test_odd_characters_come_back_as_they_were(text: str, provider: HolographicP
     check_index(provider)
 
 
-def test_lone_surrogates_become_replacement_characters(provider: HolographicProvider) -> None:
+def test_lone_surrogates_become_replacement_characters(provider):
     """What UTF-8 cannot hold is replaced, wherever it stands."""
     bad = "heron \ud800"
     feed(provider, [turn(bad, user_name=bad), add(bad)], session=bad)
@@ -46,7 +45,7 @@ def test_lone_surrogates_become_replacement_characters(provider: HolographicProv
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
-def test_a_blank_text_is_no_fact(text: str, provider: HolographicProvider) -> None:
+def test_a_blank_text_is_no_fact(text, provider):
     """Nothing said, nothing stored."""
     feed(provider, [turn(text, text), add(text)])
 
@@ -61,9 +60,7 @@ def test_a_blank_text_is_no_fact(text: str, provider: HolographicProvider) -> No
         ("\n\n" * 10 + "y\n" * 9_999, "heron y"),
     ],
 )
-def test_a_huge_text_is_kept_in_passages(
-    text: str, question: str, provider: HolographicProvider
-) -> None:
+def test_a_huge_text_is_kept_in_passages(text, question, provider):
     """A megabyte is stored and recalled in pieces that fit a budget."""
     feed(provider, [turn("A heron", text), add(text)])
 
@@ -73,7 +70,7 @@ def test_a_huge_text_is_kept_in_passages(
 
 
 @given(st.text("ab. \n", max_size=5_000))
-def test_passages_lose_only_blanks_at_their_edges(text: str) -> None:
+def test_passages_lose_only_blanks_at_their_edges(text):
     """Every piece is a verbatim part, in order, within the bound; nothing else is dropped."""
     pieces = passages(text)
 
@@ -81,7 +78,7 @@ def test_passages_lose_only_blanks_at_their_edges(text: str) -> None:
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
-def test_a_passage_ends_where_a_reader_would_pause() -> None:
+def test_a_passage_ends_where_a_reader_would_pause():
     """A cut falls on a paragraph before a line, a sentence, a word."""
     half = "w" * (MAX_PASSAGE_CHARS // 2 + 100)
 
@@ -89,7 +86,7 @@ def test_a_passage_ends_where_a_reader_would_pause() -> None:
     assert passages(f"{half}. more {half}") == [f"{half}.", f"more {half}"]
 
 
-def test_a_short_text_is_never_cut() -> None:
+def test_a_short_text_is_never_cut():
     """Up to the bound a text is one passage, blanks included."""
     text = " a\n\n" * (MAX_PASSAGE_CHARS // 4)
 
@@ -97,14 +94,14 @@ def test_a_short_text_is_never_cut() -> None:
 
 
 @given(st.text())
-def test_cleaned_text_can_be_stored(text: str) -> None:
+def test_cleaned_text_can_be_stored(text):
     """Cleaning leaves text that UTF-8 can hold, and text it can hold unchanged."""
     cleaned = clean(text + "\udfff")
 
     assert cleaned.encode()[:-3].decode() == clean(text)
 
 
-def test_names_are_found_inside_sentences() -> None:
+def test_names_are_found_inside_sentences():
     """Capitalised runs count as names, the first word of a sentence does not."""
     assert names_in("We met Carla Bruni, Bob and the crew. Later with Bob. Then home") == [
         "Carla Bruni",
@@ -125,20 +122,20 @@ def test_names_are_found_inside_sentences() -> None:
         ("lives", "lived"),
     ],
 )
-def test_forms_of_a_word_share_a_stem(form: str, base: str) -> None:
+def test_forms_of_a_word_share_a_stem(form, base):
     """A regular or irregular form has the stem of its base form."""
     assert stems_of(form, ["english"]) == stems_of(base, ["english"])
 
 
 @given(st.text())
-def test_any_word_has_a_stem(word: str) -> None:
+def test_any_word_has_a_stem(word):
     """No text makes a stemmer fail."""
     for token in tokens(word):
         assert stems_of(token, ["english"])
 
 
 @given(st.text(max_size=200))
-def test_tokens_are_safe_in_the_index(text: str) -> None:
+def test_tokens_are_safe_in_the_index(text):
     """A token holds nothing that the full-text index would cut it at."""
     for token in tokens(text):
         assert token

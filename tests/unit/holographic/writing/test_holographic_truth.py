@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,9 +74,7 @@ _VALUES = [
     [(f"Nora is {one}.", f"Nora is {other}.") for one, other in _PAIRS] + _VALUES,
 )
 @pytest.mark.parametrize("kept", [False, True])
-def test_no_statement_ends_another_by_its_grammar(
-    older: str, newer: str, kept: bool, days: Days
-) -> None:
+def test_no_statement_ends_another_by_its_grammar(older, newer, kept, days):
     """Only a replacement or a correction ends a fact: "is a teacher" leaves "is allergic" true."""
     days.pass_with(*(add(text) if kept else turn_of(text) for text in (older, newer)))
 
@@ -86,7 +83,7 @@ def test_no_statement_ends_another_by_its_grammar(
     assert set(found) == {(older, 0, ""), (newer, 0, "")}
 
 
-def test_of_two_nearly_equal_statements_the_newer_comes_first(days: Days) -> None:
+def test_of_two_nearly_equal_statements_the_newer_comes_first(days):
     """Neither is marked: both may hold."""
     days.say("My favourite dish is ramen", "It is raining", "My favourite dish is gumbo")
 
@@ -98,7 +95,7 @@ def test_of_two_nearly_equal_statements_the_newer_comes_first(days: Days) -> Non
     ]
 
 
-def test_others_lives_are_others(days: Days) -> None:
+def test_others_lives_are_others(days):
     """A statement about somebody else, or by an agent, takes no place of the person's."""
     days.say("I live in Lisbon")
     days.pass_with(turn_of("Ana moved to Oslo", "You live in Rome, and I live in Bonn"))
@@ -106,7 +103,7 @@ def test_others_lives_are_others(days: Days) -> None:
     assert {until for _, until, _ in told(ask(days.provider, "Who lives where? moved"))} == {0}
 
 
-def test_no_scope_ends_what_another_says(days: Days) -> None:
+def test_no_scope_ends_what_another_says(days):
     """Another person's newer statement changes nothing of one's own."""
     days.say("I live in Lisbon")
     days.pass_with(turn_of("I live in Oslo"), scope=Scope(agent="coder", user="zoe"))
@@ -114,7 +111,7 @@ def test_no_scope_ends_what_another_says(days: Days) -> None:
     assert told(ask(days.provider, "Where do I live?")) == [("I live in Lisbon", 0, "")]
 
 
-def test_a_replaced_entry_is_known_as_what_was_before(days: Days) -> None:
+def test_a_replaced_entry_is_known_as_what_was_before(days):
     """The former text stands beside the new one; a removed one is not recalled."""
     days.pass_with(add("Parks in row 7"), add("Hates rain"), replace("row 7", "Parks in row 9"))
     days.pass_with(remove("Hates rain"))
@@ -125,7 +122,7 @@ def test_a_replaced_entry_is_known_as_what_was_before(days: Days) -> None:
     assert ask(days.provider, "Who hates rain?") == []
 
 
-def test_a_former_entry_of_another_scope_is_not_shown(days: Days) -> None:
+def test_a_former_entry_of_another_scope_is_not_shown(days):
     """An agent's entry may be replaced in a talk with somebody else: neither sees the other's."""
     zoe = Scope(agent="coder", user="zoe")
     days.pass_with(add("Parks in row 7"))
@@ -151,7 +148,7 @@ class TestCorrections:
         result = days.provider.handle_tool_call("memory_search", call, context(999))
         return list(result["results"])
 
-    def test_by_id(self, days: Days) -> None:
+    def test_by_id(self, days):
         """The note comes first wherever the fact would; the fact is marked."""
         days.say("The ferry leaves at nine from the north pier")
         (old,) = self.searched(days, "When does the ferry leave?")
@@ -164,7 +161,7 @@ class TestCorrections:
         )
         assert old["until"] == "2023-11-16T22:13:20+00:00"
 
-    def test_by_text(self, days: Days) -> None:
+    def test_by_text(self, days):
         """All facts that held the text until then are put right, none that comes later."""
         days.say("The ferry leaves at nine", "Yes, the ferry leaves at nine, I think")
         self.correct(days, old_text="ferry leaves at nine", content="The ferry leaves at ten")
@@ -178,7 +175,7 @@ class TestCorrections:
             "They said the ferry leaves at nine again": 0,
         }
 
-    def test_it_answers_what_it_replaces(self, provider: HolographicProvider) -> None:
+    def test_it_answers_what_it_replaces(self, provider):
         """The model is told which facts it put right, and what is wrong with a call."""
         feed(provider, [turn_of("The ferry leaves at nine")])
 
@@ -191,7 +188,7 @@ class TestCorrections:
         assert [one["text"] for one in done["replaces"]] == ["The ferry leaves at nine"]
 
     @pytest.mark.parametrize("by", ["id", "text"])
-    def test_it_stays_filed_as_it_was(self, provider: HolographicProvider, by: str) -> None:
+    def test_it_stays_filed_as_it_was(self, provider, by):
         """A correction keeps category and tags, unless it gives others."""
 
         def call(n: int, tool: str, **arguments: Any) -> Any:
@@ -209,7 +206,7 @@ class TestCorrections:
             "Deploy daily": ("habits", ["release", "week"]),
         }
 
-    def test_one_that_is_taken_back_counts_no_more(self, days: Days) -> None:
+    def test_one_that_is_taken_back_counts_no_more(self, days):
         """Undoing the turn of a correction leaves the fact as it was."""
         days.say("The ferry leaves at nine")
         self.correct(days, old_text="leaves at nine", content="It leaves at ten")
@@ -219,7 +216,7 @@ class TestCorrections:
             ("The ferry leaves at nine", 0, "")
         ]
 
-    def test_a_correction_may_be_put_right(self, days: Days) -> None:
+    def test_a_correction_may_be_put_right(self, days):
         """The newest correction is first; a note said again holds again."""
         days.pass_with(add("The code is heron"))
         self.correct(days, old_text="code is heron", content="The code is stork")
@@ -235,9 +232,7 @@ class TestCorrections:
 
 
 @pytest.mark.parametrize("fact_first", [True, False])
-def test_a_correction_may_be_applied_before_its_fact(
-    fact_first: bool, provider: HolographicProvider, tmp_path: Path
-) -> None:
+def test_a_correction_may_be_applied_before_its_fact(fact_first, provider, tmp_path):
     """G8: the two are events of two keys; recall and digest are the same in either order."""
     told_at, corrected_at = AT, AT + DAY
     name = name_of_said(mark_of_session("a"), bytes.fromhex(context(1).event_id), 0)
@@ -264,7 +259,7 @@ def test_a_correction_may_be_applied_before_its_fact(
     ]
 
 
-def test_contradict_finds_what_was_put_right(days: Days) -> None:
+def test_contradict_finds_what_was_put_right(days):
     """What a statement speaks of and was replaced comes with what holds, and nothing else."""
     days.say("I live in Lisbon", "I moved to Oslo", "The kettle is broken")
     days.pass_with(add("Parks in row 7"), replace("row 7", "Parks in row 9"))
@@ -291,7 +286,7 @@ class TestAsOf:
         ctx = RecallContext(MINE, as_of=AT + day * DAY)
         return told(days.provider.prefetch(question, ctx))
 
-    def test_what_was_said_later_does_not_count(self, days: Days) -> None:
+    def test_what_was_said_later_does_not_count(self, days):
         """Neither what was said later is recalled, nor does it end what held."""
         days.say("I live in Lisbon", "It is raining", "I moved to Oslo")
 
@@ -299,13 +294,13 @@ class TestAsOf:
         assert self.then(days, "Where do I live?", 2)[0] == ("I live in Lisbon", 0, "")
         assert ("I moved to Oslo", 0, "") in self.then(days, "Where do I live?", 3)
 
-    def test_what_mattered_then(self, days: Days) -> None:
+    def test_what_mattered_then(self, days):
         """A blank question gets what mattered most until then."""
         days.pass_with(add("Parks in row 7"), add("Hates rain"))
 
         assert self.then(days, "", 1) == [("Parks in row 7", 0, "")]
 
-    def test_entries_as_they_were(self, days: Days) -> None:
+    def test_entries_as_they_were(self, days):
         """A replaced and a removed entry are recalled as of a time at which they stood."""
         days.pass_with(add("Parks in row 7"), replace("row 7", "Parks in row 9"), remove("row 9"))
 
@@ -315,7 +310,7 @@ class TestAsOf:
         ]
         assert self.then(days, "Parks in which row?", 3) == []
 
-    def test_a_later_correction_does_not_count(self, days: Days) -> None:
+    def test_a_later_correction_does_not_count(self, days):
         """A fact that was put right later stands as it did."""
         days.say("The ferry leaves at nine")
         TestCorrections().correct(days, old_text="leaves at nine", content="It leaves at ten")
@@ -324,7 +319,7 @@ class TestAsOf:
             ("The ferry leaves at nine", 0, "")
         ]
 
-    def test_the_tool_takes_a_date(self, days: Days) -> None:
+    def test_the_tool_takes_a_date(self, days):
         """``memory_search`` answers as of a date, and says what is wrong with another text."""
         days.say("I live in Lisbon", "I moved to Oslo")
 

@@ -58,20 +58,18 @@ SEEN = (
         (UNNAMED, {"model": "new"}, "p"),
     ],
 )
-def test_a_place_is_compared_with_every_other(
-    what: InstanceDescription, options: dict[str, object], owner: str
-) -> None:
+def test_a_place_is_compared_with_every_other(what, options, owner):
     """G8: to name the option is not enough: its value must be none that an instance has."""
     view = InstancesView({one.name: one for one in SEEN})
     assert owner_of(what, copy("new", **options), view, {}) == owner
 
 
-def test_a_copy_is_not_its_own_rival() -> None:
+def test_a_copy_is_not_its_own_rival():
     """G8: what is asked for again is compared with the others only."""
     assert owner_of(SHARED, SEEN[0], InstancesView({one.name: one for one in SEEN}), {}) == ""
 
 
-def test_a_refusal_says_what_to_do() -> None:
+def test_a_refusal_says_what_to_do():
     """G8: who is refused is told the option, or, where there is none, another way."""
     said = describe_shared_state(copy("new"), "p@1")
     assert said == "a copy of p would write where p@1 does: its state is shared"
@@ -79,7 +77,7 @@ def test_a_refusal_says_what_to_do() -> None:
     assert "provider setup" in describe_remedy(UNNAMED, "new")
 
 
-def test_where_an_instance_lies_is_told() -> None:
+def test_where_an_instance_lies_is_told():
     """G8: the place is the settings' own, whatever the copy is given."""
     tables = {"rec": {"kind": "helpers.providers.recording:KeyedShared", "collection": "one"}}
     found = describe(Settings(provider=tables), "rec", "copy", {"collection": "two"})

@@ -72,7 +72,7 @@ def view(
         (view(Instance(name="other", provider="p")), "p@1"),
     ],
 )
-def test_a_number_is_never_given_twice(seen: InstancesView, name: str) -> None:
+def test_a_number_is_never_given_twice(seen, name):
     """G8: the next generation's number is above all that are known of."""
     assert next_name("p", seen) == name
 
@@ -89,13 +89,13 @@ def test_a_number_is_never_given_twice(seen: InstancesView, name: str) -> None:
         (view(copy("p@1"), copy("p@2"), live=Live("p", "p@2")), None),
     ],
 )
-def test_what_was_begun_is_found_again(seen: InstancesView, name: str | None) -> None:
+def test_what_was_begun_is_found_again(seen, name):
     """G8: the same command goes on with the newest copy that neither serves nor did."""
     found = unfinished_copy("p", "rebuild", seen)
     assert (found.name if found else None) == name
 
 
-def test_what_was_dropped_is_known_as_such() -> None:
+def test_what_was_dropped_is_known_as_such():
     """G8: the first generation counts as dropped by its hold, unless it serves or is kept.
 
     What an operator writes as the reason of a pause says nothing of that.
@@ -110,7 +110,7 @@ def test_what_was_dropped_is_known_as_such() -> None:
     assert is_dropped("p@1", view(copy("p@1", dropped=True)))
 
 
-def test_after_a_drop_nothing_goes_back() -> None:
+def test_after_a_drop_nothing_goes_back():
     """G8: the way back goes with the generation that is kept, and no number comes again."""
     known = Live("p@2", "p@1", numbered=1)
     assert live_after_drop(known, ("p@3",)) == Live("p@2", "p@1", numbered=3)
@@ -131,9 +131,7 @@ def test_after_a_drop_nothing_goes_back() -> None:
         (Live("p", "p@1", leaving="p@1"), CopyRequest(live="p"), False),
     ],
 )
-def test_a_swap_that_was_cut_short_is_ended_alone(
-    live: Live, words: CopyRequest, ends: bool
-) -> None:
+def test_a_swap_that_was_cut_short_is_ended_alone(live, words, ends):
     """G8: only the same command, or one that wants nothing more, ends a swap and does no more."""
     seen = view(copy("p@1", asked=CopyRequest(until="7", live="p")), live=live)
     assert needs_only_finish(copy("p@2", asked=words), seen) == ends
@@ -141,7 +139,7 @@ def test_a_swap_that_was_cut_short_is_ended_alone(
         assert ("--rollback" in command_to_finish_swap("p", seen)) == live.back
 
 
-def test_another_plan_does_not_go_on_with_it() -> None:
+def test_another_plan_does_not_go_on_with_it():
     """G8: the same words go on, whatever came of them; for others it is told how to drop it."""
     words = CopyRequest(query=Query(except_users=("m",)), live="p")
     begun = copy("p@1", asked=words)
@@ -157,7 +155,7 @@ def test_another_plan_does_not_go_on_with_it() -> None:
         check_same_request(begun, copy("p@2", asked=others[-1]), "drop it")
 
 
-def test_states_of_generations() -> None:
+def test_states_of_generations():
     """G8: one is live, one is kept for a rollback, a newer one fills, older ones are of no use."""
     found = generations("p", view(copy("p@1"), copy("p@2"), copy("p@3"), live=LIVE))
     assert [(one.name, one.state) for one in found] == [
@@ -168,7 +166,7 @@ def test_states_of_generations() -> None:
     ]
 
 
-def test_a_swap_that_was_not_ended_is_seen() -> None:
+def test_a_swap_that_was_not_ended_is_seen():
     """G8: while the one before still answers, too, the swap is not ended; else it is."""
     swap = live_after_swap(Live("p@1", "p"), "p@2", 7, "ann", "why")
     assert swap == Live("p@2", "p@1", 7, "ann", "why", leaving="p@1")
@@ -180,7 +178,7 @@ def test_a_swap_that_was_not_ended_is_seen() -> None:
     )
 
 
-def test_one_instance_answers() -> None:
+def test_one_instance_answers():
     """G8: who waits for an event is answered by the instance that serves, also before its end."""
     assert [is_live_instance(name, "p", {}) for name in ("p", "p@1")] == [True, False]
     for live in (Live("p@1", "p"), Live("p@1", "p", leaving="p")):
@@ -192,9 +190,7 @@ def test_one_instance_answers() -> None:
     st.dictionaries(st.integers(0, 3), st.integers(0, 50)),
     st.dictionaries(st.integers(0, 3), st.integers(50, 90), min_size=4, max_size=4),
 )
-def test_a_plan_ends_and_opens_again(
-    then: dict[int, int], heads: dict[int, int], at: dict[int, int]
-) -> None:
+def test_a_plan_ends_and_opens_again(then, heads, at):
     """G8: what a copy takes ends at given numbers and no other changes; opened, it is as it was."""
     for plan in (WHOLE, plan_without_interval(WHOLE, then, heads, 4)):
         short = plan_ending_at(plan, at)
@@ -205,7 +201,7 @@ def test_a_plan_ends_and_opens_again(
         assert plan_without_end(short) == plan
 
 
-def test_a_moment_leaves_out_what_came_between() -> None:
+def test_a_moment_leaves_out_what_came_between():
     """G8: up to then, and from the rebuild on; a moment ahead of the log leaves nothing out."""
     found = plan_without_interval(WHOLE, {0: 3, 1: 99}, {0: 9, 1: 5}, 3)
     assert found.spans == {
@@ -219,9 +215,7 @@ Lanes = st.lists(st.integers(0, 30), min_size=2, max_size=2).map(lambda ns: dict
 
 
 @given(Lanes, Lanes, Lanes)
-def test_a_gap_stays_a_gap(
-    first: dict[int, int], then: dict[int, int], more: dict[int, int]
-) -> None:
+def test_a_gap_stays_a_gap(first, then, more):
     """G8: a state with a gap, taken up to a moment again, holds nothing that it did not hold."""
     heads = {p: n + more[p] for p, n in first.items()}
     gap = plan_without_interval(WHOLE, then, first, 2)
@@ -234,9 +228,7 @@ def test_a_gap_stays_a_gap(
 
 
 @given(Lanes, Lanes, Lanes)
-def test_the_past_of_a_gap_has_it_too(
-    first: dict[int, int], heads: dict[int, int], then: dict[int, int]
-) -> None:
+def test_the_past_of_a_gap_has_it_too(first, heads, then):
     """G8: what is compared up to a moment is what was taken up to it, and it ends."""
     gap = plan_without_interval(WHOLE, first, heads, 2)
     found = plan_up_to(gap, then, 2)
@@ -245,14 +237,14 @@ def test_the_past_of_a_gap_has_it_too(
         assert (found.end(p) or 0) <= n
 
 
-def test_what_is_left_out_adds_up() -> None:
+def test_what_is_left_out_adds_up():
     """G8: what either of two queries leaves out is left out, each word once."""
     ann, both = Query(except_users=("ann",)), Query(except_users=("ann", "mallory"))
     assert join_exclusions(ann, both) == join_exclusions(both, ann) == both
     assert join_exclusions(ann, EVERYTHING) == join_exclusions(EVERYTHING, ann) == ann
 
 
-def test_what_takes_the_same_must_be_equal() -> None:
+def test_what_takes_the_same_must_be_equal():
     """G8: a copy that takes what the live one took, made alike, is compared; others are not."""
     without, gap = (
         Plan(query=Query(except_users=("m",))),
@@ -270,7 +262,7 @@ Pairs = st.dictionaries(st.text("abc", max_size=3), st.text("xy", max_size=1))
 
 
 @given(Pairs, Pairs)
-def test_digests_are_compared_key_by_key(one: dict[str, str], two: dict[str, str]) -> None:
+def test_digests_are_compared_key_by_key(one, two):
     """G8: every key of either is looked at once; the first that differ are named, in order."""
     found = summarize(*compare_pairs(iter(sorted(one.items())), iter(sorted(two.items()))))
     keys = one.keys() | two.keys()
@@ -284,7 +276,7 @@ def test_digests_are_compared_key_by_key(one: dict[str, str], two: dict[str, str
 
 
 @given(Pairs, Pairs)
-def test_some_keys_are_compared_as_all_are(one: dict[str, str], two: dict[str, str]) -> None:
+def test_some_keys_are_compared_as_all_are(one, two):
     """G8: keys that are read again differ as they do in the whole, and in the same way."""
     keys = one.keys() | two.keys()
     pauses = [{key: state.get(key, "") for key in keys} for state in (one, two)]
@@ -315,7 +307,7 @@ class States:
         )
 
 
-def test_what_differs_is_read_again_and_nothing_else() -> None:
+def test_what_differs_is_read_again_and_nothing_else():
     """G8: a key that agrees while both go on is done; the others are read again in the pause."""
     state = {"calm": "1", "late": "1", "wrong": "1"}
     states: Any = States(state, state | {"wrong": "2"}, "late")
@@ -324,10 +316,10 @@ def test_what_differs_is_read_again_and_nothing_else() -> None:
     assert (keys, sorted(differing)) == (3, ["late", "wrong"])
     assert one.compare_again(differing) == {"wrong": "differs"}
     assert states.asked[2:] == [("p", ("late", "wrong")), ("p@1", ("late", "wrong"))]
-    assert Comparison(States(state, state), "p", "p", "p@1").compare_now().same  # type: ignore[arg-type]
+    assert Comparison(States(state, state), "p", "p", "p@1").compare_now().same
 
 
-def test_a_pause_is_not_drawn_out_by_a_state_that_is_wrong() -> None:
+def test_a_pause_is_not_drawn_out_by_a_state_that_is_wrong():
     """G8: as soon as more keys differ than are named the rest is counted without being read."""
     state = {f"{number:04}": "1" for number in range(4 * KEYS_PER_REQUEST)}
     states: Any = States(state, dict.fromkeys(state, "2"))

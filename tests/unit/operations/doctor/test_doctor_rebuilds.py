@@ -28,7 +28,7 @@ def view(*copies: Instance, live: Live | None = None, **held: InstancePause) -> 
         (view(p=InstancePause("maintenance")), True, "no rebuild or verification was interrupted"),
     ],
 )
-def test_what_goes_on_unseen_is_named(seen: InstancesView, ok: bool, said: str) -> None:
+def test_what_goes_on_unseen_is_named(seen, ok, said):
     """G8: what a command that is gone left is named with what to do; nothing while it lives."""
     found = check_left_behind(seen, ())
     assert (found.ok, found.found.startswith(said)) == (ok, True), found.found

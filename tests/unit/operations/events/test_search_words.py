@@ -36,13 +36,13 @@ TURN = TurnCompleted(
         (("bicycle", "lorry"), False),
     ],
 )
-def test_an_event_is_found_by_all_its_words(words: tuple[str, ...], there: bool) -> None:
+def test_an_event_is_found_by_all_its_words(words, there):
     """Each word or phrase has to be there; case, width and the kind of blanks do not matter."""
     assert SearchWords(words).are_in(TURN) is there
 
 
 @pytest.mark.parametrize("name", ["TurnCompleted", "role", "tool", "assistant", "content"])
-def test_names_of_fields_are_no_words(name: str) -> None:
+def test_names_of_fields_are_no_words(name):
     """What nobody said is not found: tags, names of fields, roles of messages."""
     assert not SearchWords([name]).are_in(TURN)
 
@@ -57,12 +57,12 @@ def test_names_of_fields_are_no_words(name: str) -> None:
         (UnknownEvent(name="Dreamt", wire_version=9, raw=b"\x81of sheep"), "of sheep"),
     ],
 )
-def test_every_kind_of_event_has_texts(event, said) -> None:
+def test_every_kind_of_event_has_texts(event, said):
     """Words are found wherever an event holds a text, also in one that this release cannot read."""
     assert SearchWords([said]).are_in(event)
 
 
-def test_what_is_shown_begins_near_the_word() -> None:
+def test_what_is_shown_begins_near_the_word():
     """Of a long text a reader sees the part that was found."""
     turn = TurnCompleted(user="x " * 500 + "sea glass on the beach", assistant="ok")
     shown = SearchWords(["glass"]).excerpt(turn)
@@ -72,7 +72,7 @@ def test_what_is_shown_begins_near_the_word() -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_any_text_is_found_by_itself(before: str, said: str) -> None:
+def test_any_text_is_found_by_itself(before, said):
     """Whatever characters a text holds, it is found by all of itself, and no text breaks it."""
     event = TurnCompleted(user=f"{before} {said}")
     assert SearchWords([said]).are_in(event)

@@ -79,14 +79,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("seen", "outcome", "said"), CASES)
-def test_what_became_of_an_event(seen: EventAtInstance, outcome: str, said: str) -> None:
+def test_what_became_of_an_event(seen, outcome, said):
     """A lane that passed an event applied it, unless it is parked, discarded or not meant."""
     fate = fate_of(seen)
     assert fate.outcome == outcome
     assert describe_fate(fate) == said
 
 
-def test_what_is_parked_is_told_before_what_was_decided() -> None:
+def test_what_is_parked_is_told_before_what_was_decided():
     """An event whose edit was refused again is parked, whatever an operator decided before."""
     seen = EventAtInstance(
         instance="p",

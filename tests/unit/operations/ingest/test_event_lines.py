@@ -4,7 +4,6 @@ import gc
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ HARD = [
 
 
 @pytest.mark.parametrize("event", HARD, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_as_it_was(event: Event) -> None:
+def test_an_event_comes_back_as_it_was(event):
     """A line makes the same event, id, time, order key and scope, whatever the texts hold."""
     envelope = enveloped(event, trace="00-ab-cd-01")
     line = LINES.encode(envelope)
@@ -61,7 +60,7 @@ def test_an_event_comes_back_as_it_was(event: Event) -> None:
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
-def test_every_type_has_a_line(kind: type[Event]) -> None:
+def test_every_type_has_a_line(kind):
     """Every event type that is published can be exported."""
     needed = {"new_id": "n", "provider": "p", "tool": "t", "event_id": "0" * 32, "action": "add"}
     needed |= {"act": "pause provider", "operator": "ann"}
@@ -72,7 +71,7 @@ def test_every_type_has_a_line(kind: type[Event]) -> None:
     assert LINES.decode(LINES.encode(envelope)) == envelope
 
 
-def test_an_event_of_a_later_release_is_written_as_that_release_would() -> None:
+def test_an_event_of_a_later_release_is_written_as_that_release_would():
     """A line tells what is inside an unknown event, so that a release that knows it reads it."""
     raw = msgspec.msgpack.encode({"type": "Dreamed", "of": "sheep"})
     envelope = enveloped(UnknownEvent(name="Dreamed", wire_version=2, raw=raw), v=2)
@@ -90,7 +89,7 @@ def test_an_event_of_a_later_release_is_written_as_that_release_would() -> None:
     ],
     ids=["damaged", "nan", "bytes"],
 )
-def test_what_json_cannot_hold_is_refused_not_changed(event: Event) -> None:
+def test_what_json_cannot_hold_is_refused_not_changed(event):
     """An event that would come back as another is not written."""
     with pytest.raises(ValueError, match="JSON cannot hold it"):
         LINES.encode(enveloped(event))
@@ -114,7 +113,7 @@ FINE = json.loads(LINES.encode(enveloped(TurnCompleted(user="a"))))
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_a_bad_line_is_refused_with_its_place(line: str, why: str, tmp_path: Path) -> None:
+def test_a_bad_line_is_refused_with_its_place(line, why, tmp_path):
     """A line that is no event is named by file and number."""
     path = tmp_path / "e.jsonl"
     path.write_text(json.dumps(FINE) + "\n\n" + line + "\n")
@@ -122,7 +121,7 @@ def test_a_bad_line_is_refused_with_its_place(line: str, why: str, tmp_path: Pat
         list(events_of(path))
 
 
-def test_lines_tell_themselves_from_messages(tmp_path: Path) -> None:
+def test_lines_tell_themselves_from_messages(tmp_path):
     """A file is one of events if its first line is one; a conversation and a pipe are none."""
     events, talk = tmp_path / "e.jsonl", tmp_path / "t.jsonl"
     events.write_text(json.dumps(FINE) + "\n{oops\n")
@@ -132,9 +131,7 @@ def test_lines_tell_themselves_from_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, b"\xef\xbb\xbf".__add__, _as_utf16])
-def test_a_packed_file_of_events_is_one_of_events(
-    pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_packed_file_of_events_is_one_of_events(pack, tmp_path):
     """An export that was compressed, or saved by an editor, has the same events."""
     path = tmp_path / "e.jsonl"
     path.write_bytes(pack(json.dumps(FINE).encode() + b"\n"))
@@ -142,13 +139,13 @@ def test_a_packed_file_of_events_is_one_of_events(
     assert [one.id for one in events_of(path)] == [FINE["id"]]
 
 
-def test_a_version_that_nothing_writes_is_refused() -> None:
+def test_a_version_that_nothing_writes_is_refused():
     """What the log's own decoder refuses is refused here, too."""
     with pytest.raises(CorruptEnvelope, match="out of bounds"):
         LINES.decode(json.dumps(FINE | {"v": 0}).encode())
 
 
-def test_a_long_file_is_not_held_in_memory(tmp_path: Path) -> None:
+def test_a_long_file_is_not_held_in_memory(tmp_path):
     """G10: events are written and read one by one, however many they are."""
     path = tmp_path / "e.jsonl"
     event = enveloped(TurnCompleted(user="word " * 200))

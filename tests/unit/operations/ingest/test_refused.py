@@ -19,6 +19,6 @@ def _unreadable(error: UnreadableInput) -> RefusedInput:
         (_unreadable(ForeignError("a.jsonl is no page")), "a.jsonl: a.jsonl is no page"),
     ],
 )
-def test_a_place_is_named_once(refusal: RefusedInput, shown: str) -> None:
+def test_a_place_is_named_once(refusal, shown):
     """Whether the reason has its own place is known, not read from its words."""
     assert refusal.describe() == shown

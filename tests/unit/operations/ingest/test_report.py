@@ -5,7 +5,7 @@ from memorybus_console.operations.ingest.refused import RefusedInput
 from memorybus_console.operations.ingest.report import IngestReport, sum_reports
 
 
-def test_counts_and_refusals_of_all_sources_are_added() -> None:
+def test_counts_and_refusals_of_all_sources_are_added():
     """Each source counts, and refusals keep their order."""
     first, second = RefusedInput("a", "x"), RefusedInput("b", "y")
     talks = IngestReport(files=2, sessions=3, turns=7, skipped=1, refused=(first,))
@@ -24,12 +24,12 @@ def test_counts_and_refusals_of_all_sources_are_added() -> None:
         (["spooled", None, "logged"], "spooled"),
     ],
 )
-def test_it_is_as_safe_as_its_least_safe_source(levels: list, level: str | None) -> None:
+def test_it_is_as_safe_as_its_least_safe_source(levels, level):
     """G1: `logged` is said only if Redis has all of it; what published nothing does not count."""
     assert sum_reports([IngestReport(level=one) for one in levels]).level == level
 
 
-def test_what_is_left_out_is_added_by_kind() -> None:
+def test_what_is_left_out_is_added_by_kind():
     """Unreadable lines and what is dropped count over all sources."""
     first = IngestReport(unread=2, dropped={"reasoning": 1})
     second = IngestReport(unread=3, dropped={"reasoning": 2, "relations": 4})

@@ -30,7 +30,7 @@ def brought(event: AnyEvent) -> Envelope:
     return Envelope(id=ID, key="session:k:s1", scope=ANA, session=PLACE, at=1, event=event)
 
 
-def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session() -> None:
+def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session():
     """An entry is replaced or removed by its very text, behind the write that brought it."""
     memory = KeptMemory("Ana likes tea.", "a", "ana", "w", kind="user-store", event=ID)
     write = brought(MemoryWritten(action="add", store="user", content="Ana likes tea."))
@@ -50,14 +50,14 @@ def test_a_write_is_answered_by_a_write_of_the_same_scope_and_session() -> None:
     assert gone.key == one.key
 
 
-def test_an_entry_of_no_event_is_its_owners() -> None:
+def test_an_entry_of_no_event_is_its_owners():
     """What a person wrote into a file by hand is replaced for whom the file belongs to."""
     memory = KeptMemory("By hand.", user="ana", kind="user")
     [one] = draft_events("delete", memory, "", None, OWN, ())
     assert one.scope == Scope(agent="own", user="ana")
 
 
-def test_what_was_said_is_taken_back_by_a_rewind_under_its_own_key() -> None:
+def test_what_was_said_is_taken_back_by_a_rewind_under_its_own_key():
     """The rewind names the event and stays in its session and epoch (G3)."""
     memory = KeptMemory("I saw a heron.", "a", "ana", "w", kind="user", event=ID)
     [one] = draft_events(
@@ -71,9 +71,7 @@ def test_what_was_said_is_taken_back_by_a_rewind_under_its_own_key() -> None:
     ("name", "old"),
     [("0123456789abcd-0", {"fact_id": "0123456789abcd-0"}), ("", {"old_text": "x"})],
 )
-def test_what_was_said_is_put_right_at_each_provider_that_can(
-    name: str, old: dict[str, str]
-) -> None:
+def test_what_was_said_is_put_right_at_each_provider_that_can(name, old):
     """Each provider with the tool is called, by the memory's name if it has one."""
     memory = KeptMemory("x", "a", "ana", "w", kind="user", event=ID, name=name)
     said = brought(TurnCompleted(user="x"))
@@ -84,7 +82,7 @@ def test_what_was_said_is_put_right_at_each_provider_that_can(
     ]
 
 
-def test_what_no_event_can_change_is_refused_with_what_to_do() -> None:
+def test_what_no_event_can_change_is_refused_with_what_to_do():
     """Nothing is published where it would do nothing."""
     said = brought(TurnCompleted(user="x"))
     refused = (
@@ -95,13 +93,13 @@ def test_what_no_event_can_change_is_refused_with_what_to_do() -> None:
     )
     for action, memory, content, event, why in refused:
         with pytest.raises(CannotAmend, match=why):
-            draft_events(action, memory, content, event, OWN, ())  # type: ignore[arg-type]
+            draft_events(action, memory, content, event, OWN, ())
     long = KeptMemory("x" * 2_001, kind="user", event=ID)
     with pytest.raises(CannotAmend, match="too long"):
         draft_events("correct", long, "y", said, OWN, ("h",))
 
 
-def test_only_a_tool_that_writes_puts_right() -> None:
+def test_only_a_tool_that_writes_puts_right():
     """A provider that declares the name for something that only reads is not called."""
     schemas = ({"name": "memory_correct"}, "no schema")
     assert has_correction_tool(DeclaredTools(schemas))

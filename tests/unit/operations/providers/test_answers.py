@@ -1,7 +1,5 @@
 """What is answered for an option, as a value of its schema."""
 
-from typing import Any
-
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.processes.reports import OptionField
@@ -30,7 +28,7 @@ SECRET = OptionField("api_key_env", secret=True)
         (SECRET, "$MY_KEY", "MY_KEY"),
     ],
 )
-def test_a_text_becomes_what_the_schema_says(field: OptionField, text: str, value: Any) -> None:
+def test_a_text_becomes_what_the_schema_says(field, text, value):
     """A text stays a text where one is wanted; a choice counts by its name before its number."""
     found = parse_answer(field, text)
 
@@ -49,13 +47,13 @@ def test_a_text_becomes_what_the_schema_says(field: OptionField, text: str, valu
         (SECRET, "sk-hunter2-hunter2", "name of an environment variable"),
     ],
 )
-def test_what_fits_not_is_refused(field: OptionField, text: str, said: str) -> None:
+def test_what_fits_not_is_refused(field, text, said):
     """The message says what is wanted."""
     with pytest.raises(ConfigError, match=said):
         parse_answer(field, text)
 
 
-def test_a_secret_is_not_repeated() -> None:
+def test_a_secret_is_not_repeated():
     """Who types the secret for its variable does not find it in an error."""
     with pytest.raises(ConfigError) as refused:
         parse_answer(SECRET, "sk-hunter2-hunter2")
@@ -71,6 +69,6 @@ def test_a_secret_is_not_repeated() -> None:
         ("2nd", "key", "MB_2ND_KEY"),
     ],
 )
-def test_a_secret_has_a_variable_of_its_instance(instance: str, key: str, variable: str) -> None:
+def test_a_secret_has_a_variable_of_its_instance(instance, key, variable):
     """Two instances of one kind keep their secrets under two names."""
     assert default_variable(instance, OptionField(key)) == variable

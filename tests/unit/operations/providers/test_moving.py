@@ -49,7 +49,7 @@ def instance(**changes: Any) -> ListedProvider:
     return msgspec.structs.replace(plain, **changes)
 
 
-def test_a_move_names_both_places() -> None:
+def test_a_move_names_both_places():
     """An operator sees from where to where, also if there was no home."""
     assert describe_move(move()) == "notes: from /var/mb on kitchen to /srv/mb on garden"
     assert "from no home yet" in describe_move(move(origin=None))
@@ -65,13 +65,13 @@ def test_a_move_names_both_places() -> None:
         ({"delivery": None}, "stays behind"),
     ],
 )
-def test_a_move_says_what_becomes_of_the_state(changes: dict[str, Any], says: str) -> None:
+def test_a_move_says_what_becomes_of_the_state(changes, says):
     """G4: where the lanes go on without their state depends on who keeps the checkpoint."""
     assert says in describe_consequence(move(**changes))
     assert describe_consequence(move(**changes)).startswith("Nothing is copied")
 
 
-def test_owned_lanes_hold_up_a_move() -> None:
+def test_owned_lanes_hold_up_a_move():
     """G4: while live workers own lanes a move waits, and names them; leases alone, too."""
     assert describe_obstacle(move()) == ""
     assert describe_obstacle(move(lanes_owned=16, needed=False)) == ""
@@ -90,7 +90,7 @@ def test_owned_lanes_hold_up_a_move() -> None:
         ({"lanes_owned": 0}, False),
     ],
 )
-def test_the_doctor_sees_a_home_that_nobody_serves(changes: dict[str, Any], ok: bool) -> None:
+def test_the_doctor_sees_a_home_that_nobody_serves(changes, ok):
     """A local provider whose place is gone is description, with both remedies."""
     check = check_homes([instance(**changes)])
     assert check.ok is ok

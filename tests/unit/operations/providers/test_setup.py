@@ -40,7 +40,7 @@ def setup_answers_for(name: str = "work", kind: str = "honcho", **options: objec
     return SetupAnswers(Target(name, kind), options, {"WORK_API_KEY": KEY})
 
 
-def test_comments_and_order_stay(place: Path) -> None:
+def test_comments_and_order_stay(place):
     """Only the options that were answered differ; a secret stands in none of them."""
     what = setup.draft_setup(
         settings(), setup_answers_for(base_url="http://far:8000", api_key_env="WORK_API_KEY")
@@ -53,7 +53,7 @@ def test_comments_and_order_stay(place: Path) -> None:
     assert (place / FILE_NAME).read_text() == MINE
 
 
-def test_a_new_instance_is_the_last(place: Path) -> None:
+def test_a_new_instance_is_the_last(place):
     """It gets a table of its own, and a place in the list."""
     what = setup.draft_setup(
         settings(), setup_answers_for("notes", "holographic", embedder_batch=3)
@@ -64,7 +64,7 @@ def test_a_new_instance_is_the_last(place: Path) -> None:
     assert what.edit.after.endswith('[provider.notes]\nkind = "holographic"\nembedder_batch = 3\n')
 
 
-def test_a_table_that_was_not_named_is(place: Path) -> None:
+def test_a_table_that_was_not_named_is(place):
     """Who wrote a table and forgot the list meant it."""
     (place / FILE_NAME).write_text(MINE.replace(', "work"', ""))
 
@@ -73,7 +73,7 @@ def test_a_table_that_was_not_named_is(place: Path) -> None:
     assert what.edit.after == MINE
 
 
-def test_another_kind_needs_another_name(place: Path) -> None:
+def test_another_kind_needs_another_name(place):
     """The options of one kind are none of another's."""
     with pytest.raises(ConfigError, match="choose another name"):
         setup.draft_setup(settings(), setup_answers_for("work", "mem0"))
@@ -91,20 +91,20 @@ def test_another_kind_needs_another_name(place: Path) -> None:
         (["a=x", "b=x"], [("a", "x"), ("b", "x")]),
     ],
 )
-def test_words_name_instances(words: list[str], found: list[tuple[str, str]]) -> None:
+def test_words_name_instances(words, found):
     """An instance there is, a kind, or both."""
     assert [(one.name, one.kind) for one in parse_targets(settings(), words)] == found
 
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("words", [["../x=a"], ["work", "work"], ["my_notes:Notes", "notes=x"]])
-def test_names_that_cannot_be_are_refused(words: list[str]) -> None:
+def test_names_that_cannot_be_are_refused(words):
     """No path, and none twice."""
     with pytest.raises(ConfigError):
         parse_targets(settings(), words)
 
 
-def test_the_secrets_file_is_private_and_whole(place: Path) -> None:
+def test_the_secrets_file_is_private_and_whole(place):
     """It is made so that its user alone may read it; comments in it stay, too."""
     path = config_file.secrets_path(settings())
     config_file.write_edit(config_file.edit_secrets(path, {"A": "old", "B": KEY}))
@@ -119,9 +119,7 @@ def test_the_secrets_file_is_private_and_whole(place: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_write_that_is_interrupted_leaves_nothing(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_is_interrupted_leaves_nothing(place, monkeypatch):
     """Neither half a file nor a copy of it is there afterwards."""
     path = config_file.secrets_path(settings())
     edit = config_file.edit_secrets(path, {"A": KEY})
@@ -134,7 +132,7 @@ def test_a_write_that_is_interrupted_leaves_nothing(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_rehearsal_has_the_secrets_and_leaves_none() -> None:
+def test_a_rehearsal_has_the_secrets_and_leaves_none():
     """The settings as they would be name a private copy, which is gone afterwards."""
     what = setup.draft_setup(settings(), setup_answers_for(base_url="http://far:8000"))
 

@@ -32,7 +32,7 @@ def sent(answer: Any, *events: LoggedEvent) -> Any:
     )
 
 
-def test_what_stands_behind_a_failure_stays_open() -> None:
+def test_what_stands_behind_a_failure_stays_open():
     """G3: a turn behind one of its key that failed is not done, though it was not named."""
     one, two, other, three = turn("1", "a"), turn("2", "a"), turn("3", "b"), turn("4", "a")
     found = sort_outcomes((one, two, other, three), {"2": BAD})
@@ -41,7 +41,7 @@ def test_what_stands_behind_a_failure_stays_open() -> None:
     assert found.behind == [three]
 
 
-def test_of_one_key_the_first_failure_counts() -> None:
+def test_of_one_key_the_first_failure_counts():
     """G3: a second failure of a key is what follows from the first: it is tried behind it."""
     one, two = turn("1", "a"), turn("2", "a")
     found = sort_outcomes((one, two), {"2": BAD, "1": BAD})
@@ -49,12 +49,12 @@ def test_of_one_key_the_first_failure_counts() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, ["1"], {"9": BAD}, {"1": "not now"}])
-def test_an_answer_that_is_none_is_refused(answer: Any) -> None:
+def test_an_answer_that_is_none_is_refused(answer):
     """An answer that does not say what failed leaves open what is remembered."""
     with pytest.raises(Permanent):
         sent(answer, turn("1", "a"))
 
 
-def test_what_failed_is_what_the_provider_names() -> None:
+def test_what_failed_is_what_the_provider_names():
     """The answer of a provider that keeps the rules goes on as it is."""
     assert sent({"1": BAD}, turn("1", "a"), turn("2", "a")) == {"1": BAD}

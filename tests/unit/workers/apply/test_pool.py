@@ -23,7 +23,7 @@ def task(number: int) -> Task:
     return Task(cast("Lane", nothing), cast("LoggedEvent", nothing), number, probes=False)
 
 
-def test_what_was_not_taken_in_is_there_the_next_time() -> None:
+def test_what_was_not_taken_in_is_there_the_next_time():
     """G4, G5: Redis goes away while one outcome is taken in: the others are not lost with it."""
     done = threading.Semaphore(0)
     pool = Pool("p", 1, SYSTEM, said, done.release)
@@ -38,7 +38,7 @@ def test_what_was_not_taken_in_is_there_the_next_time() -> None:
     pool.stop()
 
 
-def test_the_last_call_to_return_closes_the_instance() -> None:
+def test_the_last_call_to_return_closes_the_instance():
     """G6: while calls are under way an instance is not closed; then it is, once, by the last."""
     begun, goes_on, closed = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
     closings: list[str] = []
@@ -67,7 +67,7 @@ def test_the_last_call_to_return_closes_the_instance() -> None:
     assert not begun.acquire(blocking=False), "no further call begins"
 
 
-def test_an_instance_without_a_call_under_way_is_closed_by_who_ends_it() -> None:
+def test_an_instance_without_a_call_under_way_is_closed_by_who_ends_it():
     """G6: nothing is under way: the pool says so, and calls nothing later."""
     done = threading.Semaphore(0)
     closings: list[str] = []

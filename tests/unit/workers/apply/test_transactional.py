@@ -22,7 +22,7 @@ class Losing(TransactionalApplier):
         raise LeaseLost("another has it")
 
 
-def test_a_lane_that_is_lost_leaves_the_next_one_careful() -> None:
+def test_a_lane_that_is_lost_leaves_the_next_one_careful():
     """G3: that everything below an event is done was true of the lost lane, not of the next one."""
     applier = Losing()
     window = type("Window", (), {"idle": True})

@@ -28,7 +28,7 @@ def settle(sizes: list[SegmentSize], rewrites: list[int], segment: int = SEGMENT
 
 
 @given(events=st.lists(st.integers(1, 2 * SEGMENT), max_size=300))
-def test_an_event_is_rewritten_a_bounded_number_of_times(events: list[int]) -> None:
+def test_an_event_is_rewritten_a_bounded_number_of_times(events):
     """G10: sealed one after the other, no event is written anew more often than there are sizes."""
     sizes: list[SegmentSize] = []
     rewrites: list[int] = []
@@ -41,7 +41,7 @@ def test_an_event_is_rewritten_a_bounded_number_of_times(events: list[int]) -> N
 
 
 @given(events=st.lists(st.integers(1, SEGMENT // 10), min_size=1, max_size=400))
-def test_small_segments_become_few(events: list[int]) -> None:
+def test_small_segments_become_few(events):
     """G10: a quiet partition's many segments come to few for all that they hold."""
     sizes = [SegmentSize(count, count) for count in events]
     settle(sizes, [0] * len(sizes))
@@ -56,7 +56,7 @@ def test_small_segments_become_few(events: list[int]) -> None:
         max_size=60,
     )
 )
-def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
+def test_a_merged_segment_is_bounded(sizes):
     """G10: no merge makes a segment of more than a full one's events and bytes."""
     for _ in range(200):
         chosen = choose_run(sizes, SEGMENT)
@@ -70,7 +70,7 @@ def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
     raise AssertionError("it never ends")
 
 
-def test_full_segments_are_left_alone() -> None:
+def test_full_segments_are_left_alone():
     """G10: what was sealed full is never rewritten."""
     assert choose_run([SegmentSize(SEGMENT, 1)] * 50, SEGMENT) is None
     assert choose_run([SegmentSize(1, FULL_SEGMENT_BYTES)] * 50, SEGMENT) is None

@@ -31,14 +31,12 @@ BOB = EventRow("2", "t", "TurnCompleted", "helper", "bob", "work", "slack", "")
         ({"workspace:work": 4.0}, ANN, None),
     ],
 )
-def test_the_shortest_age_that_applies(
-    ages: dict[str, float], row: EventRow, expected: float | None
-) -> None:
+def test_the_shortest_age_that_applies(ages, row, expected):
     """G10: a row is kept for the shortest time that its scope has; for ever without one."""
     assert Policy(ages).retention_of(row) == expected
 
 
-def test_why_a_row_is_omitted() -> None:
+def test_why_a_row_is_omitted():
     """G10: what is older than its age goes, what is forgotten goes at once, the rest stays."""
     policy = Policy({"default": 10.0}, forgotten=[Query(users=("bob",))])
     assert policy.omission(ANN, NOW - 10_000, NOW) == "retention"
@@ -58,7 +56,7 @@ def rewritten(first: int, last: int, age: float, *, days: int) -> list[int]:
     return found
 
 
-def test_a_segment_is_rewritten_as_its_rows_grow_old() -> None:
+def test_a_segment_is_rewritten_as_its_rows_grow_old():
     """G10: a segment of ten days is rewritten once a day from its first row's end to its last's."""
     first, last = NOW, NOW + 10 * DAY_MS
     found = rewritten(first, last, 30 * DAY, days=60)
@@ -72,7 +70,7 @@ def test_a_segment_is_rewritten_as_its_rows_grow_old() -> None:
     age=st.floats(1.0, 100 * DAY),
     passed=st.integers(0, 200 * DAY_MS),
 )
-def test_no_row_outlives_its_age_for_long(span: int, age: float, passed: int) -> None:
+def test_no_row_outlives_its_age_for_long(span, age, passed):
     """G10: however a segment came about, a row is gone a day after its age at the latest."""
     first, last = NOW, NOW + span
     now = last + passed
@@ -88,7 +86,7 @@ def test_no_row_outlives_its_age_for_long(span: int, age: float, passed: int) ->
     assert not policy.concerns(again, now)
 
 
-def test_a_new_setting_counts_for_old_segments_too() -> None:
+def test_a_new_setting_counts_for_old_segments_too():
     """G10: a shorter retention, or one for another scope, is applied to what was written before."""
     segment = SegmentAges(NOW, NOW + 1_000, NOW + 60 * DAY_MS, kept=1)
     now = NOW + 61 * DAY_MS
@@ -96,7 +94,7 @@ def test_a_new_setting_counts_for_old_segments_too() -> None:
     assert Policy({"user:ann": 30 * DAY}, since=NOW + 60 * DAY_MS + 1).concerns(segment, now)
 
 
-def test_a_tombstone_concerns_what_was_written_before_it() -> None:
+def test_a_tombstone_concerns_what_was_written_before_it():
     """G10: a segment is looked through once for each tombstone, whatever clocks say of it."""
     queries = [Query(users=("bob",)), Query(users=("ann",))]
     one, two = mark_of_tombstones(["x"]), mark_of_tombstones(["y", "x"])
@@ -119,7 +117,7 @@ def test_a_tombstone_concerns_what_was_written_before_it() -> None:
         (Policy(forgotten=[Query(users=("bob",))]), False),
     ],
 )
-def test_who_keeps_all_asks_no_row(policy: Policy, keeps_all: bool) -> None:
+def test_who_keeps_all_asks_no_row(policy, keeps_all):
     """G10: rows are asked about while a scope has an age or anything is to be forgotten."""
     assert policy.keeps_all is keeps_all
     assert (build_omission_filter(policy, NOW, NOW, NOW) is None) is keeps_all

@@ -80,7 +80,7 @@ def state(
         "what is not sealed cannot be seen from its beginning",
     ],
 )
-def test_what_is_due(seen: PartitionState, *, force: bool, expected: tuple[bool, bool]) -> None:
+def test_what_is_due(seen, *, force, expected):
     """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
     found = due.find_due(seen, SETTINGS, force=force)
     assert (found.seal, found.trim) == expected
@@ -98,7 +98,7 @@ def entries(numbers: Sequence[int | None]) -> list[tuple[str, Sequence[bytes]]]:
 
 
 @given(numbers=st.lists(st.none() | st.integers(1, 60), max_size=30))
-def test_numbers_only_grow(numbers: list[int | None]) -> None:
+def test_numbers_only_grow(numbers):
     """G3, G7: whatever stands in a stream, what is sealed is in order, or nothing is."""
     ours = [n for n in numbers if n is not None]
     if ours != sorted(set(ours)):
@@ -111,7 +111,7 @@ def test_numbers_only_grow(numbers: list[int | None]) -> None:
     assert gone == set(range(1, max(ours, default=0) + 1)) - set(ours)
 
 
-def test_a_number_that_was_sealed_is_given_twice() -> None:
+def test_a_number_that_was_sealed_is_given_twice():
     """G2, G7: the number that the archive ends with is not sealed again."""
     with pytest.raises(NumbersGivenTwice, match="has the number 7, but 7 came before it"):
         due.number_entries(entries([None, 7]), 7)
@@ -129,7 +129,7 @@ def test_a_number_that_was_sealed_is_given_twice() -> None:
         ([], None),
     ],
 )
-def test_what_carries_a_number(raw: list[bytes], expected: int | None) -> None:
+def test_what_carries_a_number(raw, expected):
     """G6: an entry of ours is told by its form."""
     assert number_of(raw) == expected
 
@@ -138,7 +138,7 @@ def test_what_carries_a_number(raw: list[bytes], expected: int | None) -> None:
     sizes=st.lists(st.integers(1, 2 << 20), min_size=1, max_size=400),
     events=st.integers(1, 300),
 )
-def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], events: int) -> None:
+def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes, events):
     """G10: pages never take more events than a segment has, nor much more than its bytes."""
     settings = Settings(segment_events=events)
     taken: list[RawEntry] = []
@@ -168,16 +168,14 @@ def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], ev
         (50, None, None, (1, 50)),
     ],
 )
-def test_what_an_archive_lacks(
-    sealed: int, end: int | None, first: int | None, expected: tuple[int, int] | None
-) -> None:
+def test_what_an_archive_lacks(sealed, end, first, expected):
     """G7: what was sealed and is nowhere is named; an archive that lost all is not begun anew."""
     found = find_lost_archive(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
     assert (found and (found.first, found.last)) == expected
-    assert found is None or found == Gap(3, *expected, found.last - found.first + 1)  # type: ignore[misc]
+    assert found is None or found == Gap(3, *expected, found.last - found.first + 1)
 
 
 @given(after=st.floats(0, 1e5), age=st.floats(0, 1e5))
-def test_looks_are_neither_rare_nor_mad(after: float, age: float) -> None:
+def test_looks_are_neither_rare_nor_mad(after, age):
     """G10: an archiver looks each few seconds, ten times a second at most."""
     assert 0.1 <= look_interval(Settings(seal_after=after, segment_age=age)) <= MAX_POLL_SECONDS

@@ -2,7 +2,6 @@
 
 import pytest
 from memorybus.errors import LeaseLost
-from memorybus.testing import FakeClock
 from memorybus_workers.calls.abandoned import MAX_TIME_LIMITS, POLL_SECONDS, AbandonedCalls
 from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
@@ -10,7 +9,7 @@ from memorybus_workers.calls.thread_activity import ThreadActivity
 LANE = "ns:{p00}:lease:p"
 
 
-def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
+def test_a_call_is_waited_for_until_it_ends(fake_clock):
     """G4: an event may be sent again once its abandoned call has returned."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE)
@@ -24,7 +23,7 @@ def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     assert not abandoned_calls.has_pending(LANE)
 
 
-def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
+def test_every_event_of_a_call_is_waited_for(fake_clock):
     """G4: of a call about several events none is sent again before it has returned."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin_several(["e", "f"], LANE)
@@ -36,7 +35,7 @@ def test_every_event_of_a_call_is_waited_for(fake_clock: FakeClock) -> None:
     assert abandoned_calls.retry_at(LANE, "f") is None
 
 
-def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
+def test_a_call_is_not_waited_for_for_ever(fake_clock):
     """G10: `MAX_TIME_LIMITS` call time-outs after it began it is waited for no more."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE)
@@ -48,7 +47,7 @@ def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     assert not abandoned_calls.has_pending(LANE)
 
 
-def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: FakeClock) -> None:
+def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock):
     """G10: the wait goes by what the call itself might take, which may be more than its waiting."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("e", LANE, 30.0)
@@ -60,7 +59,7 @@ def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: Fake
 
 
 @pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
-def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) -> None:
+def test_what_sends_nothing_is_not_waited_for(fake_clock, what):
     """G6: a question, an opening, a call that may be repeated: nobody waits for these."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.begin("before", LANE)
@@ -73,7 +72,7 @@ def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) 
     assert not abandoned_calls.has_pending(LANE)
 
 
-def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
+def test_an_abandoned_thread_begins_no_call(fake_clock):
     """G4: what was not under way when its thread was given up is never sent by it."""
     activity, abandoned_calls = ThreadActivity(fake_clock), AbandonedCalls(fake_clock, 2.0)
     activity.abandoned = True

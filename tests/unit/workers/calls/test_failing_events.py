@@ -15,9 +15,7 @@ def no_failing_events(clock: FakeClock | None = None, attempts: int = 2) -> Fail
 @pytest.mark.parametrize(
     ("served", "backend_up", "counted"), [(0, True, 1), (1, True, 3), (1, False, 1), (0, False, 1)]
 )
-def test_failures_count_while_the_backend_serves_others(
-    served: int, backend_up: bool, counted: int
-) -> None:
+def test_failures_count_while_the_backend_serves_others(served, backend_up, counted):
     """G6: nothing is parked because a backend is down: then nothing tells a bad event from it."""
     known = no_failing_events()
     known.note_failure("e1", backend_up=True)
@@ -26,7 +24,7 @@ def test_failures_count_while_the_backend_serves_others(
     assert known.note_failure("e1", backend_up=backend_up).tries == counted
 
 
-def test_an_event_that_always_hangs_is_spent() -> None:
+def test_an_event_that_always_hangs_is_spent():
     """G6: what is known of hangs passes to the next instance; after `attempts` it is parked."""
     known = no_failing_events()
     known.note_hang("e1", backend_up=True)
@@ -39,7 +37,7 @@ def test_an_event_that_always_hangs_is_spent() -> None:
     assert not known.has_hung_too_often("e1")
 
 
-def test_an_event_that_hung_lets_others_go_first() -> None:
+def test_an_event_that_hung_lets_others_go_first():
     """G6: the wait of an event that hung begins when its lane comes by it again."""
     clock = FakeClock()
     known = no_failing_events(clock)
@@ -53,7 +51,7 @@ def test_an_event_that_hung_lets_others_go_first() -> None:
     assert known.retry_at("e2") is None
 
 
-def test_what_is_settled_is_forgotten() -> None:
+def test_what_is_settled_is_forgotten():
     """G10: nothing is kept of events that are applied or parked."""
     known = no_failing_events()
     known.note_failure("e1", backend_up=True)

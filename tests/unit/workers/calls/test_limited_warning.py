@@ -2,12 +2,11 @@
 
 import logging
 
-import pytest
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.limited_warning import REPEAT_SECONDS, RateLimitedWarning
 
 
-def test_each_reason_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_reason_is_said_once_a_minute(caplog):
     """G10: who looks each second does not fill the log; another reason is news at once."""
     clock = FakeClock()
     warning = RateLimitedWarning("it waits: %s", clock)

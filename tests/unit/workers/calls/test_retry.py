@@ -30,19 +30,19 @@ from memorybus_workers.calls.retry import (
         (ValueError("a mistake"), 1, ParkKey),
     ],
 )
-def test_decision(error: Exception, attempt: int, decision: type) -> None:
+def test_decision(error, attempt, decision):
     """A backend that is down parks nothing; a refused or worn-out event parks its key (G6)."""
     assert type(decide_retry(error, attempt, 5, random.Random(1))) is decision
 
 
 @given(st.integers(1, 10_000), st.integers())
-def test_waits_are_bounded(failures: int, seed: int) -> None:
+def test_waits_are_bounded(failures, seed):
     """No wait is longer than its cap or shorter than half of its step (G10)."""
     assert 0.05 <= retry_delay(failures, random.Random(seed)) <= 30.0
     assert 0.025 <= backoff(failures, random.Random(seed)) <= 5.0
 
 
-def test_waits_grow() -> None:
+def test_waits_grow():
     """Every failure in a row doubles the wait, up to the cap."""
     waits = [retry_delay(n, random.Random(3)) for n in range(1, 9)]
     assert waits == sorted(waits)
@@ -59,6 +59,6 @@ def test_waits_grow() -> None:
         (Permanent("\ud800"), "?"),
     ],
 )
-def test_reasons_are_one_bounded_line(error: Exception, text: str) -> None:
+def test_reasons_are_one_bounded_line(error, text):
     """A dead letter's reason is one line of at most 500 characters, whatever was raised."""
     assert describe_failure(error) == text

@@ -4,7 +4,7 @@ from memorybus.testing import FakeClock
 from memorybus_workers.calls.thread_activity import ThreadActivity
 
 
-def test_a_call_hangs_after_its_time() -> None:
+def test_a_call_hangs_after_its_time():
     """Only a call in progress can hang, and only past its time-out (G9)."""
     clock = FakeClock()
     activity = ThreadActivity(clock)
@@ -19,7 +19,7 @@ def test_a_call_hangs_after_its_time() -> None:
     assert activity.hanging_call(5.0) == ""
 
 
-def test_a_call_with_a_limit_of_its_own_hangs_after_that() -> None:
+def test_a_call_with_a_limit_of_its_own_hangs_after_that():
     """A hook's own limit holds for its call, and not for the next one (G9, G10)."""
     clock = FakeClock()
     activity = ThreadActivity(clock)
@@ -36,7 +36,7 @@ def test_a_call_with_a_limit_of_its_own_hangs_after_that() -> None:
         assert activity.hanging_call(5.0) == "the next"
 
 
-def test_opening_and_committing_are_watched_too() -> None:
+def test_opening_and_committing_are_watched_too():
     """A call that concerns no event has a deadline like any other (G9)."""
     clock = FakeClock()
     activity = ThreadActivity(clock)
@@ -46,7 +46,7 @@ def test_opening_and_committing_are_watched_too() -> None:
     assert not activity.in_hook
 
 
-def test_a_failure_is_the_events_own_only_inside_its_call() -> None:
+def test_a_failure_is_the_events_own_only_inside_its_call():
     """What fails between the calls (opening, committing) is nobody's fault."""
     activity = ThreadActivity(FakeClock())
     assert not activity.end_interrupted()

@@ -28,9 +28,7 @@ def lanes(draw: st.DrawFn) -> list[DeadLetter]:
 
 
 @given(lanes(), st.sets(st.sampled_from(KEYS)), st.data())
-def test_a_key_is_applied_in_order(
-    letters: list[DeadLetter], wanted: set[str], data: st.DataObject
-) -> None:
+def test_a_key_is_applied_in_order(letters, wanted, data):
     """G3: nothing is applied while an earlier letter of its key stays, whatever is asked."""
     entries = [one.entry for one in letters]
     some = st.sets(st.sampled_from(entries)) if entries else st.just(set())
@@ -59,7 +57,7 @@ def test_a_key_is_applied_in_order(
             staying.add(one.key)
 
 
-def test_what_nobody_asked_for_stays() -> None:
+def test_what_nobody_asked_for_stays():
     """G6: a key that was not selected is left as it is."""
     way = Pass(1, [request("retry", keys=["a"])])
     assert way.decide(letter(1, "b", refused=True)) is LEAVE
@@ -67,7 +65,7 @@ def test_what_nobody_asked_for_stays() -> None:
     assert way.decide(letter(3, "a", refused=True)).apply
 
 
-def test_what_waits_behind_nothing_goes_on() -> None:
+def test_what_waits_behind_nothing_goes_on():
     """G6: after an owner that died between a discard and its end, the next one drains the key."""
     way = Pass(1, [request("discard", entries=["1-0"])])
     assert way.decide(letter(2, "a")).apply, "its first letter is gone"

@@ -37,7 +37,7 @@ def recalled(mirror: MemoryProvider) -> list[str]:
     return found
 
 
-def test_a_write_that_another_provider_suppresses_is_not_mirrored(tmp_path: Path) -> None:
+def test_a_write_that_another_provider_suppresses_is_not_mirrored(tmp_path):
     """A store that a provider keeps alone is in no copy of the agent's files; that is said."""
     mirror = beside(tmp_path, "contract.registry_example:Suppressing")
 
@@ -46,9 +46,7 @@ def test_a_write_that_another_provider_suppresses_is_not_mirrored(tmp_path: Path
 
 
 @pytest.mark.parametrize("provider", ["contract.registry_example:Bare", "no_such_module:Nobody"])
-def test_a_write_that_nobody_suppresses_is_mirrored(
-    tmp_path: Path, provider: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_that_nobody_suppresses_is_mirrored(tmp_path, provider, caplog):
     """Who says nothing suppresses nothing; who cannot be asked is told of and stops no mirror."""
     with caplog.at_level(logging.WARNING):
         mirror = beside(tmp_path, provider)
@@ -58,7 +56,7 @@ def test_a_write_that_nobody_suppresses_is_mirrored(
     assert ("cannot say which stores" in caplog.text) == provider.startswith("no_such")
 
 
-def test_the_model_is_offered_no_hidden_tool(tmp_path: Path) -> None:
+def test_the_model_is_offered_no_hidden_tool(tmp_path):
     """What a provider brings and does not name in `tool_names` is not declared to any agent."""
     tooled = beside(tmp_path, "contract.registry_example:Tooled", "other")
 

@@ -8,7 +8,7 @@ from memorybus_providers.registry import check_options, registered_kinds
 from memorybus_workers.inquiries.offers import list_offers
 
 
-def test_every_registered_kind_is_offered() -> None:
+def test_every_registered_kind_is_offered():
     """Each says what it is, and what it promises; a missing library is told, not raised."""
     found = {offer.kind: offer for offer in list_offers()}
 
@@ -18,7 +18,7 @@ def test_every_registered_kind_is_offered() -> None:
     assert found["holographic"].tools
 
 
-def test_options_are_read_with_their_types() -> None:
+def test_options_are_read_with_their_types():
     """A schema's entry says whether it is a secret, and its default what kind of value it has."""
     (offer,) = list_offers(["holographic"])
     options = {option.key: option for option in offer.options or ()}
@@ -28,7 +28,7 @@ def test_options_are_read_with_their_types() -> None:
     assert options["embedder"].kind_of_value == "text"
 
 
-def test_a_kind_that_is_not_there_says_why() -> None:
+def test_a_kind_that_is_not_there_says_why():
     """The remedy is the registry's own."""
     (offer,) = list_offers(["holografic"])
 
@@ -45,12 +45,12 @@ def test_a_kind_that_is_not_there_says_why() -> None:
         (OptionField("a", default="", type="number"), "number"),
     ],
 )
-def test_what_an_option_is(field: OptionField, kind: str) -> None:
+def test_what_an_option_is(field, kind):
     """The type that the schema names counts, then the default's."""
     assert field.kind_of_value == kind
 
 
-def test_a_value_must_be_one_of_the_choices(tmp_path) -> None:
+def test_a_value_must_be_one_of_the_choices(tmp_path):
     """Another value is refused with those there are."""
     schema = [{"key": "mode", "description": "how", "choices": ["fast", "deep"]}]
     check_options(schema, ProviderConfig(name="mine", home=tmp_path, options={"mode": "deep"}))

@@ -137,9 +137,7 @@ def _run(tmp_path: Path, made: list[Remembering]) -> Run:
     return run
 
 
-def test_what_was_written_is_recalled_by_another_instance(
-    run: Run, made: list[Remembering]
-) -> None:
+def test_what_was_written_is_recalled_by_another_instance(run, made):
     """Every step passes, what was written is erased, and all that was opened is closed."""
     steps = run(Remembering)
 
@@ -167,9 +165,7 @@ def test_what_was_written_is_recalled_by_another_instance(
         (Hanging, "open", "no end in sight", "whether the backend answers"),
     ],
 )
-def test_the_first_step_that_fails_says_why(
-    kind: type[Remembering], last: str, said: str, fix: str, run: Run, made: list[Remembering]
-) -> None:
+def test_the_first_step_that_fails_says_why(kind, last, said, fix, run, made):
     """The exact error without credentials, and what to do; only what was written is erased then."""
     steps = run(kind, hung=0.2 if kind is Hanging else 20.0)
 
@@ -182,7 +178,7 @@ def test_the_first_step_that_fails_says_why(
     assert behind == ([] if last in ("open", "forget") else ["forget"])
 
 
-def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
+def test_who_hears_of_no_turns_is_not_asked(run):
     """Nothing is made up: the steps say that nothing was written, and nothing asked."""
     steps = run(Elsewhere)
 
@@ -191,7 +187,7 @@ def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
     assert "not asked" in steps[2].found
 
 
-def test_somebodys_own_memories_are_not_erased(tmp_path: Path) -> None:
+def test_somebodys_own_memories_are_not_erased(tmp_path):
     """Who is named as a trial's owner loses nothing: erasing takes all that is kept of a scope."""
     kept: list[tuple[Any, str]] = [(Scope("a", "ann"), "I like tea.")]
 
@@ -214,7 +210,7 @@ class Keeping(Remembering):
     capabilities = Capabilities(handles=frozenset({TurnCompleted}))
 
 
-def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> None:
+def test_what_cannot_be_erased_is_nobodys(run, made):
     """Who finds it later sees by its owner where it comes from."""
     steps = run(Keeping)
 
@@ -231,7 +227,7 @@ def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> 
         (TrialFailed("no"), "recall", "--wait"),
     ],
 )
-def test_advice_goes_by_the_error(error: Exception, step: str, said: str) -> None:
+def test_advice_goes_by_the_error(error, step, said):
     """What to do follows from the kind of failure and names the instance."""
     assert said in advice(error, step, "mine")
     assert "memorybus provider " in advice(error, step, "mine")

@@ -133,7 +133,7 @@ def pages(provider: MemoryProvider, tmp_path: Path) -> list[KeptPage]:
 @pytest.mark.parametrize(
     ("kind", "sizes"), [(Keeping, [MAX_PAGE_ITEMS, MAX_PAGE_ITEMS, 1]), (Long, [2, 2, 1])]
 )
-def test_pages_are_bounded_and_join(kind: type[Keeping], sizes: list[int], tmp_path: Path) -> None:
+def test_pages_are_bounded_and_join(kind, sizes, tmp_path):
     """G10: a page ends at a number of memories or of bytes; together they are the whole."""
     config = ProviderConfig(name="p", home=tmp_path)
     found = pages(kind(config), tmp_path)
@@ -143,7 +143,7 @@ def test_pages_are_bounded_and_join(kind: type[Keeping], sizes: list[int], tmp_p
     assert {one["user"] for page in found for one in page.memories} == {"ann"}
 
 
-def test_a_provider_that_cannot_say_is_told_apart(tmp_path: Path) -> None:
+def test_a_provider_that_cannot_say_is_told_apart(tmp_path):
     """No answer is not the same as nothing kept."""
     config = ProviderConfig(name="p", home=tmp_path)
     assert pages(Silent(config), tmp_path) == [KeptPage(given=False)]
@@ -187,9 +187,7 @@ def ask(kind: type[MemoryProvider], question: InspectionQuestion, home: Path) ->
 
 
 @pytest.mark.parametrize(("question", "answer"), ANSWERS, ids=lambda one: type(one).__name__)
-def test_each_question_gets_its_own_answer(
-    question: InspectionQuestion, answer: InspectionAnswer, tmp_path: Path
-) -> None:
+def test_each_question_gets_its_own_answer(question, answer, tmp_path):
     """A question keeps its type and content on its way through Redis, and so does the reply."""
     reply = ask(Reported, question, tmp_path)
     assert reply.error == ""
@@ -198,9 +196,7 @@ def test_each_question_gets_its_own_answer(
 
 
 @pytest.mark.parametrize(("question", "answer"), NO_ANSWERS, ids=lambda one: type(one).__name__)
-def test_what_a_provider_cannot_say_is_no_error(
-    question: InspectionQuestion, answer: InspectionAnswer, tmp_path: Path
-) -> None:
+def test_what_a_provider_cannot_say_is_no_error(question, answer, tmp_path):
     """A provider that can say nothing replies so to every question."""
     reply = ask(Silent, question, tmp_path)
     assert reply.error == ""

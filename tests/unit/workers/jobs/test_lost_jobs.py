@@ -19,31 +19,31 @@ def is_lost(*values: float | None) -> list[bool]:
     return lost
 
 
-def test_a_sign_that_does_not_change_is_lost() -> None:
+def test_a_sign_that_does_not_change_is_lost():
     """G9: a sign is lost once it has been the same at so many looks, and not before."""
     assert is_lost(1, 1, 1, 1, 1) == [False] * 3 + [True] * 2
 
 
-def test_a_sign_that_changes_or_went_away_lives() -> None:
+def test_a_sign_that_changes_or_went_away_lives():
     """G9: a changed sign, and one that went and came again, begin anew."""
     assert is_lost(1, 1, 1, 2, 2, 2, None, 2, 2, 2) == [False] * 10
 
 
 @given(st.lists(st.booleans(), max_size=40))
-def test_a_sign_is_lost_exactly_after_its_looks(beats: list[bool]) -> None:
+def test_a_sign_is_lost_exactly_after_its_looks(beats):
     """G9: a sign is lost if and only if it last changed so many looks ago."""
     values = list(accumulate(beats, initial=0))
     same = [values[: n + 1].count(value) for n, value in enumerate(values)]
     assert is_lost(*values) == [count >= LOST_LOOKS for count in same]
 
 
-def test_pauses_are_bounded() -> None:
+def test_pauses_are_bounded():
     """G10: a few failures pause nothing; many pause ever longer, up to half a minute."""
     assert [pause_after(n) for n in range(8)] == [0, 0, 0, 1, 2, 4, 8, 16]
     assert {pause_after(n) for n in (8, 9, 100, 10**9)} == {30}
 
 
 @pytest.mark.parametrize("failing", range(3, 12))
-def test_a_longer_row_pauses_no_shorter(failing: int) -> None:
+def test_a_longer_row_pauses_no_shorter(failing):
     """G10: one more failure never shortens the pause."""
     assert pause_after(failing + 1) >= pause_after(failing) > 0

@@ -41,14 +41,7 @@ class Lane:
         (100, 0, 0.0, 0.0),  # nothing to wait for
     ],
 )
-def test_the_wait_is_as_long_as_it_is_worth(
-    fake_redis: fakeredis.FakeRedis,
-    fake_clock: FakeClock,
-    rate: float,
-    wanted: int,
-    least: float,
-    most: float,
-) -> None:
+def test_the_wait_is_as_long_as_it_is_worth(fake_redis, fake_clock, rate, wanted, least, most):
     """G9: a recall waits for what moves, bounded, and hardly for what does not."""
     lane = Lane(fake_redis, fake_clock, rate)
     begin = fake_clock.monotonic()
@@ -57,9 +50,7 @@ def test_the_wait_is_as_long_as_it_is_worth(
     assert applied == (rate * most >= wanted)
 
 
-def test_nobody_waits_again_for_lanes_that_stand_still(
-    fake_redis: fakeredis.FakeRedis, fake_clock: FakeClock
-) -> None:
+def test_nobody_waits_again_for_lanes_that_stand_still(fake_redis, fake_clock):
     """G9: after one vain wait the sessions behind have their turn at once, for a while."""
     applied = ReadYourWrites(fake_redis, KEYS, LONGEST, fake_clock)
     waits = []

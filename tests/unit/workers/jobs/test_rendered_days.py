@@ -3,7 +3,6 @@
 from zoneinfo import ZoneInfo
 
 import pytest
-from helpers.making import MakeSettings
 from memorybus.recall.model import RecallRequest
 from memorybus.testing import FakeClock
 from memorybus.text.fence import build_block
@@ -17,7 +16,7 @@ LATE = 1_795_656_600_000
 """2026-11-26, 1:30 UTC: in New York it is the evening before."""
 
 
-def test_a_line_shows_the_day_that_it_was_where_the_person_is() -> None:
+def test_a_line_shows_the_day_that_it_was_where_the_person_is():
     """What was said in the evening bears that evening's date."""
     want = RecallRequest("When?", "agent", "ann", "", 500)
     found = [Recollection(text="Tea is at five", at=LATE, until=LATE + 1)]
@@ -26,7 +25,7 @@ def test_a_line_shows_the_day_that_it_was_where_the_person_is() -> None:
         assert shown == (f"- [{day}; until {day}] Tea is at five",)
 
 
-def test_a_provider_knows_the_zone_of_the_settings(make_settings: MakeSettings) -> None:
+def test_a_provider_knows_the_zone_of_the_settings(make_settings):
     """The instance of a worker reads times by the zone that is set."""
     settings = make_settings(providers=("holographic",), timezone="America/New_York")
     made = make_instance(settings, "holographic", FakeClock())
@@ -37,7 +36,7 @@ LONG = "quokka " * 800
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_long_memory_is_cut_and_names_its_event(others: int) -> None:
+def test_a_long_memory_is_cut_and_names_its_event(others):
     """A memory longer than the block is shown in part, with the command that shows all of it."""
     want = RecallRequest("Where?", "agent", "ann", "", 2_000)
     found = [Recollection(text=LONG, event="0a1b"), Recollection(text="Tea is at five")]
@@ -50,7 +49,7 @@ def test_a_long_memory_is_cut_and_names_its_event(others: int) -> None:
     assert 1_900 < len(block) <= 2_000
 
 
-def test_too_little_of_a_memory_is_not_shown() -> None:
+def test_too_little_of_a_memory_is_not_shown():
     """A shorter memory takes the room that would show too little of a longer one."""
     want = RecallRequest("Where?", "agent", "ann", "", budget=150)
     found = [Recollection(text=LONG), Recollection(text="Tea is at five")]

@@ -3,13 +3,13 @@
 from memorybus_workers.lanes.caution import SMALL_BATCH, Caution
 
 
-def test_without_a_death_nothing_is_noted() -> None:
+def test_without_a_death_nothing_is_noted():
     """G6: a lane whose owners lived goes on in full batches, and notes nothing."""
     calm = Caution({}, 0)
     assert not calm.is_needed(0)
 
 
-def test_up_to_where_the_dead_came_small_batches_are_noted() -> None:
+def test_up_to_where_the_dead_came_small_batches_are_noted():
     """G6: an innocent death costs a lane small batches up to where its owner may have come."""
     caution = Caution({}, upto=500)
     assert [caution.is_needed(n) for n in (0, 499, 500)] == [True, True, False]
@@ -22,7 +22,7 @@ def test_up_to_where_the_dead_came_small_batches_are_noted() -> None:
     assert caution.calling == {1: 1, 2: 1}
 
 
-def test_what_was_called_at_a_death_goes_alone() -> None:
+def test_what_was_called_at_a_death_goes_alone():
     """G6: the events of a note that an owner left are tried one by one, and nothing else is."""
     caution = Caution({7: 1, 8: 1}, upto=0)
     assert caution.is_needed(600)
@@ -35,7 +35,7 @@ def test_what_was_called_at_a_death_goes_alone() -> None:
     assert not caution.is_needed(600)
 
 
-def test_a_note_is_cleared_when_nothing_is_called_any_more() -> None:
+def test_a_note_is_cleared_when_nothing_is_called_any_more():
     """G6: of several calls side by side the last one that returns clears the note."""
     caution = Caution({}, upto=9)
     caution.begin([1, 2])

@@ -9,7 +9,7 @@ def lease(name: str) -> Lease:
     return Lease(key=name, lane=name, token="", epoch=1, worker="w", until=1e9)
 
 
-def test_only_one_is_tried() -> None:
+def test_only_one_is_tried():
     """G6: an event that is tried alone is alone in its worker, also in its own lane."""
     alone, one, other = IsolationProbe(), lease("one"), lease("other")
     assert alone.begin(one, 1)
@@ -22,7 +22,7 @@ def test_only_one_is_tried() -> None:
     assert alone.begin(other, 1)
 
 
-def test_who_lost_its_lease_holds_up_nobody() -> None:
+def test_who_lost_its_lease_holds_up_nobody():
     """G6: a call that hangs is abandoned with its lease: the next one goes."""
     alone, hanging, next_one = IsolationProbe(), lease("hanging"), lease("next")
     assert alone.begin(hanging, 1)

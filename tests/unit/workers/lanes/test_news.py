@@ -5,7 +5,7 @@ import threading
 from memorybus_workers.lanes.news import News
 
 
-def test_what_is_announced_is_in_every_inbox_until_it_is_taken() -> None:
+def test_what_is_announced_is_in_every_inbox_until_it_is_taken():
     """Each runner hears of all partitions with news, and takes them once."""
     news = News()
     one, other = news.subscribe(), news.subscribe()
@@ -16,7 +16,7 @@ def test_what_is_announced_is_in_every_inbox_until_it_is_taken() -> None:
     assert other.take() == {1, 2}
 
 
-def test_an_inbox_that_is_given_up_gets_nothing_more() -> None:
+def test_an_inbox_that_is_given_up_gets_nothing_more():
     """G10: what is announced is not kept for a runner that was given up."""
     news = News()
     inbox = news.subscribe()
@@ -26,7 +26,7 @@ def test_an_inbox_that_is_given_up_gets_nothing_more() -> None:
     assert inbox.take() == set()
 
 
-def test_what_came_since_the_last_look_is_not_waited_for() -> None:
+def test_what_came_since_the_last_look_is_not_waited_for():
     """A runner that was woken while it worked does not rest; taking is what ends the call."""
     inbox = News().subscribe()
     inbox.put()
@@ -40,7 +40,7 @@ def test_what_came_since_the_last_look_is_not_waited_for() -> None:
     assert began.wait(10)
 
 
-def test_a_runner_that_rests_is_woken() -> None:
+def test_a_runner_that_rests_is_woken():
     """What is announced while a runner rests ends its rest."""
     news = News()
     inbox = news.subscribe()

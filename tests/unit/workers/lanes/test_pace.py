@@ -31,7 +31,7 @@ def taken_in(clock: FakeClock, pace: Pace, seconds: float) -> int:
     return taken
 
 
-def test_no_rate_is_no_bound(fake_clock: FakeClock) -> None:
+def test_no_rate_is_no_bound(fake_clock):
     """Without a rate everything goes on at once."""
     pace = Pace(fake_clock)
     assert pace.batch_size(500) == 500
@@ -50,16 +50,14 @@ def test_no_rate_is_no_bound(fake_clock: FakeClock) -> None:
     ],
 )
 @pytest.mark.slow(reason="thousands of simulated events")
-def test_a_rate_holds_over_time(
-    fake_clock: FakeClock, rate: float, mine: int, all_of_them: int, part: float
-) -> None:
+def test_a_rate_holds_over_time(fake_clock, rate, mine, all_of_them, part):
     """So many events a second go on, of which a worker has its unfinished lanes' part."""
     pace = Pace(fake_clock, rate, lambda: all_of_them)
     pace.take_share([False] * mine + [True])
     assert taken_in(fake_clock, pace, 20.0) == pytest.approx(rate * part * 20, abs=2)
 
 
-def test_a_part_moves_with_its_lanes(fake_clock: FakeClock) -> None:
+def test_a_part_moves_with_its_lanes(fake_clock):
     """Lanes that have all, or went to others, take their part with them; the whole is asked seldom.
 
     Who knows less than there is has never more than the whole.
@@ -78,7 +76,7 @@ def test_a_part_moves_with_its_lanes(fake_clock: FakeClock) -> None:
     assert len(asked) == 2
 
 
-def test_what_is_left_out_is_free(fake_clock: FakeClock) -> None:
+def test_what_is_left_out_is_free(fake_clock):
     """A plan that takes one session of many is not slowed down by the others."""
     pace = Pace(fake_clock, 1.0)
     for _ in range(100):

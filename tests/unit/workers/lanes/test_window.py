@@ -38,14 +38,14 @@ def fresh(begin: StartPoint | None = None) -> LaneWindow:
     return LaneWindow(begin or StartPoint("0-0", 0), SIZE)
 
 
-def test_a_batch_that_leaves_nothing_open_moves_the_checkpoint() -> None:
+def test_a_batch_that_leaves_nothing_open_moves_the_checkpoint():
     """The checkpoint follows a batch that was applied whole."""
     window = fresh()
     window.take_in(turns("aabc"))
     assert (window.n, window.idle, window.encoded_done_set()) == (4, True, b"")
 
 
-def test_the_checkpoint_stays_below_what_is_open() -> None:
+def test_the_checkpoint_stays_below_what_is_open():
     """G4: the checkpoint stands before the first open event; what is done above it is kept."""
     window = fresh()
     window.take_in(turns("aabc"), left={2})
@@ -53,7 +53,7 @@ def test_the_checkpoint_stays_below_what_is_open() -> None:
     assert [window.is_done(n) for n in (1, 2, 3, 4, 5)] == [True, False, True, True, False]
 
 
-def test_a_crash_finds_what_was_done() -> None:
+def test_a_crash_finds_what_was_done():
     """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
     window = fresh()
     window.take_in(turns("abcdef"), left={2, 5})
@@ -64,7 +64,7 @@ def test_a_crash_finds_what_was_done() -> None:
 
 
 @pytest.mark.parametrize(("moved", "found"), [(0, [3, 5]), (1, [3, 5]), (3, [5]), (9, [])])
-def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list[int]) -> None:
+def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved, found):
     """A release without done-sets may advance the checkpoint: the numbers still mean the same."""
     window = fresh()
     window.take_in(turns("abcde"), left={1, 2, 4})
@@ -72,7 +72,7 @@ def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list
     assert [n for n in range(moved + 1, 12) if done >> (n - moved - 1) & 1] == found
 
 
-def test_one_event_of_a_key_at_a_time() -> None:
+def test_one_event_of_a_key_at_a_time():
     """G3: of each key only the first open event can be taken, the next once it is finished."""
     window = fresh()
     events = turns("abab")
@@ -86,7 +86,7 @@ def test_one_event_of_a_key_at_a_time() -> None:
     assert window.n == 2
 
 
-def test_a_postponed_key_waits_and_others_go_on() -> None:
+def test_a_postponed_key_waits_and_others_go_on():
     """G6: a key that failed waits until its time; the others are taken meanwhile."""
     window = fresh()
     events = turns("ab")
@@ -101,7 +101,7 @@ def test_a_postponed_key_waits_and_others_go_on() -> None:
     assert list(window.take(10)) == [first]
 
 
-def test_an_abandoned_key_is_done_with_all_its_events() -> None:
+def test_an_abandoned_key_is_done_with_all_its_events():
     """G6: what waits behind a parked event is put aside with it."""
     window = fresh()
     events = turns("aba")
@@ -112,7 +112,7 @@ def test_an_abandoned_key_is_done_with_all_its_events() -> None:
     assert (window.n, window.open) == (1, 1)
 
 
-def test_a_full_window_has_no_room() -> None:
+def test_a_full_window_has_no_room():
     """G10: a lane holds no more events than the window's size, and reads so many times ahead."""
     window = LaneWindow(StartPoint("0-0", 0), 4)
     window.take_in(turns("abcd"), left={1, 2, 3, 4})
@@ -125,14 +125,14 @@ def test_a_full_window_has_no_room() -> None:
 
 
 @pytest.mark.parametrize(("to", "found"), [(3, [4]), (4, []), (0, [])])
-def test_a_gap_keeps_what_is_known_to_be_done(to: int, found: list[int]) -> None:
+def test_a_gap_keeps_what_is_known_to_be_done(to, found):
     """A lane that goes on behind a gap keeps its done-set; before a lost tail it means nothing."""
     window = fresh(StartPoint("1-0", 1, 0b101))  # 2 and 4 are done
     window.jump(to)
     assert [n for n in range(window.n + 1, 9) if window.is_done(n)] == found
 
 
-def test_a_busy_key_does_not_fill_the_window() -> None:
+def test_a_busy_key_does_not_fill_the_window():
     """G10: of one key only a share of the window is held; others go on far ahead of it."""
     window = LaneWindow(StartPoint("0-0", 0), 16)
     log = turns("a" * 10 + "b")
@@ -148,7 +148,7 @@ def test_a_busy_key_does_not_fill_the_window() -> None:
     assert (window.n, window.is_done(11), window.is_done(5)) == (2, True, False)
 
 
-def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None:
+def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read():
     """G6: the skipped events of a parked key count as done once they are read and put aside."""
     window = LaneWindow(StartPoint("0-0", 0), 8)
     log = turns("aaab")
@@ -166,7 +166,7 @@ def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None
     seed=st.integers(0, 10**6),
     size=st.sampled_from([SIZE, 16, 8]),
 )
-def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: int) -> None:
+def test_order_and_checkpoint_hold_under_any_course(keys, seed, size):
     """G3, G4: whatever finishes, fails or is read next, keys keep order and nothing is passed."""
     rng = random.Random(seed)
     window = LaneWindow(StartPoint("0-0", 0), size)

@@ -1,7 +1,6 @@
 """Assignment: who serves which lane, from who lives and who owns what."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,13 +36,13 @@ def settled(weights: dict[str, float]) -> dict[int, str | None]:
         ({"a": 1.0, "b": 0.001}, {"a": 16}),
     ],
 )
-def test_shares_follow_the_capacities(weights: dict[str, float], shares: dict[str, int]) -> None:
+def test_shares_follow_the_capacities(weights, shares):
     """Each worker gets its weight's share of the lanes."""
     assert Counter(assign(nobody(), weights).values()) == shares
 
 
 @given(WORKERS, OWNERS)
-def test_every_lane_has_one_live_worker(weights: dict[str, float], owners: Any) -> None:
+def test_every_lane_has_one_live_worker(weights, owners):
     """G5: an assignment gives every lane to exactly one live worker, by shares to within one."""
     assigned = assign(owners, weights)
     assert assigned.keys() == owners.keys()
@@ -56,7 +55,7 @@ def test_every_lane_has_one_live_worker(weights: dict[str, float], owners: Any) 
 
 
 @given(WORKERS, OWNERS)
-def test_no_more_moves_than_the_shares_ask(weights: dict[str, float], owners: Any) -> None:
+def test_no_more_moves_than_the_shares_ask(weights, owners):
     """A lane moves only if its owner has gone or holds more than its share."""
     owned = Counter(owner for owner in owners.values() if owner in weights)
     shares = quotas(LANES, weights, owned, "")
@@ -67,7 +66,7 @@ def test_no_more_moves_than_the_shares_ask(weights: dict[str, float], owners: An
 
 
 @pytest.mark.parametrize("count", range(1, 12))
-def test_a_newcomer_takes_its_share_and_nothing_else_moves(count: int) -> None:
+def test_a_newcomer_takes_its_share_and_nothing_else_moves(count):
     """When a worker joins, only its share moves; when it leaves, only what it had."""
     before = settled({f"w{n}": 1.0 for n in range(count)})
     more = {f"w{n}": 1.0 for n in range(count + 1)}
@@ -82,14 +81,14 @@ def test_a_newcomer_takes_its_share_and_nothing_else_moves(count: int) -> None:
 
 
 @given(WORKERS, OWNERS)
-def test_an_assignment_is_at_rest(weights: dict[str, float], owners: Any) -> None:
+def test_an_assignment_is_at_rest(weights, owners):
     """Once lanes are owned as assigned, nothing moves any more."""
     assigned = assign(owners, weights)
     assert assign(dict(assigned), weights) == assigned
 
 
 @given(WORKERS, OWNERS)
-def test_a_local_store_has_one_writer(weights: dict[str, float], owners: Any) -> None:
+def test_a_local_store_has_one_writer(weights, owners):
     """All lanes of a store that takes one writer go to the worker that holds most of them."""
     assigned = assign_to_one(owners, weights)
     (worker,) = set(assigned.values())
@@ -98,7 +97,7 @@ def test_a_local_store_has_one_writer(weights: dict[str, float], owners: Any) ->
     assert assign_to_one(dict(assigned), weights) == assigned
 
 
-def test_remainders_of_several_providers_lie_apart() -> None:
+def test_remainders_of_several_providers_lie_apart():
     """The odd lanes of many providers are not all on one worker."""
     weights = {"a": 1.0, "b": 1.0, "c": 1.0}
     extra = {
@@ -108,21 +107,21 @@ def test_remainders_of_several_providers_lie_apart() -> None:
     assert extra == {"a", "b", "c"}
 
 
-def test_nobody_is_assigned_what_nobody_can_serve() -> None:
+def test_nobody_is_assigned_what_nobody_can_serve():
     """Without a live worker there is no assignment, and an owner keeps what it has."""
     assert assign(nobody(), {}) == assign_to_one(nobody(), {}) == {}
     owners: dict[int, str | None] = {0: "me", 1: "other", 2: None}
     assert wanted_lanes("me", {}, owners, set(), set()) == {0}
 
 
-def test_a_deserted_lane_is_taken_by_whoever_sees_it() -> None:
+def test_a_deserted_lane_is_taken_by_whoever_sees_it():
     """Serving comes before balance: a lane that was free for too long is wanted by everybody."""
     owners: dict[int, str | None] = {0: "me", 1: None}
     assert wanted_lanes("me", {0: "me", 1: "other"}, owners, {1}, set()) == {0, 1}
     assert wanted_lanes("me", {0: "other", 1: "other"}, owners, set(), set()) == set()
 
 
-def test_a_lane_whose_lease_still_runs_is_left_to_its_owner() -> None:
+def test_a_lane_whose_lease_still_runs_is_left_to_its_owner():
     """G5: a lane is not wanted before its owner's lease has run out, whatever is assigned."""
     owners: dict[int, str | None] = {0: "other", 1: None}
     assert wanted_lanes("me", {0: "me", 1: "me"}, owners, {1}, {0, 1}) == set()

@@ -23,13 +23,13 @@ class Heard:
         return {one.id for one in self.pulses.silent(workers, SILENCE)}
 
 
-def test_an_old_heartbeat_is_silent_at_first_sight() -> None:
+def test_an_old_heartbeat_is_silent_at_first_sight():
     """A worker that died before we came gets no lanes; nor does one of a time that is not yet."""
     heard = Heard()
     assert heard.silent(NOW, fresh=NOW - 900, dead=NOW - 2_600, odd=NOW + HOUR) == {"dead", "odd"}
 
 
-def test_the_servers_clock_may_jump() -> None:
+def test_the_servers_clock_may_jump():
     """G5: a jump by an hour, forth or back, kills nobody who beats on."""
     for jump in (HOUR, -HOUR):
         heard = Heard()
@@ -40,7 +40,7 @@ def test_the_servers_clock_may_jump() -> None:
         assert heard.silent(NOW + jump + 1_000, a=NOW + jump + 1_000, b=NOW + jump) == set()
 
 
-def test_who_stops_to_beat_is_silent_in_time() -> None:
+def test_who_stops_to_beat_is_silent_in_time():
     """G5: a dead worker's heartbeat stays as it is; its silence is counted by our own clock."""
     heard = Heard()
     assert heard.silent(NOW, a=NOW - 500) == set()

@@ -3,7 +3,7 @@
 from memorybus_workers.membership.rates import Rates
 
 
-def test_a_rate_is_the_growth_of_the_last_seconds() -> None:
+def test_a_rate_is_the_growth_of_the_last_seconds():
     """G10: what was fast a minute ago counts no more; what is new has grown from nothing."""
     rates = Rates()
     assert rates.note(0, {"a": 0}) == {}
@@ -13,7 +13,7 @@ def test_a_rate_is_the_growth_of_the_last_seconds() -> None:
     assert rates.note(12, {"a": 100, "b": 50}) == {"a": 0, "b": 5}
 
 
-def test_a_clock_that_stands_gives_no_rate() -> None:
+def test_a_clock_that_stands_gives_no_rate():
     """G10: two looks at one moment divide by nothing."""
     rates = Rates()
     rates.note(5, {"a": 1})

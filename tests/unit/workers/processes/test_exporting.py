@@ -2,11 +2,10 @@
 
 import logging
 
-from memorybus.testing import FakeClock
 from memorybus_workers.processes.exporting import RareLinesFilter
 
 
-def test_a_collector_that_is_away_is_no_flood(fake_clock: FakeClock) -> None:
+def test_a_collector_that_is_away_is_no_flood(fake_clock):
     """Of what the SDK says at each try, one line in five minutes passes."""
     seldom, line = RareLinesFilter(fake_clock), logging.makeLogRecord({})
     assert [seldom.filter(line) for _ in range(3)] == [True, False, False]

@@ -11,7 +11,7 @@ from memorybus_workers.processes.heap import (
 )
 
 
-def test_memory_goes_back_now_and_then() -> None:
+def test_memory_goes_back_now_and_then():
     """G10: once in so many seconds, however often it is looked."""
     clock = FakeClock()
     times: list[float] = []
@@ -27,11 +27,11 @@ def test_memory_goes_back_now_and_then() -> None:
     ]
 
 
-def test_asking_the_c_library_is_safe() -> None:
+def test_asking_the_c_library_is_safe():
     """Whatever library it is, nothing is raised."""
     find_trimmer()()
 
 
-def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece() -> None:
+def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece():
     """Where the C library is glibc, both settings are taken."""
     assert share_one_heap() is (platform.libc_ver()[0] == "glibc")

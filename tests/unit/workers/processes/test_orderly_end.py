@@ -32,7 +32,7 @@ class Told:
         self.stopped.set()
 
 
-def test_the_first_word_asks_for_an_orderly_end() -> None:
+def test_the_first_word_asks_for_an_orderly_end():
     """Told once, a process is asked to stop, once, and left to it."""
     told = Told(FAR_SECONDS)
     told.ending.request()
@@ -42,7 +42,7 @@ def test_the_first_word_asks_for_an_orderly_end() -> None:
     assert told.did == ["stop"]
 
 
-def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_second_word_ends_at_once(caplog):
     """Told twice, a process ends with 1 however busy it is, and says what becomes of its leases."""
     told = Told(FAR_SECONDS)
     told.ending.request()
@@ -53,7 +53,7 @@ def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
     wait_until(lambda: "leases expire by themselves within 10 s" in caplog.text, "it says so")
 
 
-def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_words_come_first(monkeypatch):
     """What is said at the end is out before all is ended: the main thread may leave right then."""
     told = Told(FAR_SECONDS)
     monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: told.did.append("said"))
@@ -63,7 +63,7 @@ def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told.did == ["stop", "said", "at once"]
 
 
-def test_an_orphan_is_not_told_twice() -> None:
+def test_an_orphan_is_not_told_twice():
     """A starter that says end and then goes has not said it twice."""
     told = Told(FAR_SECONDS)
     told.ending.request()
@@ -75,7 +75,7 @@ def test_an_orphan_is_not_told_twice() -> None:
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.1])
-def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_grace_is_a_bound(reserve, caplog):
     """G10: what hangs past its grace is ended with 1, not waited for."""
     told = Told(0.05, reserve)
     told.ending.request_as_orphan()
@@ -84,7 +84,7 @@ def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> N
     wait_until(lambda: "not ended within 0.05 s" in caplog.text, "it says so")
 
 
-def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch):
     """G10: the end comes in time although the last words find no reader."""
     hangs = threading.Event()
     monkeypatch.setattr(OrderlyEnd, "_log_reason", lambda *_: hangs.wait(FAR_SECONDS))

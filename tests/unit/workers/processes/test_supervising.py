@@ -103,7 +103,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 
 @given(st.integers(0, 100), st.integers(1, 40))
-def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
+def test_recall_processes_are_shared_out(jobs, processes):
     """G10: there are as many recall processes as were asked for, spread evenly."""
     found = spread_jobs(jobs, processes)
     assert len(found) == processes
@@ -112,9 +112,7 @@ def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_one_line_says_that_all_are_ready(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_line_says_that_all_are_ready(tmp_path, capfd, monkeypatch):
     """Readiness is told once, when every worker is ready; told to end, all do, with 0."""
     told: list[dict[str, Any]] = []
 
@@ -138,7 +136,7 @@ def test_one_line_says_that_all_are_ready(
     assert not [one for one in processes if one.is_running()]
 
 
-def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
+def test_a_line_without_end_is_bounded(tmp_path):
     """G10: a provider that prints megabytes without a newline costs the supervisor a line's."""
     many = 4 << 20
     noise = f"import sys; sys.stdout.write('x' * {many}); print(flush=True)"
@@ -157,7 +155,7 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
         process.stop(5)
 
 
-def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
+def test_what_is_said_at_the_end_holds_nobody_up(tmp_path):
     """G10: a provider that prints more than a pipe holds while it ends does not end by force."""
     noise = "told(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
     process = start_child(command(READY + noise), Settings(data_dir=tmp_path))
@@ -165,7 +163,7 @@ def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
     assert process.stop(30) == 0
 
 
-def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_killed_worker_is_replaced(tmp_path, caplog):
     """G9: kill -9 of one worker starts another; the others are left alone."""
     supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT)
     with running(supervisor):
@@ -181,9 +179,7 @@ def _two() -> list[psutil.Process] | None:
     return found if len(found) == 2 else None
 
 
-def test_one_that_dies_again_and_again_waits_ever_longer(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_that_dies_again_and_again_waits_ever_longer(tmp_path, caplog):
     """G10: a worker that cannot live is started ever more seldom, while the others work."""
     with running(supervised(tmp_path, OBEDIENT, failing("LogUnavailable", 1))):
         wait_until(lambda: "another starts in 1 s" in caplog.text, "the second pause is longer")
@@ -191,7 +187,7 @@ def test_one_that_dies_again_and_again_waits_ever_longer(
 
 
 @pytest.mark.parametrize(("kind", "code"), [("MissingProvider", 2), ("ConfigError", 2)])
-def test_a_misconfigured_worker_ends_all(tmp_path: Path, kind: str, code: int) -> None:
+def test_a_misconfigured_worker_ends_all(tmp_path, kind, code):
     """What one worker cannot run with, none can: all end, and its reason is the supervisor's."""
     supervisor = supervised(tmp_path, OBEDIENT, failing(kind, code))
     with pytest.raises((MissingProvider, ConfigError), match="so") as caught:
@@ -200,7 +196,7 @@ def test_a_misconfigured_worker_ends_all(tmp_path: Path, kind: str, code: int) -
     assert stand_ins() == []
 
 
-def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
+def test_a_worker_that_does_not_end_is_ended(tmp_path):
     """G10: a worker past its grace is ended by force, and the exit code says so."""
     supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
     with running(supervisor) as run:
@@ -210,7 +206,7 @@ def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
         assert stand_ins() == []
 
 
-def test_a_second_word_is_passed_on(tmp_path: Path) -> None:
+def test_a_second_word_is_passed_on(tmp_path):
     """Told twice, every worker is told twice; one that does not hear it is killed."""
     supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
     with running(supervisor) as run:
@@ -227,7 +223,7 @@ _SOME = st.frozensets(st.sampled_from((*NAMES, "unknown")))
 
 
 @given(st.lists(_SOME), st.integers(1, 5), st.integers(0, 4))
-def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, jobs: int) -> None:
+def test_every_provider_has_its_place(shown, count, jobs):
     """G9: whoever is separated, each provider is served: with others, or in its own place."""
     separated: frozenset[str] = frozenset()
     for found in shown:
@@ -247,7 +243,7 @@ def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, j
 GIVES_UP = READY + "print(json.dumps({'apart': 'a'}), flush=True); told()"
 
 
-def test_who_is_replaced_works_until_the_next_is_ready(tmp_path: Path) -> None:
+def test_who_is_replaced_works_until_the_next_is_ready(tmp_path):
     """G9: a process that gave a provider up ends when the one that takes over is ready."""
     gate = tmp_path / "gate"
     gate.touch()

@@ -76,7 +76,7 @@ MEM0 = {
 }
 
 
-def test_mem0_memories_are_written_to_their_owners() -> None:
+def test_mem0_memories_are_written_to_their_owners():
     """A person's memory goes to the person's store, an agent's own to the agent's."""
     found = taken("mem0", MEM0)
     assert writes(found) == [
@@ -90,7 +90,7 @@ def test_mem0_memories_are_written_to_their_owners() -> None:
         "mem0",
         "boat",
     )
-    assert anns.event.provenance == {  # type: ignore[union-attr]
+    assert anns.event.provenance == {
         "origin": "import",
         "source": "mem0",
         "source_id": MEM0["results"][0]["id"],
@@ -108,19 +108,19 @@ def test_mem0_memories_are_written_to_their_owners() -> None:
     ],
     ids=["object", "list", "other list", "lines", "byte order mark"],
 )
-def test_the_same_memories_in_any_form_are_the_same_events(form: Any) -> None:
+def test_the_same_memories_in_any_form_are_the_same_events(form):
     """G2: an id depends on source, kind, own id and text alone."""
     assert taken("mem0", form) == taken("mem0", MEM0)
 
 
-def test_a_changed_memory_is_a_new_event() -> None:
+def test_a_changed_memory_is_a_new_event():
     """What a source changed since comes as a new memory: nothing of it is lost."""
     first, second = ({"id": "1", "memory": text} for text in ("old", "new"))
     ids = {taken("mem0", [one]).envelopes[0].id for one in (first, second, first)}
     assert len(ids) == 2
 
 
-def test_named_owners_go_before_the_sources() -> None:
+def test_named_owners_go_before_the_sources():
     """--user and --agent decide, whatever the source says."""
     found = taken("mem0", MEM0, ImportOwner(Scope(), agent="a", user="u"))
     assert {(one.scope.agent, one.scope.user) for one in found.envelopes} == {("a", "u")}
@@ -142,7 +142,7 @@ LISTED = sorted(set(PARSERS) - {"letta"})
         (b"[" * 700 + b"]" * 700, "expected an object"),
     ],
 )
-def test_what_is_no_export_is_refused_whole(source: str, data: bytes, why: str) -> None:
+def test_what_is_no_export_is_refused_whole(source, data, why):
     """A file that is not JSON, or not one of objects, is refused with its place."""
     with pytest.raises(ForeignError, match=why):
         taken(source, data)
@@ -168,7 +168,7 @@ HONCHO = {
 }  # fmt: skip
 
 
-def test_honcho_peers_are_persons_but_for_the_agent() -> None:
+def test_honcho_peers_are_persons_but_for_the_agent():
     """In a shared session each turn is of who spoke; what is concluded of the agent is its own."""
     found = taken("honcho", HONCHO, ImportOwner(Scope(), agent="skipper"))
     assert turns(found) == [
@@ -182,10 +182,10 @@ def test_honcho_peers_are_persons_but_for_the_agent() -> None:
     ]
 
 
-def test_honcho_pages_in_any_order_are_the_same_events() -> None:
+def test_honcho_pages_in_any_order_are_the_same_events():
     """A session's messages are put in the order of their times."""
     owner = ImportOwner(Scope(), agent="skipper")
-    back = {"items": HONCHO["items"][::-1]}  # type: ignore[index]
+    back = {"items": HONCHO["items"][::-1]}
     there = {one.id for one in taken("honcho", HONCHO, owner).envelopes}
     assert {one.id for one in taken("honcho", back, owner).envelopes} == there
 
@@ -206,7 +206,7 @@ HINDSIGHT = {
 }  # fmt: skip
 
 
-def test_hindsight_facts_come_without_what_is_derived_of_them() -> None:
+def test_hindsight_facts_come_without_what_is_derived_of_them():
     """Observations are made anew by whoever wants them; an invalidated fact is removed again."""
     found = taken("hindsight", HINDSIGHT)
     assert writes(found) == [
@@ -235,7 +235,7 @@ MENTISDB = {
 }  # fmt: skip
 
 
-def test_mentisdb_thoughts_replace_those_they_supersede() -> None:
+def test_mentisdb_thoughts_replace_those_they_supersede():
     """A relation to a thought of the same export becomes a replacement; others do nothing."""
     a, b = "The pump needs grease A", "The pump needs grease B"
     assert writes(taken("mentisdb", MENTISDB)) == [
@@ -267,7 +267,7 @@ ZEP = {
 IN_2020, TWELVE_HOURS = 1_577_836_800_000, 12 * 3_600_000
 
 
-def test_zep_threads_and_facts() -> None:
+def test_zep_threads_and_facts():
     """A fact begins when it became true, and is removed when it ceased to be, if that is past."""
     found = taken("zep", ZEP)
     assert turns(found) == [("Hello", "Hi Ann", "zep:th", 0, "me", "pilot", NOON)]
@@ -279,7 +279,7 @@ def test_zep_threads_and_facts() -> None:
     assert found.left_out.dropped == {"ends in the future": 1}
 
 
-def test_zep_messages_of_earlier_releases() -> None:
+def test_zep_messages_of_earlier_releases():
     """The role stood in `role_type` and the name in `role`; the thread is named by the file."""
     old = {"messages": [
         {"uuid": "1", "role": "Ann", "role_type": "user", "content": "Hello"},
@@ -321,7 +321,7 @@ LETTA = {
 }  # fmt: skip
 
 
-def test_letta_agents_bring_conversations_and_blocks() -> None:
+def test_letta_agents_bring_conversations_and_blocks():
     """What was said is unpacked; the block `human` is the person's, others the agent's."""
     found = taken("letta", LETTA)
     assert turns(found) == [
@@ -339,7 +339,7 @@ def test_letta_agents_bring_conversations_and_blocks() -> None:
 @pytest.mark.parametrize(
     "value", [b"{oops", [1], {}, {"agents": {}}, {"agents": [1]}, {"agents": [], "blocks": [1]}]
 )
-def test_what_is_no_agent_file_is_refused_whole(value: Any) -> None:
+def test_what_is_no_agent_file_is_refused_whole(value):
     """A file that is not JSON, or has no agents, is refused by name."""
     with pytest.raises(ForeignError, match="f:"):
         taken("letta", value)
@@ -358,7 +358,7 @@ KEPT = [
 ]  # fmt: skip
 
 
-def test_what_a_provider_keeps_comes_in_as_it_was_said() -> None:
+def test_what_a_provider_keeps_comes_in_as_it_was_said():
     """Turns become turns, two people's sessions of one id stay two, and the rest is memories."""
     found = taken("memorybus", KEPT)
     assert turns(found) == [
@@ -381,7 +381,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("source", PARSERS)
-def test_twice_gives_the_same_ids_and_each_id_one_event(source: str) -> None:
+def test_twice_gives_the_same_ids_and_each_id_one_event(source):
     """G2: reading an export again adds nothing, and no event takes another's id."""
     first, second = (taken(source, SAMPLES[source]) for _ in range(2))
     ids = [one.id for one in first.envelopes]
@@ -391,7 +391,7 @@ def test_twice_gives_the_same_ids_and_each_id_one_event(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", PARSERS)
-def test_recall_in_a_text_is_not_remembered(source: str) -> None:
+def test_recall_in_a_text_is_not_remembered(source):
     """What another memory injected into a prompt does not come back as something said."""
     fence = "<memory-context>old recall</memory-context>"
     dirty = json.dumps(SAMPLES[source]).replace("Ann", fence + "Ann")
@@ -418,9 +418,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("source", "record", "why"), BAD)
-def test_a_bad_record_is_named_and_the_others_go_on(
-    source: str, record: dict[str, Any], why: str
-) -> None:
+def test_a_bad_record_is_named_and_the_others_go_on(source, record, why):
     """A record that is not as its source documents it costs nothing but itself."""
     lists = [one for one in SAMPLES[source].values() if isinstance(one, list)]
     others = [one for some in lists for one in some]
@@ -459,7 +457,7 @@ MUSING = [{"type": "text", "text": "She sounds annoyed."}]
         ([], "She sounds annoyed."),
     ],
 )
-def test_letta_says_what_it_sends_and_keeps_its_monologue(calls: list[Any], said: str) -> None:
+def test_letta_says_what_it_sends_and_keeps_its_monologue(calls, said):
     """Content beside a call of a tool is never said aloud; all messages that are sent are."""
     answer = {"role": "assistant", "content": MUSING, "tool_calls": calls}
     found = taken("letta", letta_agent(HELLO, answer))
@@ -467,7 +465,7 @@ def test_letta_says_what_it_sends_and_keeps_its_monologue(calls: list[Any], said
     assert found.left_out.dropped == ({"reasoning": 1} if calls else {})
 
 
-def test_a_letta_agent_of_the_later_kind_speaks_beside_its_tools() -> None:
+def test_a_letta_agent_of_the_later_kind_speaks_beside_its_tools():
     """Its content is said, and its reasoning is a part of its own."""
     answer = {"role": "assistant", "tool_calls": [call("web_search")],
               "content": [{"type": "reasoning", "reasoning": "hm"}, *MUSING]}  # fmt: skip
@@ -487,9 +485,7 @@ def test_a_letta_agent_of_the_later_kind_speaks_beside_its_tools() -> None:
     ],
 )
 @pytest.mark.parametrize("source", ["mem0", "zep", "mentisdb", "hindsight", "honcho"])
-def test_a_memory_ends_when_its_source_says(
-    source: str, name: str, value: Any, end: int | None
-) -> None:
+def test_a_memory_ends_when_its_source_says(source, name, value, end):
     """What ceased to be true is removed at that time, whatever the source calls it."""
     record = MEMORIES[source] | {name: value}
     removals = [one for one in writes(taken(source, [record])) if one[0] == "remove"]
@@ -507,30 +503,30 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("source", MEMORIES)
-def test_ids_may_be_numbers_and_times_before_1970(source: str) -> None:
+def test_ids_may_be_numbers_and_times_before_1970(source):
     """A number is an id like any other, and what began before all logs began with them."""
     record = MEMORIES[source]
     (added,) = taken(source, [record]).envelopes
-    assert added.event.provenance["source_id"] == "1"  # type: ignore[union-attr]
+    assert added.event.provenance["source_id"] == "1"
     (time,) = (name for name in record if record[name] == "2019-01-01")
     assert writes(taken(source, [record | {time: "1954-05-01"}]))[0][-1] == 0
 
 
-def test_naive_times_of_an_export_are_in_the_zone_of_the_settings() -> None:
+def test_naive_times_of_an_export_are_in_the_zone_of_the_settings():
     """A date without a zone begins when it does where the person is."""
     data = json.dumps([MEMORIES["mem0"]]).encode()
     parsed = PARSERS["mem0"](Export(data, "f", timezone(timedelta(hours=8))))
     assert parsed.memories[0].at == 1_546_272_000_000
 
 
-def test_what_a_memory_cannot_be_is_counted() -> None:
+def test_what_a_memory_cannot_be_is_counted():
     """Relations and other lists beside the memories are dropped, and the report says so."""
     graph = [{"source": "ann", "relationship": "sails", "target": "boat"}] * 3
     found = taken("mem0", {"results": [MEMORIES["mem0"]], "relations": graph})
     assert (len(found.envelopes), found.left_out.dropped) == (1, {"relations": 3})
 
 
-def test_what_is_around_messages_counts_for_them() -> None:
+def test_what_is_around_messages_counts_for_them():
     """A thread names its session and its person once, for all of its messages."""
     thread = {"thread_id": "th", "user_id": "ann", "messages": [
         {"uuid_": "m1", "role": "user", "content": "Hello", "created_at": NOON},
@@ -540,14 +536,14 @@ def test_what_is_around_messages_counts_for_them() -> None:
     assert turns(found) == [("Hello", "Hi", "zep:th", 0, "ann", "pilot", NOON)]
 
 
-def test_a_torn_line_of_an_export_costs_itself() -> None:
+def test_a_torn_line_of_an_export_costs_itself():
     """The records before it are used, and it is named with its place."""
     found = taken("mem0", json.dumps(MEMORIES["mem0"]).encode() + b'\n{"id": 2, "mem')
     assert len(found.envelopes) == 1
     assert [one.place for one in found.refused] == ["f:2"]
 
 
-def test_a_named_speaker_may_be_a_person_of_their_own() -> None:
+def test_a_named_speaker_may_be_a_person_of_their_own():
     """With --user-from-name a message of nobody in particular belongs to the name it bears."""
     said = [("Ann", "user", "Hi"), ("Skipper", "assistant", "Hello"), ("Bob", "user", "Me, too")]
     messages = [
@@ -570,7 +566,7 @@ json_values = st.recursive(
 
 @pytest.mark.parametrize("source", PARSERS)
 @given(data=st.data())
-def test_no_value_of_a_field_refuses_an_export(source: str, data: st.DataObject) -> None:
+def test_no_value_of_a_field_refuses_an_export(source, data):
     """Whatever a field of one record holds, the other records are used."""
     sample = json.loads(json.dumps(SAMPLES[source]))
     places = [sample, *(one for held in sample.values() if isinstance(held, list) for one in held)]
@@ -588,7 +584,7 @@ def test_no_value_of_a_field_refuses_an_export(source: str, data: st.DataObject)
 
 @pytest.mark.parametrize("source", PARSERS)
 @given(data=st.binary(max_size=100) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_no_export(source: str, data: bytes) -> None:
+def test_garbage_is_no_export(source, data):
     """No bytes raise anything but the one clear error with the file's name."""
     try:
         named = [one.why for one in taken(source, data).refused]
