@@ -54,7 +54,7 @@ HOMES = {
         "memorybus.outbox.spool",
         "memorybus.agent.session_store",
         "memorybus.history.scratch_index",  # a temporary file, gone with the run
-        "memorybus_console.operations.ingest.known_ids",  # translates its errors
+        "memorybus_console.operations.ingest.new_events",  # translates its errors
         "memorybus_hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),

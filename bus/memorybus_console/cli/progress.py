@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus_console.operations.ingest.stages import StageStep
+    from memorybus_console.operations.ingest.report import StageStep
     from memorybus_console.operations.stores import Stores
 
 

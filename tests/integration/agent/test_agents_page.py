@@ -12,7 +12,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.stories.scenario import worker
 from memorybus import MemoryBus, Session
-from memorybus_console.operations.ingest.transcripts import read_transcript
+from memorybus_console.operations.ingest.reading.transcripts import read_transcript
 
 PAGE = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
 PROVIDERS = ("builtin", "holographic")

@@ -9,7 +9,7 @@ from helpers.providers.digested import CASES, Told, digest_after, interleaved, s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, TurnCompleted
-from memorybus_console.operations.ingest.transcripts.reading import read_transcript
+from memorybus_console.operations.ingest.reading.transcripts import read_transcript
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT.parent / "shared" / "data" / "locomo").glob("*.json"))

@@ -15,8 +15,7 @@ from memorybus_console.views.output import Output
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
 
-    from memorybus_console.operations.ingest.report import IngestReport
-    from memorybus_console.operations.ingest.stages import OnStage
+    from memorybus_console.operations.ingest.report import IngestReport, OnStage
 
 SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
 SourceOption = Annotated[
@@ -97,7 +96,7 @@ def _ingest(
 
         paths = [Path(file) for file in files]
         return ingest_files(settings, paths, **owner, on_stage=on_stage)
-    from memorybus_console.operations.ingest.foreign_memories import ingest_foreign
+    from memorybus_console.operations.ingest.foreign.importing import ingest_foreign
 
     return ingest_foreign(settings, source, files, **owner, on_stage=on_stage)
 

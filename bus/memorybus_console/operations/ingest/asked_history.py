@@ -1,28 +1,175 @@
-"""What an import asks of the history: which turns it has, and whose it may not have any more."""
+"""What an import asks of the history: which turns it has, and whose it may not have any more.
 
-from collections.abc import Collection, Iterable, Sequence
+The turns are in an index in a temporary file, so that memory use stays flat. It is made in one pass
+over the archive and the log, and holds digests in place of words. What a tombstone hides is not in
+it: `Forgotten` recognises that.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from typing import Self
 
+import msgspec
 from memorybus.config.settings import Settings
-from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
+from memorybus.events import Envelope, Scope, SessionRef, SessionSwitched, TurnCompleted
 from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.history.history import History
+from memorybus.history.scratch_index import ScratchIndex
+from memorybus.ids import digest
+from memorybus.lineage.identity import identity_of
+from memorybus.log.entry import LoggedEvent
+from memorybus.msgspec_types import prepared
+from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 
-from memorybus_console.operations.ingest.stages import OnStage
-from memorybus_console.operations.ingest.transcripts.model import RecordedTurn
-from memorybus_console.operations.ingest.turn_index import TurnIndex, session_digest
+from memorybus_console.operations.ingest.reading.model import RecordedTurn
+from memorybus_console.operations.ingest.report import OnStage
 from memorybus_console.operations.ingest.turn_matching import (
     KnownTurn,
     TurnMarks,
     TurnMatch,
     is_end_of,
     is_same_session,
+    known_turn,
     marks_of_recorded,
     match_turns,
     outgrows,
 )
+
+_TYPES = ("SessionStarted", "SessionSwitched", "TurnCompleted")
+
+_SCHEMA = """
+create table turns(
+    id text primary key, session blob not null, ordinal integer not null, row blob not null,
+    replaces text not null, retracted integer not null default 0);
+create index by_replaced on turns(replaces) where replaces != '';
+create index by_session on turns(session, ordinal);
+create table marks(mark blob not null, session blob not null, primary key(mark, session))
+    without rowid;
+create table sessions(session blob primary key, ref blob not null) without rowid;
+"""
+_TURNS = """
+select row, retracted,
+    exists(select 1 from turns as newer where newer.replaces = turns.id and newer.replaces != ''),
+    exists(select 1 from turns as older where older.id = turns.replaces and not older.retracted)
+from turns where session = ? order by ordinal, rowid
+"""
+_MOST_SESSIONS = 100
+"""How many sessions a mark may name: more of them only say that the words are common."""
+
+
+class TurnIndex(ScratchIndex):
+    """The index; see `ScratchIndex`."""
+
+    def __init__(self) -> None:
+        super().__init__(_SCHEMA)
+
+    def read(self, history: History, scopes: Iterable[Scope], step: Callable[[], None]) -> None:
+        """Add the sessions and turns of some owners, from the archive and the log.
+
+        Raises:
+            LogUnavailable: Redis does not answer.
+            ArchiveError: a part of the archive cannot be read; its turns would seem new.
+        """
+        every = set(scopes)
+        query = Query(
+            types=_TYPES,
+            agents=tuple(sorted({one.agent for one in every})),
+            users=tuple(sorted({one.user for one in every})),
+            workspaces=tuple(sorted({one.workspace for one in every})),
+        )
+        self._db.execute("begin")
+        for event in history.scan(query):
+            self.note(event)
+            step()
+        self._db.execute("commit")
+
+    def note(self, logged: LoggedEvent) -> None:
+        """Add an event; they come in the order of their session."""
+        envelope, event = logged.envelope, logged.envelope.event
+        session = session_digest(envelope.scope, envelope.session.id)
+        ref = msgspec.msgpack.encode(envelope.session)
+        self._db.execute("insert or replace into sessions values (?, ?)", (session, ref))
+        if isinstance(event, TurnCompleted):
+            turn = known_turn(logged, event)
+            self._db.execute(
+                "insert or ignore into turns(id, session, ordinal, row, replaces) "
+                "values (?, ?, ?, ?, ?)",
+                (turn.id, session, turn.ordinal, msgspec.msgpack.encode(turn), turn.replaces),
+            )
+            self._db.executemany(
+                "insert or ignore into marks values (?, ?)",
+                [(mark, session) for mark in _marks_of_known(envelope.scope, turn.marks)],
+            )
+        if isinstance(event, SessionSwitched):
+            self._db.executemany(
+                "update turns set retracted = 1 where id = ?",
+                [(event_id,) for event_id in event.retracted],
+            )
+
+    def ref(self, scope: Scope, session: str) -> SessionRef | None:
+        """Return a session's newest place in its lineage; None if the history does not know it."""
+        sql = "select ref from sessions where session = ?"
+        row = self._db.execute(sql, (session_digest(scope, session),)).fetchone()
+        return msgspec.msgpack.decode(row[0], type=prepared(SessionRef)) if row else None
+
+    def next_ordinal(self, scope: Scope, session: str) -> int:
+        """Return the number after that of a session's last turn; 0 if it has none."""
+        sql = "select coalesce(max(ordinal), -1) + 1 from turns where session = ?"
+        return int(self._db.execute(sql, (session_digest(scope, session),)).fetchone()[0])
+
+    def turns(self, session: bytes) -> list[KnownTurn]:
+        """Return a session's turns in the order of their ordinals, with their older forms."""
+        return [
+            msgspec.structs.replace(
+                msgspec.msgpack.decode(row, type=prepared(KnownTurn)),
+                retracted=bool(retracted),
+                replaced=bool(replaced),
+                unfinished=bool(unfinished),
+            )
+            for row, retracted, replaced, unfinished in self._db.execute(_TURNS, (session,))
+        ]
+
+    def sessions_with(self, scope: Scope, turns: Sequence[TurnMarks]) -> list[bytes]:
+        """Return an owner's sessions with the most of some turns, those with the most first."""
+        counts: Counter[bytes] = Counter()
+        sql = "select session from marks where mark = ? limit ?"
+        for turn in turns:
+            found = {
+                session
+                for mark in _marks_of_recorded(scope, turn)
+                for (session,) in self._db.execute(sql, (mark, _MOST_SESSIONS))
+            }
+            counts.update(found)
+        return [session for session, _ in counts.most_common()]
+
+
+def session_digest(scope: Scope, session: str) -> bytes:
+    """Return the name of an owner's session in the index."""
+    return _hash(*identity_of(scope, session))
+
+
+def _marks_of_known(scope: Scope, one: TurnMarks) -> list[bytes]:
+    """Return everything by which a turn of the history can be found."""
+    return [*_marks_of_recorded(scope, one), _pair_mark(scope, one)]
+
+
+def _marks_of_recorded(scope: Scope, one: TurnMarks) -> list[bytes]:
+    """Return by what a turn of a file is looked for in sessions of other names."""
+    owner = identity_of(scope, "")
+    by_source = [_hash("id", *owner, one.source, one.words.hex())] if one.source else []
+    if one.second is None:
+        return [*by_source, _pair_mark(scope, one)]
+    return [*by_source, _hash("time", *owner, str(one.second), one.words.hex())]
+
+
+def _pair_mark(scope: Scope, one: TurnMarks) -> bytes:
+    return _hash("words", *identity_of(scope, ""), one.words.hex(), one.answer.hex())
+
+
+def _hash(*parts: str) -> bytes:
+    return digest(msgspec.msgpack.encode(parts))
 
 
 class AskedHistory:

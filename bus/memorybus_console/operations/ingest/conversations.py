@@ -22,16 +22,19 @@ from memorybus.lineage.identity import identity_of
 from memorybus.text.cleaning import check_id
 
 from memorybus_console.operations.ingest.asked_history import AskedHistory
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.report import IngestReport, sum_reports
-from memorybus_console.operations.ingest.stages import OnStage
-from memorybus_console.operations.ingest.transcripts import (
+from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     RecordedSession,
     RecordedTurn,
     Transcript,
     TranscriptError,
-    read_transcript,
+)
+from memorybus_console.operations.ingest.reading.transcripts import read_transcript
+from memorybus_console.operations.ingest.report import (
+    IngestReport,
+    OnStage,
+    RefusedInput,
+    sum_reports,
 )
 from memorybus_console.operations.ingest.turn_matching import (
     KnownTurn,

@@ -14,9 +14,9 @@ from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, UnknownEvent
 from memorybus.wire.codec import Decoder
 
-from memorybus_console.operations.ingest.refused import UnreadableInput
-from memorybus_console.operations.ingest.shapes.decoding import BYTE_ORDER_MARK, decoded_lines
-from memorybus_console.operations.ingest.transcripts import TranscriptError
+from memorybus_console.operations.ingest.reading.json_files import BYTE_ORDER_MARK, decoded_lines
+from memorybus_console.operations.ingest.reading.model import TranscriptError
+from memorybus_console.operations.ingest.report import UnreadableInput
 
 _LINE_FIELDS = frozenset(("id", "key", "scope", "session", "at", "event"))
 """Fields that every line has; no message of a conversation has them all."""

@@ -1,10 +1,15 @@
 """``memorybus ingest FILE…``: publishes recorded conversations, and exported events."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 from memorybus.config.settings import Settings
+from memorybus.errors import AccessDenied, LogUnavailable
+from memorybus.events import Envelope
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 
 from memorybus_console.operations.ingest.conversations import (
     ParsedFile,
@@ -12,13 +17,18 @@ from memorybus_console.operations.ingest.conversations import (
     load_files,
 )
 from memorybus_console.operations.ingest.event_lines import events_of, holds_events
-from memorybus_console.operations.ingest.log_growth import count_logged, note_growth
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.report import IngestReport, sum_reports
-from memorybus_console.operations.ingest.source_events import publish_source
-from memorybus_console.operations.ingest.stages import OnStage
-from memorybus_console.operations.ingest.transcripts import ReadingOptions, TranscriptError
-from memorybus_console.operations.ingest.transcripts.speakers import by_speaker
+from memorybus_console.operations.ingest.new_events import ImportResult, publish_new
+from memorybus_console.operations.ingest.reading.model import (
+    ReadingOptions,
+    TranscriptError,
+    by_speaker,
+)
+from memorybus_console.operations.ingest.report import (
+    IngestReport,
+    OnStage,
+    RefusedInput,
+    sum_reports,
+)
 
 _OWNERS_IN_FILE = "its events name their user and agent; leave out --user and --agent"
 
@@ -100,3 +110,74 @@ def _count_events(path: Path, on_stage: OnStage) -> int:
             count += 1
             step()
     return count
+
+
+def publish_source(
+    settings: Settings,
+    name: str,
+    envelopes: Iterable[Envelope],
+    count: int,
+    on_stage: OnStage,
+    untimed: Collection[str] = (),
+) -> IngestReport:
+    """Publish those events of a source that are new to the log.
+
+    Args:
+        name: the file or the address.
+        envelopes: the source's events.
+        count: how many events these are.
+        on_stage: called once, when publishing begins.
+        untimed: the ids of events whose time is only that of the source.
+
+    Raises:
+        ArchiveUnavailable: the log's archive cannot say which events are new.
+    """
+    try:
+        with on_stage("publish", "events", count) as step:
+            done = publish_new(settings, envelopes, step, execute=True, untimed=untimed)
+    except TranscriptError as error:
+        return IngestReport(refused=(RefusedInput.unreadable(name, error),))
+    except LogUnavailable as error:
+        return IngestReport(refused=(RefusedInput(name, str(error)),))
+    return IngestReport(
+        files=1,
+        events=done.events,
+        level="logged" if done.logged else "spooled",
+        refused=_refused_events(name, done),
+        refused_turns=done.refused_events,
+    )
+
+
+def _refused_events(name: str, done: ImportResult) -> tuple[RefusedInput, ...]:
+    named = [RefusedInput(f"{name}: event {known}", why) for known, why in done.refused.items()]
+    unnamed = done.refused_events - len(named)
+    more = [RefusedInput(name, f"{unnamed} more events were refused")] if unnamed else []
+    return (*named, *more)
+
+
+def count_logged(settings: Settings) -> int | None:
+    """Return how many events the log has ever taken, or None if Redis does not answer.
+
+    Raises:
+        MemoryBusError: Redis answers, but must not be used as it is.
+    """
+    with closing(connect_redis(settings)) as redis:
+        log = EventLog(redis, settings)
+        try:
+            log.open()
+            return sum(head.n for head in log.heads())
+        except AccessDenied:
+            raise
+        except LogUnavailable:
+            return None
+
+
+def note_growth(settings: Settings, report: IngestReport, before: int | None) -> IngestReport:
+    """Return the report with the number of events by which the log has grown.
+
+    The number is unknown if Redis did not answer before, or has not taken everything since.
+    """
+    if before is None or report.level != "logged":
+        return report
+    after = count_logged(settings)
+    return msgspec.structs.replace(report, new_events=None if after is None else after - before)

@@ -1,12 +1,103 @@
-"""The report of an ingest, and the sum of several."""
+"""What an ingest reports: its stages, what it did, what it left out, and what it refused."""
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from contextlib import AbstractContextManager
+from typing import Literal, Protocol, Self
 
 import msgspec
+from memorybus.errors import MemoryBusError
 
-from memorybus_console.operations.ingest.refused import RefusedInput
+
+class UnreadableInput(MemoryBusError):
+    """An input, or a part of it, is not as its format says.
+
+    Attributes:
+        why: the reason.
+        place: where it is, such as ``file:line``; "" if whoever reads the input knows that.
+    """
+
+    def __init__(self, why: str, place: str = "") -> None:
+        super().__init__(f"{place}: {why}" if place else why)
+        self.why = why
+        self.place = place
+
+
+class RefusedInput(msgspec.Struct, frozen=True):
+    """Something that was not published, and why.
+
+    Attributes:
+        what: the file, address, record, session or turn.
+        why: the reason; it begins with the place, if there is one.
+        place: where in it the reason lies, such as ``file:line``; "" if the reason concerns all of
+            it.
+    """
+
+    what: str
+    why: str
+    place: str = ""
+
+    @classmethod
+    def unreadable(cls, what: str, error: UnreadableInput) -> Self:
+        """Return the refusal of an input that cannot be read."""
+        return cls(what, str(error), error.place)
+
+    def describe(self) -> str:
+        """Return what was refused and why, as people read it."""
+        return self.why if self.place else f"{self.what}: {self.why}"
+
+
+MAX_NAMED = 100
+"""How many unreadable lines of a source are named; further ones are only counted (G10)."""
+
+
+class LeftOut(msgspec.Struct):
+    """What a reader left out.
+
+    Attributes:
+        unread: how many lines and records cannot be read.
+        named: the first of them, each with its place and the reason.
+        dropped: how often something is dropped, by its kind: reasoning, pictures, relations and
+            times that are none.
+    """
+
+    unread: int = 0
+    named: list[RefusedInput] = []
+    dropped: dict[str, int] = {}
+
+    def refuse(self, refusal: RefusedInput) -> None:
+        """Note a line or a record that cannot be read."""
+        self.unread += 1
+        if len(self.named) < MAX_NAMED:
+            self.named.append(refusal)
+
+    def drop(self, kind: str, count: int = 1) -> None:
+        """Note that `count` more of a kind are dropped."""
+        if count:
+            self.dropped[kind] = self.dropped.get(kind, 0) + count
+
+
+class StageStep(Protocol):
+    """Is called while a stage makes progress."""
+
+    def __call__(self, count: int = 1, /) -> None:
+        """Note that `count` more are done."""
+
+
+class OnStage(Protocol):
+    """Is called when a stage begins; the stage lasts as long as the block that it returns."""
+
+    def __call__(
+        self, what: str, unit: str, total: int | None
+    ) -> AbstractContextManager[StageStep]:
+        """Begin a stage.
+
+        Args:
+            what: what is done.
+            unit: what is counted.
+            total: how many there are; None if that is unknown.
+        """
+        ...
 
 
 class IngestReport(msgspec.Struct, frozen=True, kw_only=True):

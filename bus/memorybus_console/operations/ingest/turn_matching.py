@@ -17,7 +17,7 @@ from memorybus.ids import derived_id, digest
 from memorybus.log.entry import LoggedEvent
 from memorybus.text.cleaning import clean_text
 
-from memorybus_console.operations.ingest.transcripts.model import RecordedTurn
+from memorybus_console.operations.ingest.reading.model import RecordedTurn
 
 TurnVerdict = Literal["new", "known", "changed", "answer"]
 """What became of a turn: the history lacks it; has it; has another form of it; or the turn is an

@@ -14,8 +14,7 @@ from memorybus.errors import ArchiveUnavailable
 from memorybus.query.query import EVERYTHING, Query
 from memorybus_console.operations.archive.export import export_archive
 from memorybus_console.operations.archive.import_events import import_archive
-from memorybus_console.operations.ingest.known_ids import KnownIds
-from memorybus_console.operations.ingest.new_events import ImportResult
+from memorybus_console.operations.ingest.new_events import ImportResult, KnownIds
 from memorybus_workers.archiving.archiver import run_once
 
 

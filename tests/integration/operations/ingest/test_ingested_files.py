@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus_console.operations.ingest import log_growth
+from memorybus_console.operations.ingest import files
 from memorybus_console.operations.ingest.files import ingest_files
-from memorybus_console.operations.ingest.stages import StageStep
+from memorybus_console.operations.ingest.report import StageStep
 from redis import Redis
 
 
@@ -68,7 +68,7 @@ def test_sending_is_a_stage_if_it_takes_long(ready, talk, monkeypatch):
 def test_no_connection_of_the_count_stays_open(ready, talk, monkeypatch):
     """G10: the log is counted twice, over connections that are closed."""
     open_now: set[int] = set()
-    connect = log_growth.connect_redis
+    connect = files.connect_redis
 
     def connect_noted(settings: Settings) -> Redis:
         redis = connect(settings)
@@ -82,6 +82,6 @@ def test_no_connection_of_the_count_stays_open(ready, talk, monkeypatch):
         monkeypatch.setattr(redis, "close", close_noted)
         return redis
 
-    monkeypatch.setattr(log_growth, "connect_redis", connect_noted)
+    monkeypatch.setattr(files, "connect_redis", connect_noted)
     done = ingest_files(ready, [talk], user=None, agent=None, on_stage=Stages())
     assert (done.new_events, open_now) == (3, set())

@@ -23,7 +23,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus_console.operations.ingest.event_lines import EventLines, events_of, holds_events
-from memorybus_console.operations.ingest.transcripts import TranscriptError
+from memorybus_console.operations.ingest.reading.model import TranscriptError
 
 LINES = EventLines()
 

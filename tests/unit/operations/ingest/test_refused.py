@@ -1,9 +1,9 @@
 """What people read of what was refused."""
 
 import pytest
-from memorybus_console.operations.ingest.foreign.model import ForeignError
-from memorybus_console.operations.ingest.refused import RefusedInput, UnreadableInput
-from memorybus_console.operations.ingest.transcripts import TranscriptError
+from memorybus_console.operations.ingest.foreign.records import ForeignError
+from memorybus_console.operations.ingest.reading.model import TranscriptError
+from memorybus_console.operations.ingest.report import RefusedInput, UnreadableInput
 
 
 def _unreadable(error: UnreadableInput) -> RefusedInput:

@@ -1,8 +1,7 @@
 """What an ingest of several sources reports."""
 
 import pytest
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.report import IngestReport, sum_reports
+from memorybus_console.operations.ingest.report import IngestReport, RefusedInput, sum_reports
 
 
 def test_counts_and_refusals_of_all_sources_are_added():

@@ -22,13 +22,12 @@ from memorybus.ids import derived_id, text_digest
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id, clean_fields
 
-from memorybus_console.operations.ingest.foreign.model import (
+from memorybus_console.operations.ingest.foreign.records import (
     ForeignMemory,
     ForeignMessage,
     ParsedExport,
 )
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 AGENTS = frozenset(("assistant", "agent", "ai"))
 """Names of speakers that count as agents in sources without roles."""

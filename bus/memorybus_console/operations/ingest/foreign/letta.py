@@ -12,22 +12,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from memorybus_console.operations.ingest.foreign.model import (
+from memorybus_console.operations.ingest.foreign.records import (
+    Export,
     ForeignError,
     ForeignMemory,
     ForeignMessage,
     ParsedExport,
     ParsedRecord,
     Record,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus_console.operations.ingest.foreign.reading import Export, parse_records
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.shapes.contents import content_of
-from memorybus_console.operations.ingest.shapes.fields import id_text
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.shapes.roles import REASONING, role_of
+from memorybus_console.operations.ingest.reading.contents import content_of
+from memorybus_console.operations.ingest.reading.names import REASONING, id_text, role_of
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 _ABOUT_PERSON = "human"
 _ANSWER = "send_message"

@@ -9,18 +9,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from memorybus_console.operations.ingest.foreign.model import (
+from memorybus_console.operations.ingest.foreign.records import (
+    Export,
     ForeignError,
     ForeignMemory,
     ParsedExport,
     ParsedRecord,
     Record,
     begin_of,
+    parse_records,
     text_of,
 )
-from memorybus_console.operations.ingest.foreign.reading import Export, parse_records
-from memorybus_console.operations.ingest.shapes.fields import id_text
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
+from memorybus_console.operations.ingest.reading.names import id_text
+from memorybus_console.operations.ingest.report import LeftOut
 
 LISTS = ("thoughts",)
 _REPLACING_RELATIONS = frozenset(("supersedes", "corrects", "invalidates"))

@@ -1,90 +1,198 @@
-"""Lists the sources, and reads the exports of each."""
+"""The sources, each with how its export is read.
+
+The formats were read in mem0ai 2.2.1 (``mem0/memory/main.py``, ``mem0/configs/base.py``),
+hindsight-client 1.1.0 (``memory_unit_list_item.py``, ``list_memory_units_response.py``), honcho-ai
+2.7.0 (``honcho/api_types.py``, ``honcho/pagination.py``) and zep-cloud 4.0.1 (``zep_cloud/types``).
+"""
 
 from collections.abc import Callable, Mapping
-from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-import msgspec
+from memorybus.ids import text_digest
 
-from memorybus_console.operations.ingest.foreign import (
-    hindsight,
-    honcho,
-    letta,
-    live,
-    mem0,
-    memorybus_export,
-    mentisdb,
-    zep,
+from memorybus_console.operations.ingest.foreign import letta, mentisdb
+from memorybus_console.operations.ingest.foreign.records import (
+    Export,
+    ForeignMemory,
+    ForeignMessage,
+    ParsedExport,
+    ParsedRecord,
+    Record,
+    Speaker,
+    begin_of,
+    parse_export,
+    text_of,
+    time_of,
 )
-from memorybus_console.operations.ingest.foreign.enveloping import (
-    EnvelopedExport,
-    ImportOwner,
-    build_envelopes,
+from memorybus_console.operations.ingest.reading.names import role_of
+
+_SPEAKERS: Mapping[str | None, Speaker] = MappingProxyType(
+    {"user": "user", "assistant": "assistant"}
 )
-from memorybus_console.operations.ingest.foreign.model import ForeignError, ParsedExport
-from memorybus_console.operations.ingest.foreign.reading import Export
-from memorybus_console.operations.ingest.foreign.service import ForeignService
+
+
+def _read_mem0(record: Record) -> ParsedRecord:
+    """Read a memory; one with an agent and no person is the agent's own note."""
+    user, agent = _optional(record, "user_id"), _optional(record, "agent_id")
+    return ForeignMemory(
+        id=text_of(record, "id"),
+        text=text_of(record, "memory", "text"),
+        at=begin_of(record, "updated_at", "created_at"),
+        user=user,
+        agent=agent,
+        store="memory" if agent and not user else "user",
+        session=_optional(record, "run_id"),
+    )
+
+
+def _read_hindsight(record: Record) -> ParsedRecord:
+    """Read a fact; observations are left out, since Hindsight makes them from its facts.
+
+    A bank is no person: a memory belongs to the ``user_id`` in its ``metadata``, if there is one.
+    The ZIP archive of ``export_bank`` is not read.
+    """
+    kind = _optional(record, "fact_type")
+    if kind == "observation":
+        return None
+    at = time_of(record, "mentioned_at", "date", "occurred_start")
+    ended = record.value.get("state") == "invalidated"
+    metadata = record.value.get("metadata")
+    owners = metadata if isinstance(metadata, dict) else {}
+    user, agent = (owners.get(name) for name in ("user_id", "agent_id"))
+    return ForeignMemory(
+        id=text_of(record, "id"),
+        text=text_of(record, "text"),
+        at=at,
+        until=(time_of(record, "invalidated_at", "updated_at") or at or 0) if ended else None,
+        user=user if isinstance(user, str) else "",
+        agent=agent if isinstance(agent, str) else "",
+        session=_optional(record, "document_id"),
+        kind=kind,
+    )
+
+
+def _read_honcho(record: Record) -> ParsedRecord:
+    """Read a conclusion about a peer, or a message; a peer not known as an agent is a person.
+
+    Honcho has no export of its own: a file has pages of its API, or their items, in any mixture.
+    """
+    if "observed_id" not in record.value:
+        return ForeignMessage(
+            id=text_of(record, "id"),
+            speaker="user",
+            text=text_of(record, "content"),
+            session=text_of(record, "session_id"),
+            at=time_of(record, "created_at"),
+            user=text_of(record, "peer_id"),
+        )
+    observer, observed = text_of(record, "observer_id"), text_of(record, "observed_id")
+    return ForeignMemory(
+        id=text_of(record, "id"),
+        text=text_of(record, "content"),
+        at=time_of(record, "created_at"),
+        user=observed,
+        agent=observer if observer != observed else "",
+        session=_optional(record, "session_id"),
+        kind="conclusion",
+    )
+
+
+def _read_zep(record: Record, thread: str) -> ParsedRecord:
+    """Read a fact of the graph, or a message; one without a thread belongs to that of the file.
+
+    Earlier releases have the role in ``role_type`` and the speaker's name in ``role``. Messages of
+    a system or a tool are left out.
+    """
+    user = _optional(record, "user_id", "user_uuid")
+    if "fact" in record.value:
+        return ForeignMemory(
+            id=text_of(record, "uuid", "uuid_", "id"),
+            text=text_of(record, "fact"),
+            at=begin_of(record, "created_at"),
+            user=user,
+            kind="fact",
+        )
+    text_of(record, "role_type", "role")
+    speaker = _SPEAKERS.get(role_of(record.value))
+    if speaker is None:
+        return None
+    return ForeignMessage(
+        id=text_of(record, "uuid", "uuid_", "id"),
+        speaker=speaker,
+        text=text_of(record, "content"),
+        session=text_of(record, "thread_id", "thread_uuid", "session_id", default=thread),
+        at=time_of(record, "reference_time", "created_at"),
+        user=user if speaker == "user" else "",
+        name=_optional(record, "role" if "role_type" in record.value else "name"),
+    )
+
+
+def _parse_zep(export: Export) -> ParsedExport:
+    lists = ("items", "messages", "edges", "facts", "relevant_facts", "threads", "sessions")
+    return parse_export(export, lists, partial(_read_zep, thread=Path(export.name).stem))
+
+
+def _read_stored(record: Record) -> ParsedRecord:
+    """Read a memory as ``memorybus export --provider`` writes it (`StoredMemory`).
+
+    Memories that are messages of a conversation become turns again; all others become memories.
+    Records of speakers' names are left out, since messages carry the names. Sessions of two people
+    with the same id stay separate.
+    """
+    kind, session = _optional(record, "kind"), _optional(record, "session")
+    if kind == "speaker":
+        return None
+    user, agent = _optional(record, "user"), _optional(record, "agent")
+    workspace, at, text = (
+        _optional(record, "workspace"),
+        time_of(record, "at"),
+        text_of(record, "text"),
+    )
+    speaker = _SPEAKERS.get(kind) if session else None
+    if speaker is not None:
+        source_id = text_of(record, "event", default=f"{at}:{text_digest(text)}")
+        return ForeignMessage(
+            id=f"{speaker}:{source_id}",
+            speaker=speaker,
+            text=text,
+            session="/".join(filter(None, (agent, workspace, user, session))),
+            at=at,
+            user=user if speaker == "user" else "",
+            agent=agent,
+            workspace=workspace,
+            name=_optional(record, "speaker"),
+        )
+    return ForeignMemory(
+        id=_optional(record, "event"),
+        text=text,
+        at=at,
+        until=time_of(record, "until"),
+        user=user,
+        agent=agent,
+        workspace=workspace,
+        store="user" if user or not agent else "memory",
+        session=session,
+        kind=kind,
+    )
+
+
+def _optional(record: Record, *names: str) -> str:
+    return text_of(record, *names, default="")
+
+
+def _lists(read: Callable[[Record], ParsedRecord], *lists: str) -> Callable[[Export], ParsedExport]:
+    return partial(parse_export, lists=lists, read=read)
+
 
 PARSERS: Mapping[str, Callable[[Export], ParsedExport]] = MappingProxyType({
-    "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
-    "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
-    "memorybus": memorybus_export.parse,
+    "mem0": _lists(_read_mem0, "results", "memories"),
+    "hindsight": _lists(_read_hindsight, "items", "memories"),
+    "honcho": _lists(_read_honcho, "items", "messages", "conclusions", "sessions"),
+    "mentisdb": mentisdb.parse,
+    "zep": _parse_zep,
+    "letta": letta.parse,
+    "memorybus": _lists(_read_stored, "memories"),
 })  # fmt: skip
 """The parser of each source; raises `ForeignError` if nothing can be read."""
-
-
-def read_file(
-    source: str, path: Path, owner: ImportOwner, now: int, zone: tzinfo
-) -> tuple[EnvelopedExport, int]:
-    """Return the events of an exported file, and how many of its records were left out.
-
-    Args:
-        source: the source's name.
-        owner: the owner of the memories.
-        now: the present, milliseconds.
-        zone: the zone of times that name none.
-
-    Raises:
-        ForeignError: it cannot be read.
-    """
-    try:
-        data, modified = path.read_bytes(), path.stat().st_mtime_ns // 1_000_000
-    except OSError as error:
-        raise ForeignError(error.strerror or str(error), str(path)) from error
-    found = PARSERS[source](Export(data, str(path), zone))
-    return build_envelopes(source, str(path), found, owner, modified, now), found.skipped
-
-
-def read_address(
-    source: str,
-    address: str,
-    key: str,
-    owner: ImportOwner,
-    now: int,
-    zone: tzinfo,
-    step: Callable[[], None],
-) -> tuple[EnvelopedExport, int]:
-    """Return the events of a source's running service, and how many records were left out.
-
-    Args:
-        source: the source's name.
-        address: the address of its API.
-        key: the key for it; "" for none.
-        owner: the owner of the memories.
-        now: the present, which is the time of records without one, milliseconds.
-        zone: the zone of times that name none.
-        step: called for each page.
-
-    Raises:
-        ForeignError: it cannot be read from a service, or does not answer as documented.
-    """
-    if source not in live.SOURCES:
-        names = ", ".join(live.SOURCES)
-        raise ForeignError(f"{source} is read of files; where they run: {names}")
-    known, lines = live.SOURCES[source], []
-    for page in known.pages(ForeignService(address, known.headers(key))):
-        step()
-        lines.append(msgspec.json.encode(page))
-    found = PARSERS[source](Export(b"\n".join(lines) or b"[]", address, zone))
-    return build_envelopes(source, address, found, owner, now, now), found.skipped

@@ -14,8 +14,7 @@ from memorybus_console.operations.ingest.foreign.enveloping import (
     ImportOwner,
     build_envelopes,
 )
-from memorybus_console.operations.ingest.foreign.model import ForeignError
-from memorybus_console.operations.ingest.foreign.reading import Export
+from memorybus_console.operations.ingest.foreign.records import Export, ForeignError
 from memorybus_console.operations.ingest.foreign.sources import PARSERS
 
 OURS = ImportOwner(Scope(agent="pilot", user="me", workspace="boat"))

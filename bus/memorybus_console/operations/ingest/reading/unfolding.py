@@ -8,19 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.shapes.contents import TEXT_FIELDS
-from memorybus_console.operations.ingest.shapes.fields import (
+from memorybus_console.operations.ingest.reading import chatgpt
+from memorybus_console.operations.ingest.reading.contents import TEXT_FIELDS
+from memorybus_console.operations.ingest.reading.json_files import JsonLine
+from memorybus_console.operations.ingest.reading.names import (
     NAME_FIELDS,
     SESSION_FIELDS,
     TITLE_FIELDS,
     first_text,
+    role_of,
     time_in,
 )
-from memorybus_console.operations.ingest.shapes.json_lines import JsonLine
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.shapes.roles import role_of
-from memorybus_console.operations.ingest.transcripts import chatgpt
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 _LISTS = (
     "messages", "chat_messages", "conversations", "conversation", "contents", "history", "turns",

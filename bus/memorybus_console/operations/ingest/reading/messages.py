@@ -1,4 +1,4 @@
-"""Makes turns of messages, in whichever form they are written; `shapes` has the tables of forms.
+"""Makes turns of messages, in whichever form they are written (`names`, `contents`).
 
 A turn is a person's message and everything up to the next one: the assistant's texts (joined by an
 empty line where a tool call stood between them) and its tool calls. A message may name its session;
@@ -10,40 +10,37 @@ from typing import Any, NamedTuple
 
 from memorybus.events import Message
 
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.shapes.contents import (
+from memorybus_console.operations.ingest.reading.contents import (
     TEXT_FIELDS,
     MessageContent,
     content_of,
     other_fields,
 )
-from memorybus_console.operations.ingest.shapes.fields import (
-    NAME_FIELDS,
-    OWN_ID_FIELDS,
-    first_text,
-    time_in,
-)
-from memorybus_console.operations.ingest.shapes.json_lines import JsonFile
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.shapes.roles import (
-    NOTES,
-    REASONING,
-    ROLE_FIELDS,
-    plain_name,
-    role_of,
-)
-from memorybus_console.operations.ingest.transcripts.model import (
+from memorybus_console.operations.ingest.reading.json_files import JsonFile
+from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     RecordedSession,
     RecordedTurn,
     Transcript,
     with_unique_ids,
 )
-from memorybus_console.operations.ingest.transcripts.unfolding import (
+from memorybus_console.operations.ingest.reading.names import (
+    NAME_FIELDS,
+    NOTES,
+    OWN_ID_FIELDS,
+    REASONING,
+    ROLE_FIELDS,
+    first_text,
+    plain_name,
+    role_of,
+    time_in,
+)
+from memorybus_console.operations.ingest.reading.unfolding import (
     FoundMessage,
     Surroundings,
     Unfolding,
 )
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 SPOKEN_ROLES = ("user", "assistant")
 _AUTHOR_FIELDS = ("author", "sender", "from", "speaker")

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from memorybus.text.bounding import plain_value
 
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.shapes.roles import plain_name
+from memorybus_console.operations.ingest.reading.names import plain_name
+from memorybus_console.operations.ingest.report import LeftOut
 
 TEXT_FIELDS = ("content", "parts", "text", "value", "message", "body")
 """The fields of a message that may have its content; the first one with words counts."""

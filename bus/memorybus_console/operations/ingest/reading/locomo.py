@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 
 from memorybus.text.times import parse_timestamp
 
-from memorybus_console.operations.ingest.refused import RefusedInput
-from memorybus_console.operations.ingest.shapes.fields import id_text
-from memorybus_console.operations.ingest.shapes.json_lines import JsonLine
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.shapes.roles import role_of
-from memorybus_console.operations.ingest.transcripts.model import (
+from memorybus_console.operations.ingest.reading.json_files import JsonLine
+from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     RecordedSession,
     RecordedTurn,
     Transcript,
     with_unique_ids,
 )
+from memorybus_console.operations.ingest.reading.names import id_text, role_of
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 _SESSION = re.compile(r"session_(\d{1,6})")
 

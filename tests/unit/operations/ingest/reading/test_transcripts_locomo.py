@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.text.display import iso
 from memorybus.text.times import parse_timestamp
-from memorybus_console.operations.ingest.transcripts import (
-    Transcript,
-    TranscriptError,
+from memorybus_console.operations.ingest.reading.model import Transcript, TranscriptError
+from memorybus_console.operations.ingest.reading.transcripts import (
     parse_transcript,
     read_transcript,
 )

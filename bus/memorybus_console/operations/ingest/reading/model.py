@@ -1,15 +1,14 @@
 """The types into which every transcript format is parsed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 
 import msgspec
 from memorybus.events import Message
 from memorybus.text.bounding import fit_messages
 
-from memorybus_console.operations.ingest.refused import UnreadableInput
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
+from memorybus_console.operations.ingest.report import LeftOut, UnreadableInput
 
 _OVERHEAD_BYTES = 4_096
 """Bytes of an event that are neither texts nor messages."""
@@ -113,3 +112,31 @@ def with_unique_ids(turns: Sequence[RecordedTurn]) -> tuple[RecordedTurn, ...]:
         msgspec.structs.replace(turn, source_id="") if counts[turn.source_id] > 1 else turn
         for turn in turns
     )
+
+
+def by_speaker(transcript: Transcript) -> Transcript:
+    """Return a transcript in which each turn belongs to the person who is named in it.
+
+    A session of several people becomes one for each of them, under the same id. Where the two sides
+    are two people (LoCoMo), each gets only what that person said. Turns without a name stay where
+    they are.
+    """
+    sessions = tuple(own for session in transcript.conversations for own in _split(session))
+    return msgspec.structs.replace(transcript, conversations=sessions)
+
+
+def _split(session: RecordedSession) -> Iterator[RecordedSession]:
+    turns: dict[str, list[RecordedTurn]] = {}
+    for turn in session.turns:
+        for own in _sides(turn) if session.user else (turn,):
+            turns.setdefault(own.user_name, []).append(own)
+    for name, own_turns in turns.items():
+        yield msgspec.structs.replace(session, user=name, turns=tuple(own_turns))
+
+
+def _sides(turn: RecordedTurn) -> Iterator[RecordedTurn]:
+    for name, text in ((turn.user_name, turn.user), (turn.assistant_name, turn.assistant)):
+        if text:
+            yield msgspec.structs.replace(
+                turn, user=text, assistant="", user_name=name, assistant_name="", messages=()
+            )

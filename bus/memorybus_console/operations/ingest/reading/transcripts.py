@@ -5,16 +5,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from memorybus_console.operations.ingest.shapes.decoding import decoded_lines
-from memorybus_console.operations.ingest.shapes.json_lines import JsonLine, parse_file
-from memorybus_console.operations.ingest.shapes.left_out import LeftOut
-from memorybus_console.operations.ingest.transcripts import locomo
-from memorybus_console.operations.ingest.transcripts.messages import parse_messages
-from memorybus_console.operations.ingest.transcripts.model import (
+from memorybus_console.operations.ingest.reading import locomo
+from memorybus_console.operations.ingest.reading.json_files import (
+    JsonLine,
+    decoded_lines,
+    parse_file,
+)
+from memorybus_console.operations.ingest.reading.messages import parse_messages
+from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     Transcript,
     TranscriptError,
 )
+from memorybus_console.operations.ingest.report import LeftOut
 
 _DEFAULT_OPTIONS = ReadingOptions()
 

@@ -7,13 +7,13 @@ from datetime import timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_console.operations.ingest.shapes import decoding
-from memorybus_console.operations.ingest.transcripts import (
+from memorybus_console.operations.ingest.reading import json_files as decoding
+from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     Transcript,
     TranscriptError,
-    parse_transcript,
 )
+from memorybus_console.operations.ingest.reading.transcripts import parse_transcript
 
 USER = {"role": "user", "content": "Where is the ferry?"}
 ASSISTANT = {"role": "assistant", "content": "At pier two."}
