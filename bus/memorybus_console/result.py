@@ -4,11 +4,16 @@ A field's annotation says how it is shown: ``size: Annotated[int, Column(unit="b
 presenter in `views` shows any such value; this module knows neither a terminal nor a page.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+T = TypeVar("T")
 
 Unit = Literal["", "bytes", "milliseconds", "seconds", "share", "time"]
 """How a number is shown; ``time`` is a wall time in milliseconds, or ISO 8601."""
@@ -48,11 +53,35 @@ class IfEmpty:
     text: str
 
 
+@dataclass(frozen=True)
+class Prints:
+    """What a command prints with ``--json``, if it shows that itself and returns its exit code."""
+
+    kind: Any
+
+
 class Remark(NamedTuple):
     """A remark below a result: a consequence, a problem, or the next command."""
 
     text: str
     style: Style = "dim"
+
+
+@dataclass(frozen=True)
+class Presentation(Generic[T]):
+    """A value whose fields alone do not show people what it means.
+
+    Attributes:
+        value: what ``--json`` prints.
+        parts: what people see in its place; made only if people look.
+        notes: remarks below it.
+        code: the exit code.
+    """
+
+    value: T
+    parts: "Iterable[RenderableType]"
+    notes: "Iterable[Remark]" = ()
+    code: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):

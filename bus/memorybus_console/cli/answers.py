@@ -13,7 +13,8 @@ from memorybus_console.views.presenter import parts_of, present
 def shown(command: Callable[..., Any]) -> Callable[..., int]:
     """Make a command of a function that returns a struct, a list of structs, or an iterator.
 
-    The command shows what the function returns, if it is not None, and returns the exit code.
+    The command shows what the function returns, if it is not None, and returns the exit code. A
+    function that shows its results itself returns an exit code, and `Prints` names their type.
     """
     annotations = dict(command.__annotations__)
     if_empty = _note_if_empty(annotations.pop("return"))
@@ -29,6 +30,8 @@ def shown(command: Callable[..., Any]) -> Callable[..., int]:
 
 
 def _show(output: Output, answer: Any, if_empty: str) -> int:
+    if isinstance(answer, int):
+        return answer
     if isinstance(answer, Iterator):
         for each in answer:
             _show_line(output, each)

@@ -7,7 +7,9 @@ from cyclopts import App, CycloptsError, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable, MemoryBusError
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, LOOK, Common, RepeatedOption, positive
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ def register(app: App) -> None:
     app.command(run_check, name=NAME, group=LOOK)
 
 
+@shown
 def run_check(
     *,
     notify: Annotated[
@@ -36,7 +39,7 @@ def run_check(
         Parameter(validator=positive, help="Look again after so many seconds, without end."),
     ] = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Verdict)]":
     """Show in one line whether all is well, as Nagios, Icinga and their like want it.
 
     It reads and changes nothing. Exit codes: 0 all is well, 1 a warning, 2 something critical (so

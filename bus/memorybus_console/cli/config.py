@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from cyclopts import App, Parameter
 from memorybus.config.settings import FILE_NAME, read_layers
@@ -10,12 +10,24 @@ from memorybus.errors import ConfigError
 from memorybus.ids import NewSecret, new_secret
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import CARE, DEFAULT, Common, settings_file
+from memorybus_console.result import Prints
 from memorybus_console.views.render import grid, settings_source
 from memorybus_console.views.safe import visible
 
+if TYPE_CHECKING:
+    from memorybus.config.origins import EffectiveSetting
+
 MIN_TOKEN_CHARS = 16
 """The fewest characters of a token that a person chose."""
+
+
+class PageToken(TypedDict):
+    """A token, null if the caller chose it, and its hash for the settings."""
+
+    token: str | None
+    page_token: str
 
 
 def register(app: App) -> None:
@@ -26,7 +38,10 @@ def register(app: App) -> None:
     app.command(config)
 
 
-def run_config_show(*, common: Common = DEFAULT) -> int:
+@shown
+def run_config_show(
+    *, common: Common = DEFAULT
+) -> "Annotated[int, Prints(list[EffectiveSetting])]":
     """Show every setting with its value and its origin; credentials are masked.
 
     The origin is `default`, the file that was read, a variable or an option; each of these
@@ -54,13 +69,14 @@ def run_config_show(*, common: Common = DEFAULT) -> int:
     return 0
 
 
+@shown
 def run_config_page_token(
     *,
     stdin: Annotated[
         bool, Parameter(negative="", help="Read the token from standard input; else make one.")
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(PageToken)]":
     """Make a token for `memorybus serve`, and its hash for the settings. Nothing is written.
 
     Whoever has the token can sign in to the page and act there. The settings hold only its hash.

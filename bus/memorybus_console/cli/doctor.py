@@ -1,10 +1,20 @@
 """``memorybus doctor``: check everything."""
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from cyclopts import App, Parameter
+from memorybus.health.finding import Check
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.result import Prints
+
+
+class Examined(TypedDict):
+    """What was checked, and whether all is well."""
+
+    ok: bool
+    checks: list[Check]
 
 
 def register(app: App) -> None:
@@ -12,6 +22,7 @@ def register(app: App) -> None:
     app.command(run_doctor, name="doctor", group=CARE)
 
 
+@shown
 def run_doctor(
     *,
     deep: Annotated[
@@ -21,7 +32,7 @@ def run_doctor(
         ),
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Examined)]":
     """Check everything, and publish a canary event to see that it reaches every lane.
 
     Every provider's lane passes the canary on without calling its backend. With --deep the backends

@@ -7,6 +7,7 @@ The object reads ``{"error": kind, "message": what and why, "next": what to do}`
 import os
 import sys
 from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 from cyclopts import CycloptsError
 from memorybus.errors import (
@@ -36,6 +37,14 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 """What to do, by kind of error; the first entry that fits counts. "" if the message says it.
 
 An error of Redis brings its own remedy."""
+
+
+class Failed(TypedDict):
+    """What any command prints when it fails: the error's kind, its message, and what to do."""
+
+    error: str
+    message: str
+    next: NotRequired[str]
 
 
 def wants_json(words: Sequence[str]) -> bool:

@@ -1,11 +1,12 @@
 """The commands that run processes: demo, up, worker."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 from cyclopts import App, Parameter
 from memorybus.processes import commands, signals
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT_WORKER,
     RUN,
@@ -15,9 +16,12 @@ from memorybus_console.cli.options import (
     positive,
     split_names,
 )
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memorybus_console.operations import up
 
 ServedProvidersOption = Annotated[
@@ -43,6 +47,25 @@ MetricsOption = Annotated[
 ]
 
 
+class Demonstrated(TypedDict):
+    """What the demo did, see `memorybus demo`; `caught_up` has seconds, by provider."""
+
+    published: int
+    applied: dict[str, int]
+    caught_up: dict[str, float]
+    recalled: str
+    seconds: float
+
+
+class WorkersReady(TypedDict):
+    """The line of `memorybus worker` when all are ready; `metrics` if they are served."""
+
+    ready: bool
+    worker: str
+    workers: list[str]
+    metrics: NotRequired[str]
+
+
 def register(app: App) -> None:
     """Add this group's commands."""
     app.command(run_demo, name="demo", group=RUN)
@@ -50,7 +73,10 @@ def register(app: App) -> None:
     app.command(run_worker, name="worker", group=RUN)
 
 
-def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+@shown
+def run_demo(
+    *, json: Annotated[bool, Parameter(negative="")] = False
+) -> "Annotated[int, Prints(Demonstrated)]":
     """See the whole system work, on a Redis of its own, in a few seconds.
 
     An agent plays a conversation over two sessions; a worker feeds two providers; a third session
@@ -80,6 +106,7 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     return 0
 
 
+@shown
 def run_up(
     *,
     providers: ServedProvidersOption = None,
@@ -87,7 +114,7 @@ def run_up(
     jobs: RecallJobsOption = None,
     metrics: MetricsOption = None,
     common: WorkerOptions = DEFAULT_WORKER,
-) -> int:
+) -> "Annotated[int, Prints(Iterator[up.Ready])]":
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
     If a url is configured, no Redis is started. A worker that dies is started again; a worker that
@@ -126,6 +153,7 @@ def _report_stop(output: Output, end: BaseException) -> int:
     return code
 
 
+@shown
 def run_worker(
     *,
     providers: ServedProvidersOption = None,
@@ -133,7 +161,7 @@ def run_worker(
     jobs: RecallJobsOption = None,
     metrics: MetricsOption = None,
     common: WorkerOptions = DEFAULT_WORKER,
-) -> int:
+) -> "Annotated[int, Prints(Iterator[WorkersReady])]":
     """Run a worker against a Redis that runs already; wait for Redis if it does not answer.
 
     Any number of workers, on any number of hosts, share the lanes of shared providers; the lanes of

@@ -1,20 +1,35 @@
 """``memorybus serve``: serve the page of operators."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 from memorybus.health.metrics_server import Address
 from memorybus.processes import signals
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, RUN, Common
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memorybus_console.web.access import OwnToken
 
 PORT = 8686
+
+
+class Serving(TypedDict):
+    """The line of `memorybus serve` when it listens.
+
+    `acts` says whether people can act there, `token_file` where the token is that the page made.
+    """
+
+    url: str
+    acts: bool
+    token_file: str | None
 
 
 def register(app: App) -> None:
@@ -22,12 +37,13 @@ def register(app: App) -> None:
     app.command(run_serve, name="serve", group=RUN)
 
 
+@shown
 def run_serve(
     *,
     host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Parameter(help="The port; 0 lets the system choose.")] = PORT,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Iterator[Serving])]":
     """Serve the page of operators, /metrics and the health paths until Ctrl-C.
 
     People sign in with a token, and what they do is recorded in the log. If neither `page_token`

@@ -10,8 +10,10 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from rich.console import Group
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.check import print_verdict
 from memorybus_console.cli.options import DEFAULT, LOOK, Common, settings_file
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def register(app: App) -> None:
     app.command(run_status, name="status", group=LOOK)
 
 
+@shown
 def run_status(
     *,
     watch: Annotated[
@@ -39,7 +42,7 @@ def run_status(
         Parameter(negative="", help="Exit with the code of memorybus check: 0, 1 or 2."),
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Status)]":
     """Show Redis, the spool, the providers' backlog, the workers and the jobs.
 
     With --check, a Redis that is away is shown as memorybus check shows it.

@@ -1,7 +1,7 @@
 """``memorybus tools``: list the tools that providers offer a model, and call one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 from cyclopts import App, Parameter
@@ -10,8 +10,10 @@ from memorybus.ids import new_id
 from memorybus.registry import tools
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
 from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import grid, line
 from memorybus_console.views.safe import json_text
@@ -21,6 +23,17 @@ SESSION = "memorybus-tools"
 
 
 _TIMEOUT = 10.0
+
+
+class OfferedTool(TypedDict):
+    """A tool as a model is offered it; `parameters` is a JSON schema."""
+
+    name: str
+    provider: str
+    tool: str
+    writes: bool
+    description: str
+    parameters: dict[str, Any]
 
 
 def check_pairs(_: Any, given: Sequence[str]) -> None:
@@ -60,7 +73,8 @@ def register(app: App) -> None:
     app.command(group)
 
 
-def run_ls(*, common: Common = DEFAULT) -> int:
+@shown
+def run_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[OfferedTool])]":
     """List the tools of all registered providers, by the names a model calls them.
 
     For example:
@@ -101,6 +115,7 @@ def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
     output.show(table)
 
 
+@shown
 def run_call(
     name: str,
     /,
@@ -113,7 +128,7 @@ def run_call(
     session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
     timeout: ResultTimeoutOption = _TIMEOUT,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(dict[str, Any])]":
     """Call a tool as a model would; a tool that writes leaves an event in the log.
 
     For example:

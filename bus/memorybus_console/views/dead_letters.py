@@ -1,7 +1,7 @@
 """Formats dead letters for people and programs; pure, and safe against hostile text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from memorybus.dead_letters.queue import LetterEvent, LocatedLetter
 from memorybus.dead_letters.records import normalise_reason
@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.operations.dead_letters import count_by_key
+from memorybus_console.views.events import PlacedEvent
 from memorybus_console.views.render import add_row, grid
 from memorybus_console.views.safe import json_text, one_line, visible
 
@@ -28,6 +29,70 @@ _HEADS = {
     "event": "first event",
     "events": "waiting",
 }
+
+
+class LetterKey(TypedDict):
+    """The first dead letter of a key, with how many events of the key wait."""
+
+    provider: str
+    partition: int
+    key: str
+    event: str
+    type: str
+    session: str
+    error: str | None
+    reason: str
+    tries: int
+    first_at: str | None
+    last_at: str | None
+    edited: bool
+    events: int
+
+
+class LetterError(TypedDict):
+    """A kind of refusal: how many keys it blocks, and how many events wait in all."""
+
+    error: str
+    provider: str
+    reason: str
+    keys: int
+    refused: int
+    events: int
+    first_at: str | None
+    last_at: str | None
+
+
+class LetterProvider(TypedDict):
+    """A provider's dead letters."""
+
+    provider: str
+    keys: int
+    events: int
+    errors: int
+
+
+class Letter(TypedDict):
+    """One dead letter: why it was refused, and the event itself."""
+
+    provider: str
+    partition: int
+    key: str
+    event: str
+    type: str
+    session: str
+    error: str | None
+    reason: str
+    tries: int
+    first_at: str | None
+    last_at: str | None
+    edited: dict[str, Any] | None
+    entry: str
+    n: int
+    at: str | None
+    worker: str
+    traceback: str
+    published: PlacedEvent | None
+    missing: str | None
 
 
 def group_rows(group: LetterGrouping, letters: Sequence[LocatedLetter]) -> list[dict[str, Any]]:

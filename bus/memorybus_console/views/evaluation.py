@@ -1,6 +1,7 @@
 """Shows people how well recall answered a file of questions; pure."""
 
 from collections.abc import Iterable
+from typing import TypedDict
 
 from rich.table import Table
 from rich.text import Text
@@ -9,6 +10,17 @@ from memorybus_console.operations.evaluation import Evaluation, JudgedAnswer
 from memorybus_console.views.render import add_row, grid
 
 _UNKNOWN = "-"
+
+
+class Evaluated(TypedDict):
+    """How well recall answered a file of questions; null where no question measures it."""
+
+    questions: int
+    found: float | None
+    characters: float | None
+    characters_for_nothing: float | None
+    p50_ms: float | None
+    answers: list[JudgedAnswer]
 
 
 def evaluation_text(found: Evaluation) -> Text:

@@ -1,7 +1,7 @@
 """Formats events for people, each as one safe line or whole, and for ``--json``; pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from memorybus.events import (
@@ -39,6 +39,19 @@ _COLOURS = {
     "Delegated": "cyan",
     "SessionEnded": "red",
 }
+
+
+class PlacedEvent(TypedDict):
+    """An event with its position; `event` has the fields of its type."""
+
+    position: Position
+    id: str
+    key: str
+    type: str
+    at: str | None
+    session: dict[str, Any]
+    scope: dict[str, Any]
+    event: dict[str, Any]
 
 
 def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:

@@ -1,6 +1,7 @@
 """Shows people the events that a search found, and an event's outcome at each instance; pure."""
 
 from collections.abc import Iterable
+from typing import TypedDict
 
 from memorybus.events import Envelope
 from memorybus.history.whereabouts import Whereabouts
@@ -9,11 +10,28 @@ from rich.text import Text
 
 from memorybus_console.operations.events.story import Fate
 from memorybus_console.operations.events.words import SearchWords
-from memorybus_console.views.events import event_head, summary
+from memorybus_console.views.events import PlacedEvent, event_head, summary
 from memorybus_console.views.safe import one_line
 
 _COLOURS = {"applied": "green", "waiting": "yellow", "parked": "red", "discarded": "magenta"}
 _NAME, _OUTCOME = 20, 10
+
+
+class EventWhole(PlacedEvent):
+    """An event, where it is stored, and its outcome at each instance."""
+
+    lies: Whereabouts
+    outcomes: list[Fate]
+
+
+class EventsFound(TypedDict):
+    """A page of a search; `next` is the value of --before for the next page."""
+
+    events: list[PlacedEvent]
+    next: str | None
+    looked: int
+    back_to: str | None
+    unread: list[str]
 
 
 def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.result import Column, Remark, Result
+from memorybus_console.result import Column, Presentation, Remark, Result
 from memorybus_console.views.figures import duration, short
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import grid, line
@@ -23,22 +23,27 @@ def present(output: Output, value: Any, if_empty: str = "") -> int:
 
     Args:
         output: where it is shown.
-        value: a struct, or a list of structs.
+        value: a struct, a list of structs, or the view of one.
         if_empty: the note that stands for an empty list.
     """
     if output.json:
-        output.result(value)
+        output.result(value.value if isinstance(value, Presentation) else value)
     else:
         for part in parts_of(value):
             output.show(part)
     for note in _notes_of(value, if_empty):
         if note.style == "red" or not output.json:  # a program's log should have the problems, too
             output.note(note.text, note.style)
+    if isinstance(value, Presentation):
+        return value.code
     return int(isinstance(value, Result) and value.failed())
 
 
 def parts_of(value: Any) -> Iterator[RenderableType]:
     """Yield what stands for a value: a sentence, lines of its fields, tables of its lists."""
+    if isinstance(value, Presentation):
+        yield from value.parts
+        return
     if isinstance(value, list):
         yield from [table_of(value)] if value else []
         return
@@ -64,6 +69,8 @@ def _lines_of(value: Any) -> Iterator[Text]:
 def _notes_of(value: Any, if_empty: str) -> Iterator[Remark]:
     if isinstance(value, Result):
         yield from value.notes()
+    if isinstance(value, Presentation):
+        yield from value.notes
     if not value and if_empty:
         yield Remark(if_empty)
 

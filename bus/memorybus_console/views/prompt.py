@@ -1,12 +1,12 @@
 """Shows what a prompt would be given, to people and programs; pure, hostile text escaped."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from rich.table import Table
 
 from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
-from memorybus_console.views.recall import recalled_json
+from memorybus_console.views.recall import Recalled, recalled_json
 from memorybus_console.views.render import add_row, cell, grid
 
 _OUTCOMES = {
@@ -18,6 +18,17 @@ _OUTCOMES = {
     "unserved": "no worker",
 }
 _STYLES = {"warm": "green", "fresh": "green", "late": "yellow"}
+
+
+class Prompted(TypedDict):
+    """What a prompt would be given; milliseconds."""
+
+    block: str
+    answers: list[ProviderAnswer]
+    items: list[Recalled]
+    trivial: bool
+    waited_ms: float
+    patience_ms: float
 
 
 def outcome_words(one: ProviderAnswer) -> str:

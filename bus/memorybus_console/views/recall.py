@@ -1,7 +1,7 @@
 """Shows what was recalled, to people and programs; pure, with hostile text escaped."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 from memorybus.recall.model import RecalledItem
 from memorybus.text.display import iso
@@ -22,6 +22,32 @@ _STEPS = (
 """The hours in each unit of an age, the longest first."""
 
 _INDENT = (0, 0, 1, 4)
+
+
+class Recalled(TypedDict):
+    """A memory; times are ISO 8601, UTC."""
+
+    provider: str
+    text: str
+    session: str
+    at: str | None
+    source: str
+    truncated: bool
+    speaker: str
+    event: str
+    until: str | None
+    before: str
+    score: float
+    matched: list[str]
+    meaning: float | None
+    parts: dict[str, float]
+
+
+class Recollected(TypedDict):
+    """What is remembered: the block, and the memories in it."""
+
+    text: str
+    results: list[Recalled]
 
 
 def recalled_json(one: RecalledItem) -> dict[str, Any]:

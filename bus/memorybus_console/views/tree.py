@@ -1,7 +1,7 @@
 """Shows sessions as an indented tree."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from memorybus.lineage.graph import Lineage, Node
 from memorybus.text.display import iso
@@ -11,6 +11,26 @@ from memorybus_console.views.safe import one_line
 
 TreeRow = tuple[int, Node]
 """A session and its depth in the tree."""
+
+
+class SessionRow(TypedDict):
+    """A session, and the one it came from."""
+
+    session: str
+    agent: str
+    user: str
+    workspace: str
+    depth: int
+    parent: str | None
+    root: str
+    reason: str | None
+    title: str
+    turns: int
+    epoch: int
+    started_at: str | None
+    last_at: str | None
+    ended: bool
+    links: list[str]
 
 
 def rows(lineage: Lineage, session: str | None = None) -> list[TreeRow]:

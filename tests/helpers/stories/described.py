@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonschema
-from memorybus_console.cli.results import RESULTS, schema_of
+from memorybus_console.cli.app import build_app
+from memorybus_console.cli.schema import commands_with_json, printed_by, schema_of
 
 
 def closed(schema: Any) -> Any:
@@ -21,14 +22,15 @@ def closed(schema: Any) -> Any:
 
 def command_of(words: tuple[str, ...]) -> str:
     """Return the name of a command in the schema."""
-    return next(name for name in (" ".join(words[:2]), words[0]) if name in RESULTS)
+    names = commands_with_json(build_app())
+    return next(name for name in (" ".join(words[:2]), words[0]) if name in names)
 
 
 def troubles(words: tuple[str, ...], out: str) -> Iterator[str]:
     """Yield what is wrong with what a command printed."""
     name = command_of(words)
-    schema = closed(schema_of(name))
-    for value in values(out, lines=RESULTS[name].lines):
+    schema = closed(schema_of(build_app(), name))
+    for value in values(name, out):
         if isinstance(value, dict) and value.keys() <= {"error", "message", "next"}:
             yield f"{words}: it failed: {value}"
             continue
@@ -36,11 +38,11 @@ def troubles(words: tuple[str, ...], out: str) -> Iterator[str]:
             yield f"{words}: {error.message[:300]} at {list(error.absolute_path)}"
 
 
-def values(out: str, *, lines: bool) -> list[Any]:
-    """Return the JSON values of an output."""
+def values(command: str, out: str) -> list[Any]:
+    """Return the JSON values that a command printed."""
     try:
         return [json.loads(out)]
     except json.JSONDecodeError:
-        if not lines:
+        if not printed_by(build_app(), command).on_lines:
             raise
         return [json.loads(line) for line in out.splitlines()]

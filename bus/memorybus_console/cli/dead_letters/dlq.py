@@ -12,11 +12,13 @@ from memorybus.errors import InvalidEvent
 from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import CARE, DEFAULT, Common, positive
+from memorybus_console.result import Prints
 from memorybus_console.views.events import event_json
 from memorybus_console.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
+    from memorybus_console.views.dead_letters import Letter, LetterError, LetterKey, LetterProvider
 
 MAX_SHOWN = 50
 
@@ -58,6 +60,7 @@ def register(app: App) -> None:
     app.command(dlq)
 
 
+@shown
 def run_dlq_ls(
     *,
     provider: LetterProviderOption = None,
@@ -68,7 +71,7 @@ def run_dlq_ls(
         int, Parameter(help="At most this many lines.", validator=positive)
     ] = MAX_SHOWN,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(list[LetterKey] | list[LetterError] | list[LetterProvider])]":
     """List the events that providers refused for good, and how many wait behind them.
 
     For example:
@@ -94,13 +97,14 @@ def run_dlq_ls(
     return 0
 
 
+@shown
 def run_dlq_show(
     event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
     /,
     *,
     provider: LetterProviderOption = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Letter)]":
     """Show one dead letter: why it was refused, the traceback, and the event itself.
 
     For example:

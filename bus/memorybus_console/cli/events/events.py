@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.text.times import parse_timestamp
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
     LOOK,
@@ -20,6 +21,7 @@ from memorybus_console.cli.options import (
     positive,
     to_absolute_time,
 )
+from memorybus_console.result import Prints
 from memorybus_console.views.events import event_json, event_line, event_text, fields_json
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from memorybus.log.stream import EventLog
 
     from memorybus_console.operations import journal
+    from memorybus_console.views.events import PlacedEvent
+    from memorybus_console.views.found import EventsFound, EventWhole
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
@@ -88,6 +92,7 @@ def register(app: App) -> None:
     app.command(events)
 
 
+@shown
 def run_events_ls(
     *,
     session: EventSessionOption = None,
@@ -97,7 +102,7 @@ def run_events_ls(
     ] = 50,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(list[PlacedEvent])]":
     """List the newest events, newest last; exit code 1 if a part of the past cannot be read.
 
     For example:
@@ -123,6 +128,7 @@ def run_events_ls(
     return 1 if unread else 0
 
 
+@shown
 def run_events_tail(
     *,
     session: EventSessionOption = None,
@@ -132,7 +138,7 @@ def run_events_tail(
     ] = 10,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Iterator[PlacedEvent])]":
     """Show the newest events and follow the log until Ctrl-C; --json prints one line each.
 
     For example:
@@ -159,12 +165,13 @@ def run_events_tail(
     return 0
 
 
+@shown
 def run_events_get(
     event: Annotated[str, Parameter(help="Its id.", validator=check_event_id)],
     /,
     *,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(EventWhole)]":
     """Show one event whole, and what became of it at each provider.
 
     It shows the event's time, session, user, content and storage place; then, for each provider,
@@ -197,6 +204,7 @@ def run_events_get(
     return 0
 
 
+@shown
 def run_events_search(
     *words: str,
     session: Annotated[
@@ -213,7 +221,7 @@ def run_events_search(
     ] = None,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(EventsFound)]":
     """Search events, the newest first: an event is found if its text has all the words.
 
     Several words in quotes are a phrase. The search reads backwards until a page is full. The

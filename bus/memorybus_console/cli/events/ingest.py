@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from cyclopts import App, Parameter
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, FlagOption
 from memorybus_console.cli.progress import note_on_interrupt, show_stage
 from memorybus_console.cli.scope_options import AgentOption, UserOption
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def register(app: App) -> None:
     app.command(run_ingest, name="ingest", group=MEMORIES)
 
 
+@shown
 def run_ingest(
     *files: str,
     user: UserOption = None,
@@ -47,7 +50,7 @@ def run_ingest(
     agent: AgentOption = None,
     source: SourceOption = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(IngestReport)]":
     """Publish recorded conversations, or exported events.
 
     Conversations are JSON, a message or a conversation on each line, or one document: messages of

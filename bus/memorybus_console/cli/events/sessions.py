@@ -1,11 +1,16 @@
 """``memorybus sessions``: which session each session came from, and why."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, LOOK, Common
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
+
+if TYPE_CHECKING:
+    from memorybus_console.views.tree import SessionRow
 
 
 def register(app: App) -> None:
@@ -15,6 +20,7 @@ def register(app: App) -> None:
     app.command(sessions)
 
 
+@shown
 def run_sessions_tree(
     session: Annotated[
         str | None,
@@ -26,7 +32,7 @@ def run_sessions_tree(
         bool, Parameter(name="--all", negative="", help="Show the sessions of `doctor`, too.")
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(list[SessionRow])]":
     """Show sessions as a tree: which one each came from, and why.
 
     Exit code 1 if a part of the past cannot be read.

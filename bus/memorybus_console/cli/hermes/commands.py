@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from cyclopts import App, Parameter
+from memorybus.health.finding import Check
+from memorybus_hermes.install.install import PythonCheck
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.hermes.takeover import Takeover, previous_json, show_commands
 from memorybus_console.cli.options import (
     CARE,
@@ -16,13 +19,16 @@ from memorybus_console.cli.options import (
     not_negative,
     to_absolute_time,
 )
+from memorybus_console.cli.providers.provider_setup import SetUp
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import check_line
 from memorybus_console.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus_hermes.home import HermesHome
-    from memorybus_hermes.install.install import PythonCheck
+    from memorybus_hermes.install.status import HermesStatus
+    from memorybus_hermes.reconcile.reconcile import ReconcileReport
 
 HermesHomeOption = Annotated[
     Path | None, Parameter(help="The Hermes home; by default HERMES_HOME, else ~/.hermes.")
@@ -68,6 +74,45 @@ SettleOption = Annotated[
 ]
 
 
+class HermesHad(TypedDict):
+    """A memory provider that Hermes has configured."""
+
+    plugin: str
+    source: str
+    active: bool
+    settings: dict[str, str]
+    secrets: list[str]
+
+
+class HermesInstalled(TypedDict):
+    """What was put into a Hermes home."""
+
+    home: str
+    changed: list[str]
+    python: PythonCheck
+    active: str
+    providers: list[HermesHad]
+
+
+class HermesSetUp(TypedDict):
+    """What was set up for a Hermes home, and whether a memory was recalled."""
+
+    home: str
+    providers: list[str]
+    taken_over: list[SetUp]
+    workers_stay: bool
+    proof: Check
+
+
+class HermesUninstalled(TypedDict):
+    """What ended the recording of a Hermes, and what is still there."""
+
+    home: str
+    removed: bool
+    deactivated: bool
+    remains: list[str]
+
+
 def register(app: App) -> None:
     """Add this group's commands."""
     hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=CARE)
@@ -79,6 +124,7 @@ def register(app: App) -> None:
     app.command(hermes)
 
 
+@shown
 def run_install(
     *,
     home: HermesHomeOption = None,
@@ -87,7 +133,7 @@ def run_install(
         bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(HermesInstalled)]":
     """Put the plugin into a Hermes home; a second run changes nothing.
 
     Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
@@ -143,6 +189,7 @@ def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
     output.show("    memorybus hermes reconcile   (what history can be imported)")
 
 
+@shown
 def run_setup(
     *,
     home: HermesHomeOption = None,
@@ -153,7 +200,7 @@ def run_setup(
         bool, Parameter(negative="", help="Start the workers as a service of systemd, unasked.")
     ] = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(HermesSetUp)]":
     """Choose providers for a Hermes home, start the workers, and show a recalled memory as proof.
 
     `hermes memory setup memorybus` runs this, and then makes memorybus the memory provider. At a
@@ -178,9 +225,10 @@ def run_setup(
     return 0
 
 
+@shown
 def run_uninstall(
     *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
-) -> int:
+) -> "Annotated[int, Prints(HermesUninstalled)]":
     """End the recording: remove the plugin's files, and switch the provider off in Hermes.
 
     Memories and spooled events stay; what else remains, such as the package, is listed. Exit code 1
@@ -221,9 +269,10 @@ def _describe_end(config: Path, *, deactivated: bool) -> str:
     return f"memory.provider: {visible(active_provider(config)) or 'not set'}, as before"
 
 
+@shown
 def run_status(
     *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
-) -> int:
+) -> "Annotated[int, Prints(HermesStatus)]":
     """Show whether memory works in a Hermes home: plugin, provider, spool, lag, last error.
 
     Exit code 1 if something is wrong; each finding names its remedy.
@@ -251,6 +300,7 @@ def run_status(
     return 0 if found.ok else 1
 
 
+@shown
 def run_reconcile(
     *,
     home: HermesHomeOption = None,
@@ -259,7 +309,7 @@ def run_reconcile(
     session: Annotated[str, Parameter(help="Only this session.")] = "",
     settle: SettleOption = 30.0,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(ReconcileReport)]":
     """Publish what Hermes has stored and the bus never received, with its original times.
 
     That is turns after which Hermes was killed, turns without memory, and everything from before

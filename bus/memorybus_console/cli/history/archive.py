@@ -7,8 +7,10 @@ from cyclopts import App, Parameter
 from memorybus.text.display import format_duration, format_size
 
 from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import CARE, DEFAULT, Common
 from memorybus_console.cli.progress import show_stage
+from memorybus_console.result import Prints
 from memorybus_console.views.output import NOTHING_DONE, Output
 from memorybus_console.views.render import grid
 from memorybus_console.views.safe import one_line, visible
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     from memorybus.processes.archiver_run import ArchiverRun
     from memorybus.query.query import Query
 
+    from memorybus_console.operations.archive.export import ArchiveExported
+    from memorybus_console.operations.archive.segments import Segments
     from memorybus_console.operations.archive.verify import ArchiveVerified
+    from memorybus_console.operations.ingest.new_events import ImportResult
 
 SealedUsersOption = Annotated[
     list[str] | None, Parameter(name="--user", help="Only this person's; may be repeated.")
@@ -51,7 +56,8 @@ def register(app: App) -> None:
     app.command(archive)
 
 
-def run_archive_run(*, common: Common = DEFAULT) -> int:
+@shown
+def run_archive_run(*, common: Common = DEFAULT) -> "Annotated[int, Prints(ArchiverRun)]":
     """Seal events that are due, join small segments, trim the log; workers do this by themselves.
 
     For example:
@@ -84,7 +90,8 @@ def _show_run(output: Output, done: "ArchiverRun", seal_after: float) -> None:
         )
 
 
-def run_archive_ls(*, common: Common = DEFAULT) -> int:
+@shown
+def run_archive_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(Segments)]":
     """List the segments: numbers of events, sizes, times.
 
     For example:
@@ -116,7 +123,8 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     return 0
 
 
-def run_archive_verify(*, common: Common = DEFAULT) -> int:
+@shown
+def run_archive_verify(*, common: Common = DEFAULT) -> "Annotated[int, Prints(ArchiveVerified)]":
     """Check every manifest and every byte of the segments; exit code 1 if anything is damaged.
 
     For example:
@@ -145,6 +153,7 @@ def _show_verified(output: Output, done: "ArchiveVerified") -> None:
         output.note("restore the damaged files from a backup; the others are readable", "red")
 
 
+@shown
 def run_archive_export(
     directory: Annotated[Path, Parameter(help="Where to write; created if it is missing.")],
     /,
@@ -154,7 +163,7 @@ def run_archive_export(
     agent: SealedAgentsOption = None,
     workspace: SealedWorkspacesOption = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(ArchiveExported)]":
     """Write the sealed events, or some of them, as an archive of their own, and check it.
 
     Events that are only in the log are not exported: run `memorybus archive run` first.
@@ -179,6 +188,7 @@ def run_archive_export(
     return 0
 
 
+@shown
 def run_archive_import(
     directory: Annotated[Path, Parameter(help="What `archive export` wrote, or an archive.")],
     /,
@@ -189,7 +199,7 @@ def run_archive_import(
     workspace: SealedWorkspacesOption = None,
     yes: YesOption = False,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(ImportResult)]":
     """Publish the events of an archive into this log, in order; skip those that it has already.
 
     For example:

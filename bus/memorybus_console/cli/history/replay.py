@@ -23,6 +23,8 @@ from memorybus_console.cli.progress import LineSchedule, checked_stores
 from memorybus_console.result import IfEmpty
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memorybus_console.actions.replay import Replay
     from memorybus_console.operations.copies.copies import Copy, CopyDropped
     from memorybus_console.operations.copies.filling import CopyProgress
@@ -142,7 +144,7 @@ def run_replay(
     reason: Annotated[str, Parameter(help="Why; it is kept with the copy.")] = "",
     yes: YesOption = False,
     common: Common = DEFAULT,
-) -> "ReplayPlan | CopyFilled | CopyDropped | None":
+) -> "Iterator[CopyProgress] | ReplayPlan | CopyFilled | CopyDropped | None":
     """Apply the history again, through the same applier, into a copy of a provider instance.
 
     The same command resumes a replay that was

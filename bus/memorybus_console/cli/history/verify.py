@@ -9,6 +9,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     CARE,
     DEFAULT,
@@ -20,6 +21,7 @@ from memorybus_console.cli.options import (
 )
 from memorybus_console.cli.progress import checked_stores, show_bar
 from memorybus_console.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import grid
 from memorybus_console.views.safe import visible
@@ -43,6 +45,7 @@ def register(app: App) -> None:
     app.command(run_diff, name="diff", group=CARE)
 
 
+@shown
 def run_verify(
     provider: InstanceOption,
     /,
@@ -56,7 +59,7 @@ def run_verify(
         ),
     ] = "",
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(VerifyResult)]":
     """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
     A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
@@ -96,6 +99,7 @@ def _show(output: Output, found: "VerifyResult") -> None:
         output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
 
 
+@shown
 def run_diff(
     first: Annotated[str, Parameter(help="An instance of a provider.")],
     second: Annotated[str, Parameter(help="Another instance, of this provider or another.")],
@@ -111,7 +115,7 @@ def run_diff(
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(list[RecallDifference])]":
     """Show what two providers, or generations or copies of one, would recall, side by side.
 
     For example:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from memorybus.text.times import parse_timestamp
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, check_time, to_absolute_time
 from memorybus_console.cli.progress import note_on_interrupt
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def register(app: App) -> None:
     app.command(run_export, name="export", group=MEMORIES)
 
 
+@shown
 def run_export(
     file: ExportFileOption = None,
     /,
@@ -72,7 +75,7 @@ def run_export(
     until: ExportUntilOption = None,
     provider: ExportProviderOption = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(ExportResult)]":
     """Write a person's events as JSON lines that `memorybus ingest` reads.
 
     Events keep their ids, times and order, so that ingesting them twice adds nothing, in this log

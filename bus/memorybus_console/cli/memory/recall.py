@@ -13,6 +13,7 @@ from memorybus.errors import MissingProvider
 from memorybus.text.times import parse_timestamp
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
     MEMORIES,
@@ -31,11 +32,16 @@ from memorybus_console.cli.scope_options import (
     scope_of,
     scope_of_session,
 )
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.recall.operator_recall import RecallAnswer
+
+    from memorybus_console.views.evaluation import Evaluated
+    from memorybus_console.views.prompt import Prompted
+    from memorybus_console.views.recall import Recollected
 
 
 AMPLE_BUDGET = 2_000
@@ -101,6 +107,7 @@ def register(app: App) -> None:
     app.command(run_recall, name="recall", group=MEMORIES)
 
 
+@shown
 def run_recall(
     question: Annotated[str | None, Parameter(validator=check_question)] = None,
     *,
@@ -114,7 +121,7 @@ def run_recall(
     prompt: AsPromptOption = False,
     evaluate: QuestionsFileOption = None,
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Recollected | Prompted | Evaluated)]":
     """Ask what is remembered for one agent, person and workspace, by default those of the settings.
 
     --all-users, --all-agents and --all-workspaces widen the question. --explain shows for each

@@ -1,11 +1,12 @@
 """``memorybus provider``: list the instances."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 from rich.table import Table
 from rich.text import Text
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import CARE, DEFAULT, Common
 from memorybus_console.cli.providers.provider_life import (
     run_move,
@@ -16,6 +17,7 @@ from memorybus_console.cli.providers.provider_life import (
 )
 from memorybus_console.cli.providers.provider_setup import run_setup
 from memorybus_console.cli.providers.provider_trial import run_test
+from memorybus_console.result import Prints
 from memorybus_console.views.render import grid
 from memorybus_console.views.safe import one_line
 
@@ -37,7 +39,8 @@ def register(app: App) -> None:
     app.command(provider)
 
 
-def run_provider_ls(*, common: Common = DEFAULT) -> int:
+@shown
+def run_provider_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[ListedProvider])]":
     """List the provider instances: kind, delivery class, home, lanes, backlog.
 
     For example:

@@ -2,17 +2,19 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict
 
 from cyclopts import Parameter
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
 from rich.table import Table
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, not_negative, to_absolute_time
 from memorybus_console.cli.providers import setup_answers
 from memorybus_console.cli.providers.dialogue import Dialogue, parse_choice
 from memorybus_console.cli.providers.provider_trial import show_steps
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import add_row, grid
 from memorybus_console.views.safe import visible
@@ -64,10 +66,23 @@ TrialWaitOption = Annotated[
 ]
 
 
+class SetUp(TypedDict):
+    """An instance that was set up, and the result of trying it."""
+
+    name: str
+    kind: str
+    file: str
+    secrets_file: str
+    variables: list[str]
+    steps: list[TrialStep]
+    written: bool
+
+
 class NotSetUp(MemoryBusError):
     """An instance does not work with the answers given; nothing was written for it."""
 
 
+@shown
 def run_setup(
     *instances: NewInstancesOption,
     change: ChangesOption = None,
@@ -77,7 +92,7 @@ def run_setup(
     wait: TrialWaitOption = 10.0,
     since: BeginningOption = "beginning",
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(list[SetUp])]":
     """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
 
     An instance that does not pass its test is not written. Secrets are not echoed, and go into a

@@ -1,17 +1,28 @@
 """``memorybus provider test``: try an instance step by step."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from cyclopts import Parameter
 from memorybus.health.finding import Check
 from memorybus.processes.reports import TrialStep, TrialTerms
 
+from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
+from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 from memorybus_console.views.render import check_line
 
 
+class Tried(TypedDict):
+    """The result of trying an instance."""
+
+    provider: str
+    ok: bool
+    steps: list[TrialStep]
+
+
+@shown
 def run_test(
     name: InstanceOption,
     /,
@@ -33,7 +44,7 @@ def run_test(
         ),
     ] = "provider-test",
     common: Common = DEFAULT,
-) -> int:
+) -> "Annotated[int, Prints(Tried)]":
     """Open an instance as a worker does, write to it, recall what was written, and erase it.
 
     It writes for an agent and a person that do not exist, and no event passes through the log. Exit
