@@ -5,7 +5,7 @@ the numbers are read one by one, at most `PAGE` times `PAGES` of them.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import Any
 
 import msgspec
 from redis import Redis
@@ -20,10 +20,9 @@ from memorybus.log.continuity import (
     unsealed_start,
 )
 from memorybus.log.entry import Place
-from memorybus.redis import scripts
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import NumberedEntry, PartitionLook
+from memorybus.redis.scripts import ScriptCall, ScriptRequest, run, run_many, script
 
 SAMPLES = 5
 """How many nodes of a stream Redis samples to estimate its size."""
@@ -71,13 +70,13 @@ class LogInspector:
         """
         places = settled or {}
         calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
-        replies = scripts.run_many(self._redis, calls)
+        replies = run_many(self._redis, calls)
         states = {}
         for partition, reply in zip(self._partitions, replies, strict=True):
             if isinstance(reply, Exception):
                 _pass_over_foreign(reply)
             else:
-                states[partition] = _state_of(reply)
+                states[partition] = reply
         return states
 
     def numbers(self, states: Mapping[int, PartitionState]) -> dict[int, Numbers]:
@@ -91,56 +90,76 @@ class LogInspector:
         }
 
     def _numbers(self, partition: int, view: PartitionView) -> Numbers:
-        read = partial(read_numbers_behind, self._redis, self._keys, partition)
-        found = read(unsealed_start(view), PAGE)
-        while not found.done and found.read < PAGE * PAGES:
-            found = found.join(read(found.upto, PAGE))
-        return found
+        numbers = self._read_page(partition, unsealed_start(view))
+        while not numbers.done and numbers.read < PAGE * PAGES:
+            numbers = numbers.join(self._read_page(partition, numbers.upto))
+        return numbers
 
-    def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[PartitionLook]:
+    def _read_page(self, partition: int, after: Place) -> Numbers:
+        return run(self._redis, read_numbers(self._keys, partition, after, PAGE))
+
+    def _call(self, partition: int, settled: Place | None) -> ScriptCall[PartitionState]:
         entry = settled.entry if settled else ""
-        return scripts.look_at_partition(self._keys, partition, entry, SAMPLES, self._ages)
+        return look_at_partition(self._keys, partition, entry, SAMPLES, self._ages)
 
 
-def read_numbers_behind(
-    redis: Redis, keys: Keys, partition: int, after: Place, count: int
-) -> Numbers:
-    """Read the numbers of up to `count` entries behind a place.
+@script("server_time", "log_entries")
+def look_at_partition(
+    keys: Keys, partition: int, settled: str, samples: int, ages_ms: Sequence[int]
+) -> ScriptRequest[PartitionState]:
+    """Look at a partition at one moment; entries that are not ours are skipped.
 
     Args:
-        after: an entry, exclusive, and its number.
-        count: the most entries that are read.
-
-    Raises:
-        redis.RedisError: no answer.
+        settled: the entry whose neighbours are `before` and `after`; "" for none.
+        samples: how many nodes of the stream Redis samples to estimate its size.
+        ages_ms: for each of these ages, the first entry that is not older is looked for.
     """
-    page = scripts.run(redis, scripts.read_numbers(keys, partition, after.entry, after.n, count))
-    upto = Place(page.entry, page.n)
-    return Numbers(upto, page.read < count, page.read, page.foreign, page.breaks)
+    where = (keys.log(partition), keys.state(partition))
+    return ScriptRequest(where, (settled, samples, *ages_ms), _read_state)
+
+
+def _read_state(reply: Any) -> PartitionState:
+    length, n, sealed, size, *places, now, at_ages, sealed_at, unsealed, set_back = reply
+    first, last, before, after = map(_read_place, places)
+    view = PartitionView(
+        length=int(length),
+        n=_read_counter(n),
+        sealed=_read_counter(sealed),
+        first=first,
+        last=last,
+        before=before,
+        after=after,
+        sealed_at=sealed_at.decode(),
+        unsealed=_read_place(unsealed),
+        set_back=set_back_numbers(set_back.decode("ascii", "replace")),
+    )
+    numbers = tuple(place.n if place else None for place in map(_read_place, at_ages))
+    return PartitionState(view, int(size), int(now), numbers)
+
+
+def _read_place(reply: Sequence[bytes]) -> Place | None:
+    return Place(reply[0].decode(), int(reply[1])) if reply else None
+
+
+def _read_counter(raw: bytes) -> int:
+    """Read a counter of the log's state; 0 if it is missing or not a number."""
+    return int(raw) if raw.isdigit() else 0
+
+
+@script("log_entries")
+def read_numbers(keys: Keys, partition: int, after: Place, count: int) -> ScriptRequest[Numbers]:
+    """Read the numbers of up to `count` entries behind a place."""
+
+    def read(reply: Any) -> Numbers:
+        entry, n, length, foreign, numbers = reply
+        breaks = zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True)
+        upto = Place(entry.decode(), int(n))
+        return Numbers(upto, length < count, length, foreign, tuple(breaks))
+
+    return ScriptRequest((keys.log(partition),), (after.entry, after.n, count), read)
 
 
 def _pass_over_foreign(error: Exception) -> None:
     """Raise the error of a partition, unless it says that the partition's key is not ours."""
     if not isinstance(translate_redis_error(error, ""), ForeignKey):
         raise error
-
-
-def _state_of(look: PartitionLook) -> PartitionState:
-    view = PartitionView(
-        length=look.length,
-        n=look.n,
-        sealed=look.sealed,
-        first=_place(look.first),
-        last=_place(look.last),
-        before=_place(look.before),
-        after=_place(look.after),
-        sealed_at=look.sealed_entry,
-        unsealed=_place(look.unsealed),
-        set_back=set_back_numbers(look.set_back),
-    )
-    numbers = tuple(found.n if found else None for found in look.at_ages)
-    return PartitionState(view, look.size, look.now_ms, numbers)
-
-
-def _place(found: NumberedEntry | None) -> Place | None:
-    return Place(found.entry, found.n) if found else None

@@ -301,7 +301,7 @@ class Instances:
     def _change(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
         lock = self._lock
-        held = scripts.HeldLock(lock.fence_for(key), lock.token) if lock else None
+        held = (lock.fence_for(key), lock.token) if lock else None
         call = scripts.change_field(key, field, to, seen=seen, lock=held)
         found: bytes | scripts.LockLost | None = ask_redis(
             lambda: scripts.run(self._redis, call), key

@@ -23,10 +23,10 @@ def watched(acquire: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(acquire)
     def noted(leases: Any, redis: Any, provider: str, partition: int, *rest: Any) -> Any:
-        taken = acquire(leases, redis, provider, partition, *rest)
-        if taken is not None:
-            _owned[(provider, partition)] = taken[0].epoch
-        return taken
+        lease = acquire(leases, redis, provider, partition, *rest)
+        if lease is not None:
+            _owned[(provider, partition)] = lease.lane.epoch
+        return lease
 
     return noted
 

@@ -14,6 +14,8 @@ from memorybus.clock import SYSTEM
 from memorybus.ids import new_rng
 from memorybus.log.entry import Place
 from memorybus.redis import scripts
+from memorybus.redis.keys import ARCHIVE_LANE
+from memorybus.redis.scripts import OwnedLane
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 
@@ -81,7 +83,8 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log):
     known = comparing.compare(P, noted, end).upto
     log.append(1)
     log.redis.hset(log.keys.lane(P, "@archive"), "epoch", 7)
-    call = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=known)
+    owner = OwnedLane(log.keys, P, ARCHIVE_LANE, 7)
+    call = scripts.seal(owner, end.entry, end.n, 0, known=known)
     assert scripts.run(log.redis, call) == scripts.UnknownEntry()
     assert (log.sealed(), log.logged()) == (50, [50, 51])
 

@@ -23,7 +23,7 @@ from memorybus.log.stream import EventLog
 from memorybus.query.query import Query
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
+from memorybus.redis.scripts import OwnedLane
 from memorybus.registry.homes import Home, Homes
 from memorybus_console.cli.app import OK, main
 from memorybus_console.cli.failures import FAILED

@@ -12,7 +12,7 @@ from memorybus.archive.damage import DamageHandler
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.history import History
-from memorybus.redis.scripts import AcquiredLane
+from memorybus.redis.scripts import OwnedLane
 from memorybus_workers.lanes.start_point import StartFinder
 from memorybus_workers.lanes.window import StartPoint
 
@@ -90,9 +90,9 @@ def test_a_checkpoint_that_is_not_there_halts_its_lane(log):
     """G4, G7: a lane does not step back because the archive was read without its end."""
     entry = entry_of(log, 70)
     newest_manifest(log).unlink()
-    known = AcquiredLane(epoch=1, entry=entry, n=70, head=100)
+    lane = OwnedLane(log.keys, P, "rec", epoch=1, entry=entry, n=70, head=100)
     with pytest.raises(ArchiveUnavailable):
-        StartFinder(of(log), known, P, "rec").find(StartPoint(entry, 70))
+        StartFinder(of(log), lane).find(StartPoint(entry, 70))
 
 
 def test_damage_of_one_partition_hides_no_other(redis_client, make_settings):

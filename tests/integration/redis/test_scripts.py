@@ -9,8 +9,7 @@ from memorybus.errors import LeaseLost
 from memorybus.outbox.producers import read_taken_sequences
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import Appended, OutgoingEvent, TailLost
+from memorybus.redis.scripts import Appended, OutgoingEvent, OwnedLane, TailLost
 from redis.exceptions import ResponseError
 
 HOUR = 3_600_000
@@ -79,15 +78,14 @@ def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> A
 
 def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
     """Prolong a lease by a minute; return what the script says."""
-    one = scripts.Renewal(keys.lease(0, "a"), keys.lane(0, "a"), epoch, worker, 60_000)
-    (kept,) = scripts.run(client, scripts.renew([one]))
+    lane = OwnedLane(keys, 0, "a", epoch, worker)
+    (kept,) = scripts.run(client, scripts.renew([(lane, 60_000)]))
     return int(kept)
 
 
 def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> bool:
     """Give a lane up; return whether it is free."""
-    call = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), f"{epoch}:{worker}")
-    scripts.run(client, call)
+    scripts.run(client, scripts.release(OwnedLane(keys, 0, "a", epoch, worker)))
     return not client.exists(keys.lease(0, "a"))
 
 
@@ -247,7 +245,7 @@ def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client, keys):
     first = acquire(redis_client, keys, "one", ms=60_000)
     redis_client.hset(keys.lane(0, "a"), "tries", "1:1")
 
-    def again(worker: str, token: str) -> scripts.AcquiredLane | None:
+    def again(worker: str, token: str) -> scripts.OwnedLane | None:
         call = scripts.acquire(keys, 0, "a", worker, 60_000, token=token)
         return scripts.run(redis_client, call)
 
@@ -304,7 +302,7 @@ def test_leases_renewed_together_are_judged_apart(redis_client, keys):
     redis_client.hset(foreign, "whose", "not ours")
     call = scripts.renew(
         [
-            scripts.Renewal(keys.lease(0, name), keys.lane(0, name), epoch, "one", 60_000)
+            (OwnedLane(keys, 0, name, epoch, "one"), 60_000)
             for name, epoch in zip("abc", (epochs[0] + 1, *epochs[1:]), strict=True)
         ]
     )
@@ -440,12 +438,11 @@ def test_what_was_called_at_a_death_is_suspected(redis_client, keys):
     What was suspected before stays so, also when an owner gives the lane up in order.
     """
 
-    def taken(worker: str, *, killed: bool = True) -> scripts.AcquiredLane:
+    def taken(worker: str, *, killed: bool = True) -> scripts.OwnedLane:
         lane = acquire(redis_client, keys, worker)
         assert commit(redis_client, keys, lane.epoch, n=lane.n + 1)
         if not killed:
-            token = f"{lane.epoch}:{worker}"
-            scripts.run(redis_client, scripts.release(lease, keys.lane(0, "a"), token))
+            scripts.run(redis_client, scripts.release(lane))
         redis_client.delete(lease)
         return lane
 

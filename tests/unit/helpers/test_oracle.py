@@ -8,6 +8,8 @@ from helpers.faults.load import Load
 from helpers.faults.oracle import Effect, Receipt, judge, latency
 from helpers.faults.trial import Fault, demand
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import OwnedLane
 from memorybus_providers.base import HookContext, ProviderConfig
 from memorybus_workers.lanes.leases import Lease, Leases
 
@@ -164,8 +166,8 @@ def test_no_event_is_under_way_at_two_deaths(tmp_path):
 def test_an_effect_bears_its_owners_epoch(kind, tmp_path, monkeypatch):
     """G5: whatever its class, a sink notes under which epoch its process took the lane."""
 
-    def acquire(*_: object) -> tuple[Lease, None]:
-        return Lease("key", "lane", "7:w", 7, "w", 0.0), None
+    def acquire(*_: object) -> Lease:
+        return Lease(OwnedLane(Keys("x"), 3, "x", 7, "w"), 0.0)
 
     monkeypatch.setattr(Leases, "acquire", acquire)
     provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))

@@ -110,8 +110,8 @@ class Applier:
         Raises:
             LeaseLost: the store has seen a newer owner.
         """
-        known = lane.checkpoint
-        return StartPoint(known.entry, known.n, decode_done_above(known.done, known.n))
+        owned = lane.lease.lane
+        return StartPoint(owned.entry, owned.n, decode_done_above(owned.done, owned.n))
 
     def work(self, lane: Lane) -> bool:
         """Read, apply and commit for a while; return whether there may be more to do now.

@@ -5,19 +5,18 @@ replica that lacked the tail), and agents publish before a worker has noted the 
 events are still there, and only their numbers are wrong (G7).
 """
 
-from functools import partial
 from typing import TypeVar
 
 import msgspec
 from memorybus.archive.archive import Archive
 from memorybus.errors import ArchiveDiffers, ArchiveTaken, LeaseLost
 from memorybus.log.entry import Place
-from memorybus.log.inspection import PAGE, read_numbers_behind
+from memorybus.log.inspection import PAGE, read_numbers
 from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.redis.owned_lane import OwnedLane
+from memorybus.redis.scripts import OwnedLane
 from redis import Redis
 
 _T = TypeVar("_T")
@@ -49,10 +48,9 @@ class Renumbering:
 
     def find_behind(self, partition: int, end: Place) -> RepeatedNumbers | None:
         """Return the repeated numbers among the entries behind the archive's end; None for none."""
-        read = partial(read_numbers_behind, self._redis, self._keys, partition)
         place, done = end, False
         while not done:
-            page = ask_redis(partial(read, place, PAGE), self._keys.log(partition))
+            page = self._run(read_numbers(self._keys, partition, place, PAGE))
             repeated = next((after for before, after in page.breaks if after <= before), None)
             if repeated is not None:
                 return RepeatedNumbers(repeated, end.entry, end)
@@ -100,7 +98,7 @@ class Renumbering:
         return [self._keys.lane(partition, name) for name in names if name != ARCHIVE_LANE]
 
     def _run(self, call: scripts.ScriptCall[_T]) -> _T:
-        reply: _T = ask_redis(lambda: scripts.run(self._redis, call), call.keys[0])
+        reply: _T = ask_redis(lambda: scripts.run(self._redis, call), call.request.keys[0])
         return reply
 
 

@@ -24,7 +24,6 @@ from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, check_log_id, read_entries
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.redis.owned_lane import OwnedLane
 from memorybus.testing import CrashPoint
 from memorybus.text.display import iso
 from redis import Redis
@@ -73,7 +72,7 @@ class OwnedPartition(msgspec.Struct, frozen=True):
     @property
     def epoch(self) -> int:
         """Our fencing token."""
-        return self.lease.epoch
+        return self.lease.lane.epoch
 
 
 class Sealer:
@@ -93,10 +92,10 @@ class Sealer:
             LogReplaced: the log is not the one of this archive any more.
         """
         context = self._context
-        taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
-        if taken is None:
+        lease = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
+        if lease is None:
             return None
-        owned = OwnedPartition(partition, taken[0], archive, log_id)
+        owned = OwnedPartition(partition, lease, archive, log_id)
         try:
             check_log_id(context.redis, self._keys, log_id)
         except LogError:
@@ -176,8 +175,7 @@ class Sealer:
     def _renumber(self, owned: OwnedPartition, repeated: RepeatedNumbers) -> int:
         """Give repeated numbers anew; return 0, because nothing is sealed."""
         self._check_ownership(owned)
-        lane = OwnedLane(self._keys, owned.partition, ARCHIVE_LANE, owned.epoch)
-        self._renumbering.mend(lane, owned.archive, repeated)
+        self._renumbering.mend(owned.lease.lane, owned.archive, repeated)
         _log.warning(
             "partition %s: Redis came back older than its archive and gave numbers twice, from %d "
             "on; its events have new ones behind the archive's end",
@@ -276,8 +274,8 @@ class Sealer:
     def _check_ownership(self, owned: OwnedPartition) -> None:
         """Make sure that the partition is still ours, here and in Redis (G5)."""
         self._context.leases.check(owned.lease)
-        epoch = self._context.redis.hget(owned.lease.lane, "epoch")
-        if epoch != b"%d" % owned.lease.epoch:
+        lane = owned.lease.lane
+        if self._context.redis.hget(lane.key, "epoch") != b"%d" % lane.epoch:
             self._raise_lost(owned)
 
     def _write_end(self, owned: OwnedPartition, end: Place, known: str) -> None:
@@ -294,9 +292,7 @@ class Sealer:
         """
         hot = round(self._context.settings.hot_window * 1000)
         call = scripts.seal(
-            self._keys,
-            owned.partition,
-            owned.lease.epoch,
+            owned.lease.lane,
             end.entry,
             end.n,
             min(hot, _KEEP_ALL_MS),

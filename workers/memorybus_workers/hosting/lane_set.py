@@ -10,7 +10,6 @@ from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unav
 from memorybus.log.stream import check_log_id
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import AcquiredLane
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import OpenInstance
@@ -160,21 +159,21 @@ class LaneSet:
         bind_partition(partition)
         try:
             floor = self.applier.newest_epoch(partition)
-            taken = self._all_leases.acquire(self._redis, self._name, partition, floor)
-            if taken is not None:
-                self._begin_lane(partition, *taken)
+            lease = self._all_leases.acquire(self._redis, self._name, partition, floor)
+            if lease is not None:
+                self._begin_lane(partition, lease)
         except LeaseLost as lost:
             _log.info("%s", lost)
         except Exception as error:
             self._handle_lane_error(partition, error)
 
-    def _begin_lane(self, partition: int, lease: Lease, checkpoint: AcquiredLane) -> None:
+    def _begin_lane(self, partition: int, lease: Lease) -> None:
         self._taking = lease  # if this hangs from here on, the lease is released
         try:
             check_log_id(self._redis, self._keys, self._shared.log_id)
-            lane = bind_lane(Lane(self._shared, partition, lease, checkpoint))
+            lane = bind_lane(Lane(self._shared, lease))
             lane.begin(self.applier.begin(lane), self.applier.reach())
-            if lane.n > checkpoint.n:
+            if lane.n > lease.lane.n:
                 lane.commit()  # Redis lost a checkpoint that the provider still has
         except BaseException:
             self._release(lease)

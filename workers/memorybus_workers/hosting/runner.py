@@ -232,10 +232,10 @@ class Runner:
             lanes.leave()  # an abandoned thread does so too, if its call ever returns
 
     def _balance(self, lanes: LaneSet) -> None:
-        before = {lease.lane for lease in lanes.leases()}
+        before = {lease.key for lease in lanes.leases()}
         lanes.balance(self.wanted)
         unbind_lane()
-        now = {lease.lane for lease in lanes.leases()}
+        now = {lease.key for lease in lanes.leases()}
         if before != now:
             _log.info(
                 "provider %s: %d lanes taken, %d given up, %d owned",

@@ -16,8 +16,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import read_log_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import AcquiredLane, Checkpoint
+from memorybus.redis.scripts import Checkpoint
 from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
@@ -85,7 +84,6 @@ class Lane:
         partition: the partition.
         epoch: our fencing token.
         lease: our ownership.
-        checkpoint: what Redis knew of the lane when we took it over.
         parked: its parked keys.
         answers: answers callers that wait for the outcome of their events.
         window: the events that are read and not yet done.
@@ -94,19 +92,17 @@ class Lane:
         more: whether there may be more events than the last `read` returned.
     """
 
-    def __init__(
-        self, context: LaneContext, partition: int, lease: Lease, checkpoint: AcquiredLane
-    ) -> None:
+    def __init__(self, context: LaneContext, lease: Lease) -> None:
         """Take the lane over; `begin` then sets the place at which it continues.
 
         Raises:
             redis.RedisError: Redis is away.
         """
         instance, worker = context.instance, context.instance.worker
-        self.partition = partition
-        self.epoch = lease.epoch
+        self.partition = lease.lane.partition
+        self.epoch = lease.lane.epoch
         self.lease = lease
-        self.checkpoint = checkpoint
+        self._owned = lease.lane
         self.crash = instance.crash
         self.abandoned_calls = worker.leases.abandoned_calls
         self.answers = context.answers
@@ -118,16 +114,10 @@ class Lane:
         self._redis = context.redis
         self._history = context.history
         self._pace = context.pace
-        keys = Keys(worker.settings.namespace)
-        self._owned = OwnedLane(keys, partition, self._name, lease.epoch)
         self.parked = ParkedKeys(
-            self._redis,
-            self._owned,
-            lease.worker,
-            self.answers.answer_refused,
-            self._settings.secrets,
+            self._redis, lease.lane, self.answers.answer_refused, self._settings.secrets
         )
-        self._end = self._plan.end(partition)
+        self._end = self._plan.end(self.partition)
 
     def begin(self, point: StartPoint, reach: int) -> None:
         """Continue at a start point.
@@ -140,24 +130,22 @@ class Lane:
         Raises:
             LogUnavailable: Redis is away.
         """
-        checkpoint = self.checkpoint
-        finder = StartFinder(self._history, checkpoint, self.partition, self._name)
-        point = finder.find(point)
+        point = StartFinder(self._history, self._owned).find(point)
         self.window = LaneWindow(point, self._settings.window)
-        known = point.n + point.done.bit_length()
-        self.doubt = max(checkpoint.sent, known + 1)
+        highest_done = point.n + point.done.bit_length()
+        self.doubt = max(self._owned.sent, highest_done + 1)
         # An event that came into the log after an owner died cannot have killed it.
-        upto = min(known + reach, checkpoint.head) if checkpoint.deaths else 0
-        self._caution = Caution(_decode_notes(checkpoint.suspects), upto)
+        upto = min(highest_done + reach, self._owned.head) if self._owned.deaths else 0
+        self._caution = Caution(_decode_notes(self._owned.suspects), upto)
         self._caution.forget(self.window.is_done)
-        self._noted = bool(checkpoint.suspects)
-        self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
+        self._noted = bool(self._owned.suspects)
+        self._committed = Checkpoint(self._owned.entry, self._owned.n, self._owned.done)
         self.crash("lane.after_acquire")
 
     @property
     def highest_repeatable(self) -> int:
         """The highest n that an owner that died may have applied; -1 for none."""
-        return self.doubt if self.checkpoint.deaths else -1
+        return self.doubt if self._owned.deaths else -1
 
     @property
     def set_back_upto(self) -> int:
@@ -166,7 +154,7 @@ class Lane:
         Redis came back older than its archive. So the checkpoint may be any time behind what was
         applied, and not only by the last moment. A lane that began afterwards had no such owners.
         """
-        return self._history.set_back_upto(self.partition) if self.checkpoint.sent else 0
+        return self._history.set_back_upto(self.partition) if self._owned.sent else 0
 
     @property
     def n(self) -> int:

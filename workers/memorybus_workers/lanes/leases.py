@@ -14,7 +14,7 @@ from memorybus.redis import scripts
 from memorybus.redis.cluster import group_by_slot
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import AcquiredLane, Renewal
+from memorybus.redis.scripts import OwnedLane
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -31,27 +31,24 @@ _MAX_LEASES_PER_CALL = 100
 
 
 class Lease(msgspec.Struct):
-    """A lane that this worker owns.
+    """How long this worker owns a lane.
 
     Attributes:
-        key: the key of the lease in Redis.
-        lane: the key of the lane's hash.
-        token: the value of the lease, by which a script recognises it.
-        epoch: the lane's fencing number.
-        worker: the worker's id.
+        lane: the lane, as it was when it was taken.
         until: monotonic seconds; after this time the lane may be another worker's.
         lost: whether it is another worker's, or will not be renewed.
         needed: the monotonic times until which long calls in progress need it.
     """
 
-    key: str
-    lane: str
-    token: str
-    epoch: int
-    worker: str
+    lane: OwnedLane
     until: float
     lost: bool = False
     needed: list[float] = []
+
+    @property
+    def key(self) -> str:
+        """The key of the lease in Redis."""
+        return self.lane.lease
 
 
 class Leases:
@@ -89,9 +86,7 @@ class Leases:
         """Start the renewing thread."""
         self._thread.start()
 
-    def acquire(
-        self, redis: Redis, provider: str, partition: int, floor: int = 0
-    ) -> tuple[Lease, AcquiredLane] | None:
+    def acquire(self, redis: Redis, provider: str, partition: int, floor: int = 0) -> Lease | None:
         """Take a lane if it is free, or was given up here while a call may still take effect.
 
         Args:
@@ -102,7 +97,7 @@ class Leases:
                 if Redis lost its count.
 
         Returns:
-            The lease and the checkpoint in Redis; None if the lane has an owner.
+            The lease; None if the lane has an owner.
 
         Raises:
             redis.RedisError: Redis is away.
@@ -110,25 +105,18 @@ class Leases:
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
-        token = left.token if left else ""
+        token = left.lane.token if left else ""
         where = (self._keys, partition, provider)
         call = scripts.acquire(*where, self._worker, self._ms, floor, token=token)
-        acquired = scripts.run(redis, call)
-        if acquired is None:
+        lane = scripts.run(redis, call)
+        if lane is None:
             return None
-        lease = Lease(
-            key=self._keys.lease(partition, provider),
-            lane=self._keys.lane(partition, provider),
-            worker=self._worker,
-            token=f"{acquired.epoch}:{self._worker}",
-            epoch=acquired.epoch,
-            until=asked_at + self._settings.lease,
-        )
-        self._epochs[(provider, partition)] = acquired.epoch
+        lease = Lease(lane, until=asked_at + self._settings.lease)
+        self._epochs[(provider, partition)] = lane.epoch
         with self._lock:
             self._held[lease.key] = lease
             self._left.pop(lease.key, None)
-        return lease, acquired
+        return lease
 
     def check(self, lease: Lease, room: float = 0.0) -> None:
         """Make sure that a lease is still ours, and will be for `room` seconds more.
@@ -198,8 +186,7 @@ class Leases:
         for lease in leases:
             self.drop(lease)
         if leases:
-            calls = [scripts.release(one.key, one.lane, one.token) for one in leases]
-            scripts.run_many(redis, calls)
+            scripts.run_many(redis, [scripts.release(lease.lane) for lease in leases])
 
     def holds(self, provider: str, partition: int) -> bool:
         """Say whether this worker owns a lane, as far as it knows."""
@@ -240,18 +227,14 @@ class Leases:
     def _prolong(self, leases: list[Lease]) -> None:
         with self._prolonging:  # a call that asks for less time must not come last
             now = self._clock.monotonic()
-            held = {one.key: one for one in leases}
-            asked = {key: self._renewal(one, now) for key, one in held.items()}
+            held = {lease.key: lease for lease in leases}
+            asked = {key: (lease.lane, self._length_ms(lease, now)) for key, lease in held.items()}
             groups = group_by_slot(self._redis, asked, _MAX_LEASES_PER_CALL)
             calls = [scripts.renew([asked[key] for key in group]) for group in groups]
             replies = scripts.run_many(self._redis, calls)
             for group, reply in zip(groups, replies, strict=True):
                 for key, ours in _pair_replies(group, reply):
-                    self._note_renewal(held[key], now + asked[key].ms / 1000, ours)
-
-    def _renewal(self, lease: Lease, now: float) -> Renewal:
-        ms = self._length_ms(lease, now)
-        return Renewal(lease.key, lease.lane, lease.epoch, lease.worker, ms)
+                    self._note_renewal(held[key], now + asked[key][1] / 1000, ours)
 
     def _note_renewal(self, lease: Lease, until: float, kept: bool | Exception) -> None:
         """Note the reply to a renewal."""

@@ -16,8 +16,7 @@ from memorybus.events import DeadLetterResolved
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.connect import foreign_key_error
-from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import LetterAddress, Settled
+from memorybus.redis.scripts import LetterAddress, OwnedLane, Settled
 from memorybus.text.redact import mask_trace_tail, one_line
 from redis import Redis
 
@@ -84,7 +83,6 @@ class ParkedKeys:
         self,
         redis: Redis,
         lane: OwnedLane,
-        worker: str = "",
         refused: Refused = _ignore_refusal,
         secrets: Collection[str] = frozenset(),
     ) -> None:
@@ -96,7 +94,7 @@ class ParkedKeys:
         """
         self._redis = redis
         self._lane = lane
-        self.worker = worker
+        self.worker = lane.worker
         self._refused = refused
         self._secrets = secrets
         found: Any = redis.hkeys(lane.parked)

@@ -4,7 +4,7 @@ import logging
 
 from memorybus.history.history import History
 from memorybus.log.stream import START
-from memorybus.redis.scripts import AcquiredLane
+from memorybus.redis.scripts import OwnedLane
 
 from memorybus_workers.lanes.window import StartPoint
 
@@ -25,20 +25,10 @@ class StartFinder:
     (`commit.lua`), and renumbering a log deletes the done-set (`renumber.lua`).
     """
 
-    def __init__(
-        self, history: History, known: AcquiredLane, partition: int, provider: str
-    ) -> None:
-        """Note the lane; nothing is read yet.
-
-        Args:
-            known: what Redis knows of the lane.
-            partition: the lane's partition.
-            provider: the lane's provider, for log lines.
-        """
+    def __init__(self, history: History, lane: OwnedLane) -> None:
         self._history = history
-        self._known = known
-        self._partition = partition
-        self._provider = provider
+        self._lane = lane
+        self._partition = lane.partition
 
     def find(self, point: StartPoint) -> StartPoint:
         """Return a place in the history, at or before the one that the provider or Redis names.
@@ -47,16 +37,16 @@ class StartFinder:
             LogUnavailable: Redis is away.
             ArchiveError: the archive is needed, and cannot be read.
         """
-        known = self._known
-        if 0 < point.n - known.n <= STEP_BACK:
-            point = StartPoint(known.entry, known.n)  # dead letters behind it may be lost
+        lane = self._lane
+        if 0 < point.n - lane.n <= STEP_BACK:
+            point = StartPoint(lane.entry, lane.n)  # dead letters behind it may be lost
         if point.entry == START or self._has_entry_of(point):
             return point  # START may have a number, if a gap was skipped at the beginning
         found = self._last_surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
             "trimmed, or the store served another log; continuing behind %d",
-            self._provider,
+            lane.provider,
             self._partition,
             point.n,
             found.n,
@@ -81,10 +71,10 @@ class StartFinder:
 
     def _last_surviving(self, point: StartPoint) -> StartPoint:
         """Return the last place before a checkpoint that the history still has."""
-        known = self._known
+        lane = self._lane
         before = self._history.last_before(self._partition, point.entry)
         if before is not None and before.n < point.n:
             return StartPoint(before.entry, before.n)
         if not self._are_numbers_given_again(point):
             return point  # the log was trimmed: everything up to the checkpoint is done
-        return StartPoint(START, 0) if point.n <= known.n else StartPoint(known.entry, known.n)
+        return StartPoint(START, 0) if point.n <= lane.n else StartPoint(lane.entry, lane.n)

@@ -12,8 +12,8 @@
 -- ARGV: epoch, the letter's id in `dead`, its entry in the log, its order key, its amendment
 --       (empty: it is settled and removed), an event to append to the log (empty: none; a letter
 --       that is removed with an event counts as discarded).
--- Returns -1 if the epoch is not the lane's, or if another server, or this one before a restart,
--- gave it; 0 if the letter was gone (nothing is written in both cases); 1 if it is done; 2 if the
+-- Returns 0 if the epoch is not the lane's, or if another server, or this one before a restart,
+-- gave it; 1 if the letter was gone (nothing is written in both cases); 2 if it is done; 3 if the
 -- key is freed. A record that is not ours was never counted: it is removed, and frees no key.
 local lane, parked, dead, amended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, entry, key, amendment, event = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -46,11 +46,11 @@ end
 
 local was = redis.call('HMGET', lane, 'epoch', 'run')
 if was[1] ~= ARGV[1] or restarted(was[2]) then
-  return -1
+  return 0
 end
 local letter = redis.call('XRANGE', dead, id, id)[1]
 if not letter then
-  return 0
+  return 1
 end
 -- Everything that may fail comes before the first write, because Redis does not undo a failed
 -- script.
@@ -69,13 +69,13 @@ if event ~= '' then
 end
 if amendment ~= '' then
   redis.call('HSET', amended, entry, amendment)
-  return 1
+  return 2
 end
 
 redis.call('XDEL', dead, id)
 redis.call('HDEL', amended, entry)
 if not ours then
-  return 1
+  return 2
 end
 redis.call('HINCRBY', lane, 'parked', -1)
 if event ~= '' then
@@ -83,7 +83,7 @@ if event ~= '' then
 end
 if left > 1 then
   redis.call('HSET', parked, key, last .. ' ' .. string.format('%d', left - 1))
-  return 1
+  return 2
 end
 redis.call('HDEL', parked, key)
-return 2
+return 3

@@ -23,8 +23,7 @@ from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import Checkpoint
+from memorybus.redis.scripts import Checkpoint, OwnedLane
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause

@@ -18,6 +18,8 @@ from memorybus.log.losses import Losses
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import ARCHIVE_LANE
+from memorybus.redis.scripts import OwnedLane
 from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
@@ -317,13 +319,18 @@ def test_a_stale_archiver_writes_nothing(log):
         "its millisecond is over, so it is cold",
     )
     end = Place(entry, 9)
-    stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, known=entry)
+    stale = scripts.seal(owner(log, 6), end.entry, end.n, 0, known=entry)
     with pytest.raises(LeaseLost):
         scripts.run(log.redis, stale)
     assert (log.sealed(), len(log.logged())) == (0, 10)
-    current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, known=entry)
+    current = scripts.seal(owner(log, 7), end.entry, end.n, 0, known=entry)
     scripts.run(log.redis, current)
     assert (log.sealed(), log.logged()) == (9, [10])
+
+
+def owner(log: SealedLog, epoch: int) -> OwnedLane:
+    """Return the archiver's lane under an epoch."""
+    return OwnedLane(log.keys, P, ARCHIVE_LANE, epoch)
 
 
 class LateLeases(Leases):
@@ -333,7 +340,7 @@ class LateLeases(Leases):
 
     def acquire(
         self, redis: redis.Redis, provider: str, partition: int, floor: int = 0
-    ) -> tuple[Lease, scripts.AcquiredLane] | None:
+    ) -> Lease | None:
         """Wipe the log, begin another one, and take the lane there."""
         self.log.redis.flushall()
         EventLog(self.log.redis, self.log.settings).open()

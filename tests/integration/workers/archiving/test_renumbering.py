@@ -17,8 +17,7 @@ from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE
-from memorybus.redis.owned_lane import OwnedLane
-from memorybus.redis.scripts import AcquiredLane, Checkpoint
+from memorybus.redis.scripts import Checkpoint, OwnedLane
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.archiving.renumbering import Renumbering, RepeatedNumbers
 
@@ -179,16 +178,14 @@ def test_lanes_forget_the_old_numbers(log):
     may_stay(log)
     assert refused(log) == ""
     assert not committed(log, first.epoch, done)
-    lease, lane = log.keys.lease(P, NAME), log.keys.lane(P, NAME)
-    renewal = scripts.Renewal(lease, lane, first.epoch, "w", 60_000)
-    assert scripts.run(log.redis, scripts.renew([renewal])) == [False]
-    scripts.run(log.redis, scripts.release(lease, lane, f"{first.epoch}:w"))
+    assert scripts.run(log.redis, scripts.renew([(first, 60_000)])) == [False]
+    scripts.run(log.redis, scripts.release(first))
     second = taken(log)
     assert (second.done, second.sent, second.deaths) == (b"", log.head(), 0)
     assert (second.suspects, second.epoch > first.epoch) == (b"", True)
 
 
-def taken(log: SealedLog) -> AcquiredLane:
+def taken(log: SealedLog) -> OwnedLane:
     """Take the provider's lane."""
     call = scripts.acquire(log.keys, P, NAME, "w", 60_000)
     lane = scripts.run(log.redis, call)

@@ -28,7 +28,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
+from memorybus.redis.scripts import OwnedLane
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
 from memorybus_workers.dead_letters.redo import DEADLY_REASON, SLICE_SECONDS, Redo
@@ -132,8 +132,8 @@ class Scene:
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
         n = int(self.redis.hget(self.keys.state(0), "n") or 0)
-        owned = OwnedLane(self.keys, 0, NAME, epoch)
-        return FakeLane(ParkedKeys(self.redis, owned, f"w-{self.lives}"), epoch, n)
+        owned = OwnedLane(self.keys, 0, NAME, epoch, f"w-{self.lives}")
+        return FakeLane(ParkedKeys(self.redis, owned), epoch, n)
 
     def publish(self, session: str, *texts: str) -> None:
         """Put turns of a session into the log."""

@@ -245,13 +245,14 @@ def test_an_idle_lane_that_was_lost_is_taken_again(stage, redis_client):
     """G9: the loss of a lane that has nothing to do is noticed without an event."""
     place = partition(stage.settings, "s")
     lane = Keys(stage.settings.namespace).lane(place, NAME)
-    (lost,) = (one for one in stage.lanes.leases() if one.lane == lane)
-    redis_client.hset(lost.lane, "epoch", lost.epoch + 1)
+    (lost,) = (one for one in stage.lanes.leases() if one.lane.key == lane)
+    epoch = lost.lane.epoch
+    redis_client.hset(lane, "epoch", epoch + 1)
     redis_client.delete(lost.key)
     stage.lanes._all_leases.renew()
     assert lost.lost
     stage.lanes.balance(range(stage.settings.partitions))
-    assert [one.epoch for one in stage.lanes.leases() if one.key == lost.key] == [lost.epoch + 2]
+    assert [one.lane.epoch for one in stage.lanes.leases() if one.key == lost.key] == [epoch + 2]
 
 
 def away(*_: Any) -> Sequence[LoggedEvent]:

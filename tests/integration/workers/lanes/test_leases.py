@@ -25,9 +25,9 @@ def _leases(settings: Settings) -> Iterator[Leases]:
 
 def take(leases: Leases, client: redis.Redis, partition: int = 0) -> Lease:
     """Take a lane that is free."""
-    taken = leases.acquire(client, "p", partition, 0)
-    assert taken is not None
-    return taken[0]
+    lease = leases.acquire(client, "p", partition, 0)
+    assert lease is not None
+    return lease
 
 
 def test_a_lease_outlives_its_time_while_its_owner_lives(leases, redis_client, settings):
@@ -36,7 +36,7 @@ def test_a_lease_outlives_its_time_while_its_owner_lives(leases, redis_client, s
     first = lease.until
     wait_until(lambda: lease.until > first + settings.lease, "renewed over its first end")
     leases.check(lease)
-    assert redis_client.get(lease.key) == lease.token.encode()
+    assert redis_client.get(lease.key) == lease.lane.token.encode()
     assert leases.count() == 1
 
 
@@ -54,7 +54,7 @@ def test_a_lost_lease_is_noticed_and_not_taken_back(leases, redis_client):
 def test_a_vanished_lease_that_another_had_is_lost(leases, redis_client):
     """G5: a lease that is gone is not made again by a renewal if the lane was another's since."""
     lease = take(leases, redis_client)
-    redis_client.hset(lease.lane, "epoch", lease.epoch + 1)
+    redis_client.hset(lease.lane.key, "epoch", lease.lane.epoch + 1)
     redis_client.delete(lease.key)
     wait_until(lambda: lease.lost, "the loss is noticed")
     assert not redis_client.exists(lease.key)
@@ -84,9 +84,9 @@ def test_released_leases_are_free_at_once(leases, redis_client):
 
 def test_the_epoch_starts_above_what_the_store_has_seen(leases, redis_client, settings):
     """G5: after Redis lost its count, a new owner's epoch is above the provider's own record."""
-    taken = leases.acquire(redis_client, "p", 0, 2**51)
-    assert taken is not None
-    assert taken[0].epoch == taken[1].epoch == 2**51 + 1
+    lease = leases.acquire(redis_client, "p", 0, 2**51)
+    assert lease is not None
+    assert lease.lane.epoch == 2**51 + 1
     assert (
         redis_client.hget(Keys(settings.namespace).lane(0, "p"), "epoch") == str(2**51 + 1).encode()
     )
@@ -103,13 +103,13 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(leases, redis_client, 
     renewed = lease.until
     wait_until(lambda: lease.until > renewed, "it is renewed all the same")
     again = take(leases, redis_client)
-    assert again.epoch == lease.epoch + 1
-    assert redis_client.get(lease.key) == again.token.encode()
+    assert again.lane.epoch == lease.lane.epoch + 1
+    assert redis_client.get(lease.key) == again.lane.token.encode()
     assert leases.give_up([again]) == []
     activity.end()
     wait_until(lambda: not redis_client.exists(lease.key), "it is released")
     assert not leases.holds("p", 0)
-    assert redis_client.hget(lease.lane, "owner") is None, "in good order"
+    assert redis_client.hget(lease.lane.key, "owner") is None, "in good order"
 
 
 def test_a_long_call_has_a_lease_as_long_as_it_may_take(settings, redis_client):

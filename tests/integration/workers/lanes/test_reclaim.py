@@ -17,7 +17,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.redis.owned_lane import OwnedLane
+from memorybus.redis.scripts import OwnedLane
 from memorybus.registry.done_set import encode_done_set
 from memorybus.registry.reclaim import blamed, freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
@@ -116,8 +116,7 @@ def test_a_burial_frees_nobody_elses_lane(redis_client, keys):
 def test_a_lane_given_up_in_order_is_no_death(redis_client, keys):
     """G6: a worker that released its lanes before it ended has not died of an event."""
     first = take(redis_client, keys, "h-1-a")
-    lease, lane = keys.lease(0, NAME), keys.lane(0, NAME)
-    scripts.run(redis_client, scripts.release(lease, lane, f"{first.epoch}:h-1-a"))
+    scripts.run(redis_client, scripts.release(first))
     assert buried(redis_client, keys, "h-1-a") == 0
     assert take(redis_client, keys, "h-2-b").deaths == 0
 

@@ -63,7 +63,7 @@ def test_the_way_is_as_the_page_tells(kind, make_settings, monkeypatch):
         return hook(self, event, ctx)
 
     def sent(redis: Any, call: scripts.ScriptCall[Any]) -> Any:
-        if call.script is scripts._COMMIT and "hook" in ways:
+        if call.script.name == "commit" and "hook" in ways:
             ways.setdefault("commit", callers(sys._getframe(1)))
         return run(redis, call)
 

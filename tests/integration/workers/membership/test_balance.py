@@ -9,6 +9,7 @@ from memorybus.config.settings import Settings
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import OwnedLane
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
 from memorybus_workers.hosting.served import ServedInstances
@@ -48,10 +49,10 @@ class Two:
 
     def free(self, lane: int) -> None:
         """Let nobody have a lane, as if it was given up."""
-        lease = self.keys.lease(lane, "p")
-        held: Any = self.redis.get(lease)
+        lease: Any = self.redis.get(self.keys.lease(lane, "p"))
+        epoch, _, worker = (lease or b"0:").decode().partition(":")
         scripts.run(
-            self.redis, scripts.release(lease, self.keys.lane(lane, "p"), (held or b"").decode())
+            self.redis, scripts.release(OwnedLane(self.keys, lane, "p", int(epoch), worker))
         )
 
     def wants(self, *alive: str) -> frozenset[int]:
@@ -103,10 +104,8 @@ def test_when_their_time_is_over_lanes_are_free(two):
 def test_what_was_given_up_is_free_at_once(two):
     """G5: a lane that says that it was given up in good order waits for nobody's clock."""
     assert two.wants(*"ab") == EVEN
-    values: Any = two.redis.mget([two.keys.lease(lane, "p") for lane in range(LANES)])
     for lane in sorted(ALL - EVEN):
-        lease, hash_ = two.keys.lease(lane, "p"), two.keys.lane(lane, "p")
-        scripts.run(two.redis, scripts.release(lease, hash_, values[lane].decode()))
+        two.free(lane)
     assert two.wants("a") == ALL
 
 

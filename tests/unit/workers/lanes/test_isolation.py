@@ -1,12 +1,14 @@
 """What a worker tries alone: one event at a time, and a call that hangs holds up nobody."""
 
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import OwnedLane
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Lease
 
 
 def lease(name: str) -> Lease:
     """Return a lease that runs."""
-    return Lease(key=name, lane=name, token="", epoch=1, worker="w", until=1e9)
+    return Lease(OwnedLane(Keys(name), 0, "p", epoch=1), until=1e9)
 
 
 def test_only_one_is_tried():
