@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -540,4 +541,17 @@ def test_the_pure_modules_import_light():
 def test_what_an_earlier_provider_says_is_not_said_again():
     """G10: a line stands under the first provider that has it; one with none left is not named."""
     sections = [("files", ("- a", "- b")), ("facts", ("- b", "- c", "- a")), ("more", ("- c",))]
-    assert without_repeats(sections) == [("files", ("- a", "- b")), ("facts", ["- c"])]
+    assert without_repeats(sections) == [("files", ["- a", "- b"]), ("facts", ["- c"])]
+
+
+@pytest.mark.parametrize("known", [{}, {"at": 1_683_504_000_000, "speaker": "Ann"}])
+def test_a_memory_stands_once_though_one_provider_adds_what_was_before(
+    known: dict[str, Any],
+) -> None:
+    """G10: the first provider's line has what was true before, whichever of them knows it."""
+    plain, fuller = line("tea", **known), line("tea", before="coffee; milk", **known)
+    other = line("tea", until=1_700_000_000_000, before="coffee", **known)
+    for sections in ([("a", [plain]), ("b", [fuller])], [("a", [fuller]), ("b", [plain])]):
+        assert without_repeats(sections) == [("a", [fuller])]
+    both = [("a", [plain]), ("b", [other])]
+    assert without_repeats(both) == both, "one of them has ended"

@@ -99,6 +99,8 @@ _REFERENCE = re.compile(
 _UNFINISHED = re.compile("#x?")
 _BREAK = re.compile("\r\n|[\n\r\v\f\u2028\u2029]")
 _BREAKS = re.compile("\\s*[\n\r\v\f\u2028\u2029]\\s*")
+_FORMER = re.compile(r"^- \[(?:([^\]]+?); before: [^\]]*\]|before: [^\]]*\] )")
+"""The label of a line as far as it tells what was true before."""
 
 
 def escape(text: str) -> str:
@@ -292,22 +294,32 @@ def build_block(sections: Sections, budget: int) -> str:
     return "\n".join((OPEN, HEADER, *parts, CLOSE)) if parts else ""
 
 
+def _without_former(found: re.Match[str]) -> str:
+    return f"- [{found[1]}]" if found[1] else "- "
+
+
 def without_repeats(
     sections: Sections,
 ) -> list[tuple[str, Sequence[str]]]:
-    """Return sections without the lines that an earlier section has, word for word.
+    """Return sections without the memories that an earlier section has, word for word.
 
     Several providers often keep the same memory. If it is shown twice, it tells a model nothing
-    more, and takes the room of another memory.
+    more, and takes the room of another memory. If only a later section's line has what was true
+    before, that line stands in the place of the earlier one.
     """
-    seen: set[str] = set()
+    told: dict[str, str] = {}
     kept: list[tuple[str, Sequence[str]]] = []
     for name, lines in sections:
-        new = lines if seen.isdisjoint(lines) else [text for text in lines if text not in seen]
-        seen.update(new)
+        new: list[str] = []
+        for text in lines:
+            memory = _FORMER.sub(_without_former, text)
+            if memory not in told:
+                new.append(memory)
+            if len(text) > len(told.get(memory, "")):
+                told[memory] = text
         if new:
             kept.append((name, new))
-    return kept
+    return [(name, [told[memory] for memory in new]) for name, new in kept]
 
 
 def build_lines(sections: Sections, room: int) -> list[str]:
