@@ -64,10 +64,8 @@ _MAX_FILE_BYTES = 1 << 20
 """The most bytes of a memory file that are read; Hermes's own have a few thousand (G10)."""
 
 
-_HEADINGS = "\n".join(
-    ("═" * 46, "MEMORY (your personal notes)", "USER PROFILE (who the user is)", "§")
-)
-"""What Hermes 0.19 puts around the entries (``tools/memory_tool.py``)."""
+_TITLES = "Your notes\nYour notes:\nAbout the user\nAbout the user:"
+"""What `builtin` puts above the entries: with these, its part has nothing that is new to Hermes."""
 
 
 class MemoryFiles:
@@ -110,8 +108,8 @@ class MemoryFiles:
             self._lock.release()
 
     def prompt_text(self) -> str:
-        """Return the text that Hermes itself puts into its system prompt from these files."""
-        texts = [_HEADINGS]
+        """Return what Hermes itself puts into its system prompt from these files, with titles."""
+        texts = [_TITLES]
         for _, name in FILES:
             with contextlib.suppress(OSError), (self._directory / name).open("rb") as file:
                 texts.append(file.read(_MAX_FILE_BYTES).decode("utf-8", "replace"))

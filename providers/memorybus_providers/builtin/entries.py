@@ -32,8 +32,7 @@ Entries: TypeAlias = tuple[str, ...]
 WriteOutcome = Literal["done", "duplicate", "unmatched", "ambiguous", "empty"]
 
 _SEPARATOR_LINE = re.compile(r"^[^\S\n]*§[^\S\n]*$", re.MULTILINE)
-_TITLES = {"memory": "MEMORY (your personal notes)", "user": "USER PROFILE (who the user is)"}
-_RULE = "═" * 46
+_TITLES = {"memory": "Your notes", "user": "About the user"}
 
 
 class EntryWrite(msgspec.Struct, frozen=True):
@@ -135,18 +134,16 @@ def newest_within(entries: Sequence[str], limit: int) -> Entries:
 
 
 def render_block(store: StoreName, entries: Entries, limit: int) -> str:
-    """Return a store as Hermes shows it in a system prompt; "" if it has no entries.
+    """Return a store as a list for a system prompt, under a title; "" if it has no entries.
 
     The limit applies here and not to writes. Hermes refuses an entry that would exceed its limit,
     so an event over our limit was accepted by an agent with another limit, and the mirror must keep
-    it. The oldest entries that do not fit are left out, and the header says how many.
+    it. The oldest entries that do not fit are left out, and the title has their number.
     """
     if not entries:
         return ""
     shown = newest_within(entries, limit)
-    used = len(render(entries))
     left_out = len(entries) - len(shown)
-    note = f"; {left_out} older left out" if left_out else ""
-    percent = min(100, used * 100 // limit) if limit else 100
-    header = f"{_TITLES[store]} [{percent}% — {used:,}/{limit:,} chars{note}]"
-    return "\n".join((_RULE, header, _RULE, render(shown)))
+    title = f"{_TITLES[store]} [{left_out} older left out]" if left_out else _TITLES[store]
+    items = (f"- {entry}".replace("\n", "\n  ") for entry in shown)
+    return "\n".join((f"{title}:", *items))

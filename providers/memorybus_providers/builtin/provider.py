@@ -189,7 +189,7 @@ class BuiltinProvider(TransactionalProvider):
         ]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return the stores of this agent and this person, as Hermes shows them.
+        """Return the stores of this agent and this person, each as a list.
 
         A scope without an agent or a person has no block for it.
         """

@@ -144,12 +144,9 @@ def test_the_newest_entries_fit_the_limit(limit, shown):
 
 
 def test_block_names_what_is_left_out():
-    """A store over its limit is shown as far as it fits, and says so."""
-    text = render_block("user", ("a" * 10, "b" * 10), 15)
-
-    header, shown = text.splitlines()[1], text.splitlines()[3:]
-    assert header == "USER PROFILE (who the user is) [100% — 23/15 chars; 1 older left out]"
-    assert shown == ["b" * 10]
+    """A store over its limit is shown as far as it fits, and counts the rest."""
+    text = render_block("user", ("a" * 10, "b\n" * 4 + "b"), 15)
+    assert text == "About the user [1 older left out]:\n- b\n  b\n  b\n  b\n  b"
 
 
 def test_block_of_nothing_is_empty():

@@ -354,7 +354,7 @@ def test_agents_share_a_person_and_people_share_an_agent(provider):
 
 
 def test_system_prompt_block_shows_one_agent_and_person(home):
-    """It holds the stores of its scope alone, as Hermes shows them; of everyone's, nothing."""
+    """It holds the stores of its scope alone, without a host's banner; of everyone's, nothing."""
     provider = provider_at(home, user_limit=9)
     provider.open()
     feed(provider, add("uses ruff"), add("likes tea", "user"), add("likes milk", "user"))
@@ -363,11 +363,7 @@ def test_system_prompt_block_shows_one_agent_and_person(home):
     empty = provider.system_prompt_block(RecallScope(agent=None, user=None))
     provider.shutdown()
 
-    rule = "═" * 46
-    assert shown == (
-        f"{rule}\nMEMORY (your personal notes) [0% — 9/2,200 chars]\n{rule}\nuses ruff\n\n"
-        f"{rule}\nUSER PROFILE (who the user is) [100% — 22/9 chars; 2 older left out]\n{rule}\n"
-    )
+    assert shown == "Your notes:\n- uses ruff\n\nAbout the user [2 older left out]:"
     assert empty == ""
 
 
