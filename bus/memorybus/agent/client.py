@@ -250,7 +250,7 @@ class MemoryBus:
     @property
     def counters(self) -> Counters:
         """The counters of this process since it connected."""
-        return self.publisher.counters(self.warm.failures)
+        return self.publisher.counters(self.recalls.failures, dict(self.recalls.failed))
 
     @property
     def problem(self) -> str:

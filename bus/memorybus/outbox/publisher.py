@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import get_args
 
 import msgspec
@@ -205,12 +205,13 @@ class Publisher:
         self._adapt_to_fork()
         return self.flusher.unsent
 
-    def counters(self, prefetch_failures: int) -> Counters:
-        """Return all counters; `prefetch_failures` is the caller's count of its failed reads."""
+    def counters(self, prefetch_failures: int, prefetch_failed: Mapping[str, int]) -> Counters:
+        """Return all counters; those of prompts are the caller's."""
         sent = msgspec.structs.asdict(self.flusher.counts)
         return Counters(
             **sent,
             prefetch_failures=prefetch_failures,
+            prefetch_failed=prefetch_failed,
             asks_dropped=self.flusher.dropped_asks,
         )
 

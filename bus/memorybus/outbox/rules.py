@@ -5,7 +5,7 @@ Nothing here knows SQLite or Redis.
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -55,7 +55,9 @@ class Counters(msgspec.Struct, frozen=True):
     """A process's counters since it connected; the first four are those of `SendCounts`.
 
     Attributes:
-        prefetch_failures: reads of warm results that failed or came too late.
+        prefetch_failures: prompts that were answered without something that they asked for.
+        prefetch_failed: how many of these prompts lacked what: the answer of the provider of this
+            name, which failed or was late, or ``redis``, from which no warm result could be read.
         asks_dropped: requests for recalls that were dropped because too many waited.
     """
 
@@ -64,6 +66,7 @@ class Counters(msgspec.Struct, frozen=True):
     conflicts: int
     lost: int
     prefetch_failures: int
+    prefetch_failed: Mapping[str, int]
     asks_dropped: int
 
 

@@ -7,7 +7,7 @@
    related to the prompt (`lines.relevant_lines`).
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -80,6 +80,9 @@ class SessionRecall:
     Attributes:
         counted: the counts that `health.report_counts` has not added to Redis yet. A prompt is
             counted without a lock, so that a signal handler and a fork may count as well.
+        failures: how many prompts were answered without something that they asked for.
+        failed: how many of these prompts lacked what: the answer of the provider of this name,
+            which failed or was late, or ``redis``, from which no warm result could be read.
 
     Args:
         warm: the warm cache.
@@ -88,6 +91,8 @@ class SessionRecall:
 
     def __init__(self, warm: WarmCache, asker: ProviderAsker, clock: Clock) -> None:
         self.counted: deque[Counted] = deque(maxlen=MAX_COUNTED)
+        self.failures = 0
+        self.failed: Counter[str] = Counter()
         self._warm = warm
         self._asker = asker
         self._clock = clock
@@ -101,14 +106,24 @@ class SessionRecall:
         Args:
             wait: the most seconds to wait for providers (G9).
         """
-        warm = self._warm.read(question.keys)
+        read = self._warm.read(question.keys)
+        warm = read or {}
         if question.text is None:
             answer = Answer({name: result.lines for name, result in warm.items() if result.lines})
         else:
             answer = self._combine(question.text, question.build, warm, wait)
+        if read is None or answer.replies.asked:
+            self._count_failures(answer.replies, redis_failed=read is None)
         if question.window:
             self._leave_out_known(answer, question, wait - answer.waited_ms / 1000)
         return answer
+
+    def _count_failures(self, replies: Replies, *, redis_failed: bool) -> None:
+        failed = (replies.asked or frozenset()) - replies.answered().keys()
+        if redis_failed:
+            failed |= {"redis"}
+        self.failures += bool(failed)
+        self.failed.update(failed)
 
     def _combine(
         self,

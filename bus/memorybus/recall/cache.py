@@ -59,7 +59,6 @@ class WarmCache:
         self._reader: HashReader | None = None
         self._waited = False  # in vain, since there was a connection
         self._pid = os.getpid()
-        self.failures = 0
 
     def keys(self, owner: str, *slots: str) -> tuple[str, ...]:
         """Return the keys that `read` reads: the marks of an owner, and slots by preference.
@@ -72,7 +71,8 @@ class WarmCache:
 
     def sections(self, keys: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Return the warm lines of `keys`: the providers in the order of a memory block."""
-        return self.in_provider_order({n: result.lines for n, result in self.read(keys).items()})
+        warm = self.read(keys) or {}
+        return self.in_provider_order({name: result.lines for name, result in warm.items()})
 
     def await_results(self, keys: Sequence[str], until: float) -> None:
         """Wait for the first result of `keys`, and a moment longer for others (G9).
@@ -88,11 +88,11 @@ class WarmCache:
                 answered, until = True, min(until, self._clock.monotonic() + _LATE_ANSWER_SECONDS)
             self._clock.sleep(_POLL_SECONDS)
 
-    def read(self, keys: Sequence[str]) -> dict[str, WarmResult]:
+    def read(self, keys: Sequence[str]) -> dict[str, WarmResult] | None:
         """Return the warm results under the first of the `keys` that has any, by provider.
 
-        Results that may hold what their owner has taken back since are left out. The dict is empty
-        if there are none, or if Redis did not answer in time (counted in `failures`).
+        Results that may hold what their owner has taken back since are left out. None if Redis is
+        away or did not answer in time.
         """
         if self._pid != os.getpid():
             self._drop_parents_connection()
@@ -104,14 +104,12 @@ class WarmCache:
                 return {}  # the process has just begun, and nothing has failed yet
         try:
             if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
-                self.failures += 1
-                return {}
+                return None
             return _readable_results(*self._read_hashes(keys, until))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            self.failures += 1
             self._waited = True
             _log.debug("prefetch: %s", error)
-            return {}
+            return None
         finally:
             try:  # noqa: SIM105 - `suppress` is Python: an interrupt would leave the lock held
                 self._lock.release()

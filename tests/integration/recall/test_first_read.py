@@ -12,6 +12,7 @@ def test_a_healthy_start_counts_no_failure(settings, monkeypatch):
     with MemoryBus.connect(settings) as bus:
         assert bus.session("s", warm=False).prefetch("what was it") == ""
         assert bus.counters.prefetch_failures == 0
+        assert bus.counters.prefetch_failed == {}
 
 
 def test_a_redis_that_is_away_counts(make_settings):
@@ -19,5 +20,7 @@ def test_a_redis_that_is_away_counts(make_settings):
     settings = make_settings(url=f"redis://127.0.0.1:{free_ports(1)[0]}")
     with MemoryBus.connect(settings) as bus:
         wait_until(lambda: bus.problem, "Redis is known to be away")
-        bus.session("s", warm=False).prefetch("what was it")
-        assert bus.counters.prefetch_failures > 0
+        session = bus.session("s", warm=False)
+        session.prefetch("what was it")
+        session.prefetch("what was it then")
+        assert bus.counters.prefetch_failures == bus.counters.prefetch_failed["redis"] == 2

@@ -71,6 +71,24 @@ def test_each_prompt_gets_its_own_answer(sure, spawn):
 
 
 @pytest.mark.timeout(240)
+def test_a_prompt_without_an_answer_counts_the_provider_that_failed(redis_url, make_settings, spawn):
+    """G9: a failed answer is counted under its provider's name, and the others' are still read."""
+    raising = recorded("RaisingRecall")["provider"][NAME]
+    settings = make_settings(
+        url=redis_url, providers=(HOLO, NAME), provider={NAME: raising}, **SURE
+    )
+    worker(spawn, settings, jobs=2)
+    with MemoryBus.connect(settings) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        before = bus.counters
+        session.prefetch("Who said that the parrot is called Admiral?")
+        after = bus.counters
+    assert after.prefetch_failures == before.prefetch_failures + 1
+    assert after.prefetch_failed == {NAME: before.prefetch_failed.get(NAME, 0) + 1}
+
+
+@pytest.mark.timeout(240)
 def test_an_answer_that_came_too_early_is_asked_again(redis_client, sure, spawn):
     """What a provider answers before it has applied a session's turns answers no later prompt."""
     prompt, fact = next(iter(FACTS.items()))
