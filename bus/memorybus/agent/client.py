@@ -13,6 +13,7 @@ from typing import Self
 from memorybus.agent.session import Session
 from memorybus.agent.session_events import session_details
 from memorybus.agent.session_store import HostSessions
+from memorybus.agent.undone import PublishedTurns
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.errors import LogError
@@ -52,6 +53,7 @@ class MemoryBus:
     Attributes:
         settings: see `Settings`.
         sessions: the sessions that this host knows.
+        turns: the newest turns that this process has published.
         warm: the warm cache.
         recalls: answers prompts.
         listener: waits for replies.
@@ -74,6 +76,7 @@ class MemoryBus:
         self.clock = clock
         self.tracing = Tracing(settings.namespace)
         self.sessions = HostSessions(settings.sessions_path)
+        self.turns = PublishedTurns()
         self.warm = WarmCache(settings, clock, self._log_state)
         self._asker = PromptAsker(settings, clock, new_id, self._log_state)
         self.recalls = SessionRecall(self.warm, self._asker, clock)

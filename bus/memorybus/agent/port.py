@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from memorybus.agent.session_store import HostSessions
+from memorybus.agent.undone import PublishedTurns
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Scope, SessionRef
@@ -29,6 +30,7 @@ class SessionBus(Protocol):
     clock: Clock
     new_id: NewId
     sessions: HostSessions
+    turns: PublishedTurns
     warm: WarmCache
     recalls: SessionRecall
     listener: Listener

@@ -155,7 +155,9 @@ class Session:
         )
         if ordinal is not None and not event_id:
             event_id = self._derivation.id("turn", ordinal, event.user, event.assistant)
-        return self.publish(event, event_id, at, durable=durable)
+        receipt = self.publish(event, event_id, at, durable=durable)
+        self._bus.turns.note(self.key, receipt.event_id, event)
+        return receipt
 
     def memory_written(
         self,
@@ -202,7 +204,7 @@ class Session:
         """Publish the messages that are about to leave the context window, fsynced (G1).
 
         If they are too many for one event, they are split into several; the receipt of the last one
-        is returned.
+        is returned. What only turns said that this process published and undid is left out.
         """
         return self._publish_compression(messages, compression_count, wants_reply=False, at=at)[-1]
 
@@ -216,8 +218,9 @@ class Session:
     ) -> list[Receipt]:
         """Publish one compression, fsynced (G1); return the receipt of each of its events."""
         room = self._bus.settings.event_max_bytes
+        standing = self._bus.turns.standing(self.key, clean_messages(messages))
         events = session_events.build_compressions(
-            messages, compression_count, room, wants_reply=wants_reply
+            standing, compression_count, room, wants_reply=wants_reply
         )
         return [self._publish_compressing(event, at) for event in events]
 
@@ -362,6 +365,7 @@ class Session:
             InvalidEvent: one of `events` is not an event id.
         """
         retracted = session_events.checked_event_ids(events)
+        self._bus.turns.undo(retracted)
         ref = graph.rewind(self.ref)
         session = self._switch(ref, "rewind", at, retracted)
         if retracted:

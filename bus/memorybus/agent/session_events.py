@@ -1,8 +1,8 @@
 """Builds the events of a session from what the agent says, cleaned and checked; pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict, get_args
+from collections.abc import Iterable, Mapping
+from typing import TypedDict, get_args
 
 import msgspec
 
@@ -15,7 +15,7 @@ from memorybus.events import (
     WriteAction,
 )
 from memorybus.receipt import Receipt
-from memorybus.text.cleaning import clean_messages, clean_text
+from memorybus.text.cleaning import clean_text
 from memorybus.wire.exact import refusal, whole
 
 _MESSAGE_ROOM = 1_024
@@ -85,20 +85,20 @@ def memory_write(
 
 
 def build_compressions(
-    messages: Sequence[Mapping[str, Any]],
+    messages: tuple[Message, ...],
     compression_count: int,
     max_bytes: int,
     *,
     wants_reply: bool = False,
 ) -> list[ContextCompressing]:
-    """Return the events that carry some messages, each at most `max_bytes` large.
+    """Return the events that carry some clean messages, each at most `max_bytes` large.
 
     A message that is too large for any event gets an event of its own, which `publish` refuses.
     """
     count = whole("compression_count", compression_count)
     return [
         ContextCompressing(messages=part, compression_count=count, wants_reply=wants_reply)
-        for part in _split_messages(clean_messages(messages), max_bytes)
+        for part in _split_messages(messages, max_bytes)
     ]
 
 

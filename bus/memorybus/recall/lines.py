@@ -91,7 +91,7 @@ def window_text(known: object) -> str:
     if not isinstance(messages, Sequence):
         return ""
     return _BETWEEN.join(
-        _on_one_line(escape(clean_text(text))) for each in messages for text in _texts(each)
+        _on_one_line(escape(clean_text(text))) for each in messages for text in message_texts(each)
     )
 
 
@@ -122,7 +122,8 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _texts(message: object) -> Iterator[str]:
+def message_texts(message: object) -> Iterator[str]:
+    """Yield the texts of a chat message, or a text alone."""
     content = message.get("content") if isinstance(message, Mapping) else message
     parts = content if isinstance(content, list | tuple) else (content,)
     for part in parts:

@@ -91,6 +91,31 @@ def test_nobody_is_waited_for_who_is_not_there(make, redis_client):
     assert texts(home(settings, "a")) == ["walnut ok"]
 
 
+@pytest.mark.parametrize("publishes", ["contributions", "compressing"])
+def test_a_compression_leaves_out_what_was_undone(publishes, make, redis_client):
+    """A window that still has an undone turn teaches providers nothing of it again."""
+    settings = make(**several(a="Noting"))
+    pin = ({"role": "user", "content": "my PIN is 4711"}, {"role": "assistant", "content": "ok"})
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("walnut", "ok")
+        receipt = session.turn_completed("my PIN is 4711", "ok", messages=pin)
+        session = bus.session("s", warm=False).undo(receipt)
+        getattr(session, publishes)((*MESSAGES, *pin))
+        session.turn_completed("my PIN is 4711", "I keep it.")
+        getattr(session, publishes)(pin)
+        assert bus.flush("logged", WAIT_SECONDS)
+        wait_applied(redis_client, settings, "a")
+    said = texts(home(settings, "a"))
+    assert said == [
+        "walnut",
+        "my PIN is 4711",
+        "walnut ok ok",
+        "my PIN is 4711",
+        "my PIN is 4711 ok",
+    ]
+
+
 def test_compressing_asks_for_no_reply(make, redis_client):
     """Who does not wait costs nobody a key."""
     settings = make(**several(a="Noting"))

@@ -1,0 +1,54 @@
+"""Remembers what the turns of this process said, so that a compression leaves out undone ones.
+
+A host may hand over a window that still has a turn which was taken back. If that were published
+again, providers would learn once more what they have just forgotten.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection
+
+import msgspec
+
+from memorybus.events import Message, TurnCompleted
+from memorybus.recall.lines import message_texts
+
+_MAX_TURNS = 4_096
+"""The most turns that are remembered, the newest of all sessions (G10)."""
+
+
+class _Turn(msgspec.Struct):
+    key: str
+    texts: frozenset[int]
+    undone: bool = False
+
+
+class PublishedTurns:
+    """The texts of the newest turns, as hashes. Safe to call from any thread."""
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[str, _Turn] = OrderedDict()
+
+    def note(self, key: str, event_id: str, turn: TurnCompleted) -> None:
+        """Remember a turn that was published under an order key."""
+        said = (turn.user, turn.assistant, *turn.messages)
+        texts = frozenset(hash(text) for part in said for text in message_texts(part) if text)
+        self._turns[event_id] = _Turn(key, texts)
+        if len(self._turns) > _MAX_TURNS:
+            self._turns.popitem(last=False)
+
+    def undo(self, event_ids: Collection[str]) -> None:
+        """Note that turns were taken back; unknown ids are ignored."""
+        for event_id in event_ids:
+            if turn := self._turns.get(event_id):
+                turn.undone = True
+
+    def standing(self, key: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the messages without those that only undone turns of an order key have said."""
+        turns = [turn for turn in list(self._turns.values()) if turn.key == key]
+        undone = {text for turn in turns if turn.undone for text in turn.texts}
+        undone.difference_update(*(turn.texts for turn in turns if not turn.undone))
+        if not undone:
+            return messages
+        return tuple(
+            message for message in messages if undone.isdisjoint(map(hash, message_texts(message)))
+        )
