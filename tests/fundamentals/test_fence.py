@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import unicodedata
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -545,9 +544,7 @@ def test_what_an_earlier_provider_says_is_not_said_again():
 
 
 @pytest.mark.parametrize("known", [{}, {"at": 1_683_504_000_000, "speaker": "Ann"}])
-def test_a_memory_stands_once_though_one_provider_adds_what_was_before(
-    known: dict[str, Any],
-) -> None:
+def test_a_memory_stands_once_though_one_provider_adds_what_was_before(known):
     """G10: the first provider's line has what was true before, whichever of them knows it."""
     plain, fuller = line("tea", **known), line("tea", before="coffee; milk", **known)
     other = line("tea", until=1_700_000_000_000, before="coffee", **known)

@@ -71,7 +71,9 @@ def test_each_prompt_gets_its_own_answer(sure, spawn):
 
 
 @pytest.mark.timeout(240)
-def test_a_prompt_without_an_answer_counts_the_provider_that_failed(redis_url, make_settings, spawn):
+def test_a_prompt_without_an_answer_counts_the_provider_that_failed(
+    redis_url, make_settings, spawn
+):
     """G9: a failed answer is counted under its provider's name, and the others' are still read."""
     raising = recorded("RaisingRecall")["provider"][NAME]
     settings = make_settings(
@@ -81,6 +83,12 @@ def test_a_prompt_without_an_answer_counts_the_provider_that_failed(redis_url, m
     with MemoryBus.connect(settings) as bus:
         session = told(bus)
         wait_until(answered(session), "all that was told is recalled", 60)
+
+        def has_failed():
+            session.prefetch("Who said it?")
+            return NAME in bus.counters.prefetch_failed
+
+        wait_until(has_failed, "the other provider is asked, too", 60)
         before = bus.counters
         session.prefetch("Who said that the parrot is called Admiral?")
         after = bus.counters
