@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 from helpers.making import MakeSettings
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import NAME, PATIENT, recorded, worker
+from helpers.stories.scenario import NAME, PATIENT, environ, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.recall.health import read_counts
 from memorybus.redis.keys import Keys
-from memorybus_console.cli.app import main
 from memorybus_console.operations.preview import Asker, PromptPreview, preview_prompt
 
 HOLO = "holographic"
@@ -109,16 +109,18 @@ def test_without_a_worker_each_provider_says_so(settings):
 
 
 @pytest.mark.timeout(240)
-def test_the_command_shows_the_block_as_it_is(sure, spawn, capsys):
+def test_the_command_shows_the_block_as_it_is(sure, spawn):
     """`recall --prompt` prints the same block, and as JSON each provider's part."""
     worker(spawn, sure, jobs=1)
     say(sure)
     block = remembered(sure).block
-    where = ("--url", sure.url, "--namespace", sure.namespace, "--data-dir", str(sure.data_dir))
-    words = ("recall", QUESTION, "--user", "ana", "--prompt", *where)
-    wait_until(lambda: main([*words]) == 0 and block in capsys.readouterr().out, "it is shown", 60)
-    assert main([*words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    words = ("recall", QUESTION, "--user", "ana", "--prompt")
+
+    def run(*more: str) -> Ran:
+        return run_command(environ(sure), *words, *more)
+
+    assert block in run().stdout
+    told = json.loads(run("--json").stdout)
     assert [one["provider"] for one in told["answers"]] == [HOLO]
     assert told["items"][0]["parts"]
-    assert main([*words, "--provider", HOLO]) == 2
+    assert run("--provider", HOLO).returncode == 2
