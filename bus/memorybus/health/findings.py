@@ -6,6 +6,7 @@ The first half are the alarms: findings about the log, its Redis and its archive
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 
 import msgspec
 
@@ -32,7 +33,6 @@ from memorybus.log.continuity import (
     count_foreign,
     find_archived_only,
 )
-from memorybus.log.losses import Loss
 from memorybus.recall.health import FAILURES_BEFORE_PAUSE
 from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 from memorybus.redis.facts import SAFE_POLICY
@@ -43,7 +43,10 @@ _RESTORE_REMEDY = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
     "events are needed. Lanes that had not read them continue behind the gap"
 )
-_HOW_LOST = {
+_PUBLISH_AGAIN = (
+    "restore the backup of Redis, or publish these events again if their source still has them"
+)
+_HOW_LOST: Mapping[str, str] = {
     "wiped": "the log was wiped, or replaced by another one",
     "tail": "the log went back (restored, or deleted in part), and assigns these numbers again",
     "gap": "events were gone from the log before they were sealed",
@@ -93,24 +96,26 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     replica: bool = False
 
 
-def gap_alarms(gaps: list[Gap]) -> Iterator[Finding]:
-    """Yield an alarm for each gap in the log."""
-    for gap in gaps:
-        # The subject leaves out the gap's end: a gap that grows is still the same one.
-        subject = f"{lane_name(gap.partition)}:{gap.first}"
-        yield Finding("data_loss", "critical", subject, str(gap), _RESTORE_REMEDY)
+def gap_alarms(gaps: Sequence[Gap], keys: Keys) -> Iterator[Finding]:
+    """Yield an alarm for each gap that the log shows, and for each record of others.
+
+    The latter lasts until an operator deletes the record.
+    """
+    for record, of_record in groupby(gaps, key=lambda gap: gap.record):
+        lost = list(of_record)
+        if record:
+            text = f"{_how_lost(record)}: {'; '.join(map(str, lost))}"
+            remedy = f"{_PUBLISH_AGAIN}; afterwards: redis-cli hdel {keys.losses} {record}"
+            yield Finding("data_loss", "critical", record, text, remedy, lost[0].found_at)
+            continue
+        for gap in lost:
+            # The subject leaves out the gap's end: a gap that grows is still the same one.
+            subject = f"{lane_name(gap.partition)}:{gap.first}"
+            yield Finding("data_loss", "critical", subject, str(gap), _RESTORE_REMEDY)
 
 
-def loss_alarms(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
-    """Yield an alarm for each recorded loss; it lasts until an operator deletes the record."""
-    for loss in losses:
-        gaps = "; ".join(map(str, loss.gaps)) or "it held no event when it was last read"
-        how = _HOW_LOST[loss.what]
-        remedy = (
-            f"restore the backup of Redis, or publish these events again if their source still has "
-            f"them; afterwards: redis-cli hdel {keys.losses} {loss.name}"
-        )
-        yield Finding("data_loss", "critical", loss.name, f"{how}: {gaps}", remedy, loss.found_at)
+def _how_lost(record: str) -> str:
+    return _HOW_LOST.get(record.partition(":")[0], "the log lost events")
 
 
 def foreign_alarms(

@@ -32,10 +32,10 @@ from memorybus.health.status import (
     read_memory,
     reply_number,
 )
-from memorybus.log.continuity import Gap, Numbers, PartitionView, find_gaps
+from memorybus.log.continuity import Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import LogInspector, PartitionState
-from memorybus.log.losses import Losses
+from memorybus.log.losses import Losses, lost_gap
 from memorybus.redis.cluster import Shard, group_by_shard
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
@@ -97,7 +97,7 @@ class Examiner:
         """
         self.states = self._inspector.read_partitions(settled)
         self._numbers = self._inspector.numbers(self.states)
-        continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
+        continuity = self._continuity()
         now = max((state.now_ms for state in self.states.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
         archive = build_archive_status(self.states, reports, self._home())
@@ -133,16 +133,20 @@ class Examiner:
         return f"{held.host} in {held.path}" if held else None
 
     def _log_alarms(self, continuity: Continuity) -> Iterator[Finding]:
-        yield from findings.gap_alarms(continuity.gaps)
-        yield from findings.loss_alarms(continuity.losses, self._keys)
+        yield from findings.gap_alarms(continuity.gaps, self._keys)
         yield from findings.foreign_alarms(self._views(), self._numbers, self._keys)
 
-    def _gaps(self) -> list[Gap]:
-        return [
+    def _continuity(self) -> Continuity:
+        """Return what is missing: what is on record, and what else the log shows."""
+        log, recorded = self.log_id(), self._losses.all()
+        names = {gap.record for gap in recorded}
+        shown = [
             gap
             for partition, state in self.states.items()
             for gap in find_gaps(partition, state.view, self._numbers.get(partition))
+            if lost_gap("gap", log, gap, None).record not in names
         ]
+        return Continuity(log, shown + recorded)
 
     def _shards(self) -> list[Shard]:
         """Return the servers that hold the log: one, or those of a cluster."""

@@ -11,7 +11,6 @@ from memorybus.health.finding import Finding
 from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms
 from memorybus.log.inspection import PartitionState
-from memorybus.log.losses import Loss
 from memorybus.recall.health import PromptCounts
 from memorybus.registry.lanes import LANE_FIELDS, LaneState, read_lane
 from memorybus.registry.work import WorkDone
@@ -371,13 +370,11 @@ class Continuity(msgspec.Struct, frozen=True):
 
     Attributes:
         log: the id that it got when it was created; null if its record is gone.
-        gaps: the ranges of numbers that it lacks.
-        losses: the losses that workers saw and that the log itself no longer shows.
+        gaps: the ranges of numbers that are missing, also those that only a record shows.
     """
 
     log: str | None
     gaps: list[Gap]
-    losses: list[Loss]
 
 
 class RedisStatus(msgspec.Struct, frozen=True):

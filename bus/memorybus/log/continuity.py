@@ -43,12 +43,20 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Lost numbers: `missing` of those from `first` to `last`, both included, are gone."""
+    """Lost numbers: `missing` of those from `first` to `last`, both included, are gone.
+
+    Attributes:
+        record: the field of the hash of losses that names them, because the log itself no longer
+            shows that they are gone (`memorybus.log.losses`); "" if it does.
+        found_at: when a worker found that out (ISO 8601, UTC); null without a record.
+    """
 
     partition: int
     first: int
     last: int
     missing: int
+    record: str = ""
+    found_at: str | None = None
 
     def __str__(self) -> str:
         """Describe it for people."""

@@ -6,9 +6,12 @@ it records the loss. The record stays until an operator deletes it.
 """
 
 import logging
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 from redis import Redis
 
 from memorybus.log.continuity import Gap
@@ -17,30 +20,27 @@ from memorybus.redis.keys import Keys
 
 _log = logging.getLogger("memorybus")
 
+HowLost = Literal["wiped", "tail", "gap"]
+"""How events were lost: the log is another one than before, or it went back to an older state and
+gives numbers again, or they were gone before they could be sealed."""
 
-class Loss(msgspec.Struct, frozen=True):
-    """One loss.
 
-    Attributes:
-        what: "wiped": the log is another one than before; "tail": it went back to an older state
-            and gives numbers again; "gap": events were gone before they could be sealed.
-        log: the id of the log that lost events.
-        found_at: when a worker found it (its wall time): ISO 8601, UTC.
-        gaps: the numbers that it lost, as they were given before the loss.
+def lost_gap(how: HowLost, log: str | None, gap: Gap, found_at: str | None) -> Gap:
+    """Return a gap with the name of its record: the same for every worker that finds the loss.
+
+    Args:
+        log: the id of the log that lost the events; a wiped one has one record.
+        found_at: see `Gap`.
     """
+    place = "" if how == "wiped" else f":{gap.partition}:{gap.first}-{gap.last}"
+    return replace(gap, record=f"{how}:{log}{place}", found_at=found_at)
 
-    what: Literal["wiped", "tail", "gap"]
-    log: str
-    found_at: str
+
+class _Record(msgspec.Struct, frozen=True):
+    """The gaps of one record, and when they were found."""
+
     gaps: list[Gap]
-
-    @property
-    def name(self) -> str:
-        """The field under which it is stored: the same for every worker that finds the loss."""
-        if self.what == "wiped":
-            return f"wiped:{self.log}"
-        gap = self.gaps[0]
-        return f"{self.what}:{self.log}:{gap.partition}:{gap.first}-{gap.last}"
+    found_at: str | None
 
 
 class Losses:
@@ -50,17 +50,24 @@ class Losses:
         self._redis = redis
         self._key = keys.losses
 
-    def record(self, loss: Loss) -> None:
-        """Record a loss, unless another worker did."""
-        self._redis.hsetnx(self._key, loss.name, msgspec.json.encode(loss))
+    def note(self, gaps: Sequence[Gap]) -> None:
+        """Record gaps, unless another worker did; those of one record follow each other."""
+        for name, of_record in groupby(gaps, key=lambda gap: gap.record):
+            lost = list(of_record)
+            record = _Record(lost, lost[0].found_at)
+            self._redis.hsetnx(self._key, name, msgspec.json.encode(record))
 
-    def all(self) -> list[Loss]:
-        """Return the recorded losses, oldest first; unreadable ones are left out."""
+    def all(self) -> list[Gap]:
+        """Return the recorded gaps, the oldest record first; unreadable ones are left out."""
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
-        found = []
+        lost = []
         for name, body in bodies.items():
             try:
-                found.append(msgspec.json.decode(body, type=prepared(Loss)))
-            except msgspec.MsgspecError as error:
+                record = msgspec.json.decode(body, type=prepared(_Record))
+                lost += [
+                    replace(gap, record=name.decode(), found_at=record.found_at)
+                    for gap in record.gaps
+                ]
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 _log.debug("%s: %r cannot be read: %s", self._key, name, error)
-        return sorted(found, key=lambda loss: (loss.found_at, loss.name))
+        return sorted(lost, key=lambda gap: (gap.found_at or "", gap.record))

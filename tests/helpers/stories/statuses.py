@@ -34,7 +34,7 @@ def status(
         workers=[],
         jobs=[],
         alarms=list(alarms),
-        continuity=Continuity(None, [], []),
+        continuity=Continuity(None, []),
         memory=Memory(0, None, "unknown"),
         disk=None,
     )

@@ -58,7 +58,7 @@ SHAPE = {
         "prompts",
     ],
     "alarms": ["code", "severity", "subject", "text", "remedy", "since"],
-    "continuity": ["log", "gaps", "losses"],
+    "continuity": ["log", "gaps"],
     "memory": [
         "used",
         "limit",

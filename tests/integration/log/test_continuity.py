@@ -16,6 +16,7 @@ from memorybus.health.log_health import Examiner
 from memorybus.health.monitor import read_status
 from memorybus.log.continuity import Gap
 from memorybus.log.inspection import PAGE, PAGES
+from memorybus.log.losses import Losses, lost_gap
 
 P = Log.PARTITION
 
@@ -75,6 +76,19 @@ def test_deleted_entries_are_told_as_ranges(log):
     entries = [log.entry(n) for n in (1, 5, 6, 11, 20)]
     log.client.xdel(log.key, *entries)
     assert log.gaps() == [gap(1, 1), Gap(P, 5, 11, 3), gap(20, 20)]
+
+
+def test_a_gap_on_record_is_shown_once(log):
+    """G7: a gap that the log shows and a worker has recorded is one gap and one alarm."""
+    log.append(9)
+    log.client.xdel(log.key, log.entry(5))
+    before = log.examine().continuity
+    recorded = lost_gap("gap", before.log, before.gaps[0], "2026-01-01T00:00:00.000Z")
+    Losses(log.client, log.keys).note([recorded])
+    found = log.examine()
+    assert (before.gaps, found.continuity.gaps) == ([gap(5, 5)], [recorded])
+    assert len([alarm for alarm in found.alarms if alarm.code == "data_loss"]) == 1
+    log.client.delete(log.keys.losses)
 
 
 def test_entries_of_others_are_no_gap(log):
@@ -256,7 +270,9 @@ def test_the_status_shows_what_is_missing(log):
     log.append(5)
     log.client.xtrim(log.key, maxlen=2, approximate=False)
     status = msgspec.json.decode(msgspec.json.encode(read_status(log.settings)))
-    assert status["continuity"]["gaps"] == [{"partition": P, "first": 1, "last": 3, "missing": 3}]
+    assert status["continuity"]["gaps"] == [
+        {"partition": P, "first": 1, "last": 3, "missing": 3, "record": "", "found_at": None}
+    ]
     (alarm,) = [one for one in status["alarms"] if one["code"] == "data_loss"]
     assert alarm["severity"] == "critical"
     assert alarm["text"] == "partition p01: events 1 to 3 are gone"

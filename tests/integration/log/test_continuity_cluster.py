@@ -59,6 +59,6 @@ def test_a_wiped_shard_is_told(log, fake_clock):
     fake_clock.advance(POLL_SECONDS)
     watch.poll(log.client)
     assert [alarm.code for alarm in watch.alarms] == ["data_loss"]
-    assert [loss.gaps for loss in log.examine().continuity.losses] == [
-        [Gap(Log.PARTITION, 1, 10, 10)]
-    ]
+    (gap,) = log.gaps()
+    assert (gap.partition, gap.first, gap.last, gap.missing) == (Log.PARTITION, 1, 10, 10)
+    assert gap.record.startswith("tail:")

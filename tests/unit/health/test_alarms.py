@@ -20,7 +20,7 @@ from memorybus.health.status import (
 )
 from memorybus.log.continuity import Gap, Numbers, PartitionView
 from memorybus.log.entry import Place
-from memorybus.log.losses import Loss
+from memorybus.log.losses import lost_gap
 from memorybus.redis.keys import Keys
 
 KEYS = Keys("ns")
@@ -42,25 +42,29 @@ def short(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
 
 def test_a_gap_that_grows_is_the_same_alarm():
     """G7: a gap is told by where it begins, so that a growing one is one alarm, not many."""
-    first, later = (short(alarms.gap_alarms([gap])) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90)))
+    first, later = (
+        short(alarms.gap_alarms([gap], KEYS)) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90))
+    )
     assert first == later == [("data_loss", "critical", "p03:1")]
-    (alarm,) = alarms.gap_alarms([Gap(3, 1, 4, 4)])
+    (alarm,) = alarms.gap_alarms([Gap(3, 1, 4, 4)], KEYS)
     assert "partition p03: events 1 to 4 are gone" in alarm.text
 
 
 @pytest.mark.parametrize(
-    ("loss", "subject", "said"),
+    ("how", "subject", "text"),
     [
-        (Loss("wiped", "ab", AT, [Gap(2, 1, 7, 7)]), "wiped:ab", "events 1 to 7 are gone"),
-        (Loss("wiped", "ab", AT, []), "wiped:ab", "held no event"),
-        (Loss("tail", "ab", AT, [Gap(2, 5, 7, 3)]), "tail:ab:2:5-7", "went back"),
+        ("wiped", "wiped:ab", "another one: partition p02: events 5 to 7 are gone; partition p03"),
+        ("tail", "tail:ab:2:5-7", "went back"),
+        ("gap", "gap:ab:2:5-7", "before they were sealed"),
     ],
 )
-def test_a_loss_names_the_command_that_ends_it(loss, subject, said):
+def test_a_record_names_the_command_that_ends_it(how, subject, text):
     """G1: what a worker saw stays an alarm until an operator deletes it by the command told."""
-    (alarm,) = alarms.loss_alarms([loss], KEYS)
+    gaps = [Gap(2, 5, 7, 3), *([Gap(3, 1, 4, 4)] if how == "wiped" else ())]
+    (alarm,) = alarms.gap_alarms([lost_gap(how, "ab", gap, AT) for gap in gaps], KEYS)
+    assert alarm.since == AT
     assert (alarm.code, alarm.severity, alarm.subject) == ("data_loss", "critical", subject)
-    assert said in alarm.text
+    assert text in alarm.text
     assert alarm.remedy.endswith(f"redis-cli hdel ns:losses {subject}")
 
 

@@ -65,7 +65,7 @@ STATUS = {
         }
     ],
     "alarms": [],
-    "continuity": {"log": "ab", "gaps": [], "losses": []},
+    "continuity": {"log": "ab", "gaps": []},
     "memory": {
         "used": 3 << 20,
         "limit": 6 << 20,

@@ -20,7 +20,7 @@ from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost, LogError
 from memorybus.log import continuity
 from memorybus.log.entry import Place, entry_ms
 from memorybus.log.inspection import PartitionState
-from memorybus.log.losses import Loss, Losses
+from memorybus.log.losses import Losses, lost_gap
 from memorybus.log.stream import START, check_log_id, read_entries
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
@@ -268,8 +268,8 @@ class Sealer:
         """Record events that were lost before they were sealed: the gap would not show later."""
         for gap in gaps:
             _log.error("DATA LOSS: %s, and were never sealed", gap)
-            now = iso(self._context.clock.now_ms()) or ""
-            self._losses.record(Loss("gap", owned.log_id, now, [gap]))
+            now = iso(self._context.clock.now_ms())
+            self._losses.note([lost_gap("gap", owned.log_id, gap, now)])
 
     def _check_ownership(self, owned: OwnedPartition) -> None:
         """Make sure that the partition is still ours, here and in Redis (G5)."""

@@ -6,7 +6,7 @@ the lost events. It writes this to Redis, so that `status` and `doctor` know it 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -19,7 +19,7 @@ from memorybus.health.finding import Finding
 from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap, PartitionView, find_lost_tail
 from memorybus.log.entry import Place
-from memorybus.log.losses import Loss, Losses
+from memorybus.log.losses import Losses, lost_gap
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
@@ -64,7 +64,7 @@ class LogWatch:
         self._logged: dict[_Subject, _LoggedAlarm] = {}
         self._log_id: str | None = None
         self._views: Mapping[int, PartitionView] = {}
-        self._unwritten: list[Loss] = []
+        self._unwritten: list[Gap] = []
         self._settled: dict[int, Place] = {}
         self._settling: tuple[float, dict[int, Place]] = (float("-inf"), {})
         self._examiner: Examiner | None = None
@@ -92,21 +92,22 @@ class LogWatch:
         self._unwritten += self._find_losses(health.continuity.log, views)
         self._views = views
         self._log_alarms([*health.alarms, *self._unwritten_alarms(health)])
-        self._write(Losses(redis, self._keys))
+        Losses(redis, self._keys).note(self._unwritten)  # what fails now is written by a later call
+        self._unwritten = []
         if health.continuity.log is None:
             EventLog(redis, self._settings).open()  # the record of the log was lost with the log
 
     # -- comparison with earlier looks ------------------------------------------------------------
 
-    def _find_losses(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Loss]:
+    def _find_losses(self, log: str | None, views: Mapping[int, PartitionView]) -> list[Gap]:
         """Return what was lost since the last look, and remember this one."""
-        now, at = iso(self._clock.now_ms()) or "", self._clock.monotonic()
-        known, self._log_id = self._log_id, log
-        if known not in (None, log):
+        now, at = iso(self._clock.now_ms()), self._clock.monotonic()
+        before, self._log_id = self._log_id, log
+        if before not in (None, log):
             self._forget()
-            return [Loss("wiped", str(known), now, _held_numbers(self._views))]
+            return [lost_gap("wiped", before, gap, now) for gap in _held_numbers(self._views)]
         lost = [
-            Loss("tail", str(log), now, [gap])
+            lost_gap("tail", log, gap, now)
             for partition, place in self._settled.items()
             if partition in views and (gap := find_lost_tail(partition, views[partition], place))
         ]
@@ -126,19 +127,10 @@ class LogWatch:
         self._settled = {}
         self._settling = (float("-inf"), {})
 
-    def _write(self, losses: Losses) -> None:
-        """Write the losses to Redis; what cannot be written now is written by a later call."""
-        while self._unwritten:
-            losses.record(self._unwritten[0])
-            del self._unwritten[0]
-
-    def _unwritten_alarms(self, health: LogHealth) -> list[Finding]:
-        known = {loss.name for loss in health.continuity.losses}
-        return list(
-            findings.loss_alarms(
-                [loss for loss in self._unwritten if loss.name not in known], self._keys
-            )
-        )
+    def _unwritten_alarms(self, health: LogHealth) -> Iterator[Finding]:
+        written = {gap.record for gap in health.continuity.gaps}
+        unwritten = [gap for gap in self._unwritten if gap.record not in written]
+        return findings.gap_alarms(unwritten, self._keys)
 
     # -- logging ----------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from memorybus.errors import ArchiveUnavailable, LeaseLost, LogReplaced
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
 from memorybus.log.entry import Place, parse_entry_id
-from memorybus.log.losses import Losses
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
@@ -121,9 +120,9 @@ def test_what_was_lost_before_it_was_sealed_stays_told(log):
     log.redis.xdel(log.key, entries[9][0], entries[10][0])
     run_once(log.settings)
     assert log.archived() == [*range(1, 10), *range(12, 31)]
-    (loss,) = Losses(log.redis, log.keys).all()
-    assert loss.what == "gap"
-    assert [(gap.first, gap.last) for gap in loss.gaps] == [(10, 11)]
+    (gap,) = read_health(log.settings).continuity.gaps
+    assert gap.record.startswith("gap:")
+    assert (gap.first, gap.last) == (10, 11)
     (alarm,) = [a for a in read_health(log.settings).alarms if a.code == "data_loss"]
     assert "events 10 to 11 are gone" in alarm.text
 

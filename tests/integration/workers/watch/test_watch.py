@@ -4,14 +4,14 @@ import logging
 import math
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 from helpers.making import MakeServer, MakeSettings
 from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer, unreachable_client
 from memorybus.clock import SYSTEM
 from memorybus.health.finding import Check
-from memorybus.log.losses import Loss
+from memorybus.log.continuity import Gap
+from memorybus.log.losses import Losses
 from memorybus.testing import FakeClock
 from memorybus.text.display import iso
 from memorybus_console.operations.doctor.doctor import LOG_TOPICS, check_status
@@ -46,9 +46,9 @@ class Watched:
         return [alarm.subject for alarm in self.watch.alarms if alarm.code == "data_loss"]
 
     @property
-    def losses(self) -> list[Loss]:
+    def losses(self) -> list[Gap]:
         """What is written down."""
-        return self.log.examine().continuity.losses
+        return Losses(self.log.client, self.log.keys).all()
 
 
 @pytest.fixture(name="server")
@@ -70,6 +70,11 @@ def _watched(
 def _said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO, "memorybus")
     return caplog
+
+
+def how_lost(gap: Gap) -> str:
+    """Return the kind of loss that a record names."""
+    return gap.record.partition(":")[0]
 
 
 def errors(said: pytest.LogCaptureFixture) -> list[str]:
@@ -112,13 +117,10 @@ def test_a_wiped_log_is_told_by_its_id(watched, said):
         "DATA LOSS: the log was wiped, or replaced by another one: partition p01"
     )
     assert "events 1 to 10 are gone" in line
-    (loss,) = watched.losses
-    assert msgspec.to_builtins(loss) == {
-        "what": "wiped",
-        "log": before,
-        "found_at": iso(watched.clock.now_ms()),
-        "gaps": [{"partition": P, "first": 1, "last": 10, "missing": 10}],
-    }
+    assert watched.log.examine().continuity.gaps == watched.losses
+    assert watched.losses == [
+        Gap(P, 1, 10, 10, f"wiped:{before}", found_at=iso(watched.clock.now_ms()))
+    ]
     assert watched.log.examine().continuity.log not in (None, before), "it was given a certificate"
 
 
@@ -132,7 +134,7 @@ def test_a_wiped_log_that_went_on_is_told_all_the_same(watched, said):
     reborn.client.close()
     watched.poll(3)
     assert len(errors(said)) == 1
-    assert [loss.what for loss in watched.losses] == ["wiped"]
+    assert [how_lost(gap) for gap in watched.losses] == ["wiped"]
 
 
 def log_checks(watched: Watched) -> dict[str, Check]:
@@ -180,9 +182,9 @@ def test_a_partition_that_began_anew_is_told(watched, said):
     watched.poll(3)
     (line,) = errors(said)
     assert "assigns these numbers again: partition p01: events 1 to 10 are gone" in line
-    (loss,) = watched.losses
-    assert loss.what == "tail"
-    watched.log.client.hdel(watched.log.keys.losses, loss.name)
+    (gap,) = watched.losses
+    assert how_lost(gap) == "tail"
+    watched.log.client.hdel(watched.log.keys.losses, gap.record)
     watched.poll(2)
     assert watched.losses == []
 
@@ -238,7 +240,7 @@ def test_a_redis_that_keeps_nothing_comes_back_empty(make_redis, make_settings, 
     server.restart()
     watched.poll(2)
     assert len(errors(said)) == 1
-    assert [loss.what for loss in watched.losses] == ["wiped"]
+    assert [how_lost(gap) for gap in watched.losses] == ["wiped"]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +287,7 @@ def test_a_loss_that_cannot_be_written_is_told_all_the_same(watched, said):
     assert watched.losses == []
     watched.log.client.config_set("maxmemory", 0)
     watched.poll()
-    assert [loss.what for loss in watched.losses] == ["tail"]
+    assert [how_lost(gap) for gap in watched.losses] == ["tail"]
 
 
 def test_a_look_before_its_time_asks_nothing(watched):
