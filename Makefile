@@ -28,10 +28,10 @@ WORKERS ?= 6
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
 # The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
-# as users start it, as in CI, which takes longer.
+# as users start it, as in the fault suite and the tests of servers and of Hermes.
 PRELOAD ?= --preload
 # Servers and spools sync to memory where there is enough. With IN_MEMORY= they sync to the disk, as
-# in CI, which takes longer.
+# in the fault suite.
 IN_MEMORY ?= --in-memory
 QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
