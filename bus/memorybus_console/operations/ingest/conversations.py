@@ -266,6 +266,7 @@ class FilePublisher:
 def _report_of_reading(transcript: Transcript) -> IngestReport:
     return IngestReport(
         files=1,
+        formats=dict.fromkeys(transcript.formats, 1),
         skipped=transcript.skipped,
         unread=transcript.left_out.unread,
         dropped=transcript.left_out.dropped,

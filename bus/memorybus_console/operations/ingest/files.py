@@ -95,7 +95,8 @@ def _ingest_events(
         count = _count_events(path, on_stage)
     except TranscriptError as error:
         return IngestReport(refused=(RefusedInput.unreadable(str(path), error),))
-    return publish_source(settings, str(path), events_of(path), count, on_stage)
+    report = publish_source(settings, str(path), events_of(path), count, on_stage)
+    return msgspec.structs.replace(report, formats={"exported events": report.files})
 
 
 def _count_events(path: Path, on_stage: OnStage) -> int:

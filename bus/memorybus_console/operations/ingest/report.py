@@ -1,12 +1,15 @@
 """What an ingest reports: its stages, what it did, what it left out, and what it refused."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, Self
 
 import msgspec
 from memorybus.errors import MemoryBusError
+from memorybus.text.display import count_text
+
+from memorybus_console.result import Remark, Result
 
 
 class UnreadableInput(MemoryBusError):
@@ -100,11 +103,12 @@ class OnStage(Protocol):
         ...
 
 
-class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
+class IngestReport(Result, frozen=True, kw_only=True):
     """What an ingest did; its ``--json``.
 
     Attributes:
         files: how many files were read completely.
+        formats: how many of these are of each format, by its name: ``ChatGPT``, ``Codex``.
         sessions: how many sessions they hold.
         turns: how many turns the files hold, without the refused ones.
         known: how many of these the history had already, under whatever name and number.
@@ -122,6 +126,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     files: int = 0
+    formats: dict[str, int] = msgspec.field(default_factory=dict)
     sessions: int = 0
     turns: int = 0
     known: int = 0
@@ -129,27 +134,58 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     events: int = 0
     skipped: int = 0
     unread: int = 0
-    dropped: dict[str, int] = {}
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)
     new_events: int | None = None
     level: Literal["logged", "spooled"] | None = None
     refused: tuple[RefusedInput, ...] = ()
     refused_turns: int = 0
 
+    def headline(self) -> str:
+        """Return how much of what was read, and what was left out of it."""
+        formats = ", ".join(name for name, count in self.formats.items() if count)
+        files = count_text(self.files, "file") + (f" ({formats})" if formats else "")
+        parts = {
+            "of them known already": self.known,
+            "of them a newer form": self.replaced,
+            "events read": self.events,
+            "events new in the log": self.new_events,
+        }
+        counts = [f"{count} {what}" for what, count in parts.items() if count]
+        if self.new_events == 0:
+            counts.append("nothing new in the log")
+        published = f"{count_text(self.turns, 'turn')} published"
+        lines = [", ".join([files, count_text(self.sessions, "session"), published, *counts])]
+        if self.skipped:
+            lines.append(f"{count_text(self.skipped, 'message')} without content left out")
+        if self.unread:
+            lines.append(f"{self.unread} lines or records could not be read")
+        lines += [f"dropped: {count} {kind}" for kind, count in self.dropped.items()]
+        return "\n".join(lines)
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what was refused, and whether Redis has the rest."""
+        yield from (Remark(refusal.describe(), "red") for refusal in self.refused)
+        if self.level == "spooled":
+            yield Remark(
+                "Redis has not taken the events: they are spooled on this disk and will be sent by "
+                "the next `memorybus up` or agent",
+                "yellow",
+            )
+
+    def failed(self) -> bool:
+        """Return whether something was refused."""
+        return bool(self.refused)
+
 
 def sum_reports(reports: Sequence[IngestReport]) -> IngestReport:
     """Return the report of several sources; it is ``spooled`` as soon as one of them is."""
-    levels = {one.level for one in reports}
+    levels = {report.level for report in reports}
+    counts = ("files", "sessions", "turns", "known", "replaced", "events", "skipped", "unread")
     return IngestReport(
-        files=sum(one.files for one in reports),
-        sessions=sum(one.sessions for one in reports),
-        turns=sum(one.turns for one in reports),
-        known=sum(one.known for one in reports),
-        replaced=sum(one.replaced for one in reports),
-        events=sum(one.events for one in reports),
-        skipped=sum(one.skipped for one in reports),
-        unread=sum(one.unread for one in reports),
-        dropped=dict(sum((Counter(one.dropped) for one in reports), Counter())),
+        **{name: sum(getattr(report, name) for report in reports) for name in counts},
+        refused_turns=sum(report.refused_turns for report in reports),
+        formats=dict(sum((Counter(report.formats) for report in reports), Counter())),
+        dropped=dict(sum((Counter(report.dropped) for report in reports), Counter())),
         level="spooled" if "spooled" in levels else "logged" if "logged" in levels else None,
-        refused=tuple(refusal for one in reports for refusal in one.refused),
-        refused_turns=sum(one.refused_turns for one in reports),
+        refused=tuple(refusal for report in reports for refusal in report.refused),
     )

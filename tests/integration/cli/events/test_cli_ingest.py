@@ -1,6 +1,7 @@
 """``memorybus ingest`` as a person sees it: what it reports, and whose memories it brings."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,31 @@ def test_a_turn_with_a_large_picture_enters_with_its_words(ready, tmp_path, caps
     code, report = ingested(capsys, file)
     assert (code, report["new_events"]) == (0, 2)
     assert report["dropped"] == {"data of pictures and files": 1}
+
+
+EXPORTS = Path(__file__).parents[3] / "golden" / "exports"
+
+
+def test_an_export_that_comes_again_adds_only_what_is_new(ready, tmp_path, capsys):
+    """G2: an export is named in the report; packed, again or grown, it brings no turn twice."""
+    conversations = json.loads((EXPORTS / "chatgpt.json").read_text())
+    alone, whole = tmp_path / "conversations.json", tmp_path / "export.zip"
+    alone.write_text(json.dumps(conversations[:1]))
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("conversations.json", json.dumps(conversations))
+    code, report = ingested(capsys, alone)
+    assert (code, report["formats"], report["turns"]) == (0, {"ChatGPT": 1}, 2)
+    code, report = ingested(capsys, whole)
+    assert (code, report["turns"], report["known"], report["new_events"]) == (0, 3, 2, 2)
+    assert main(["ingest", str(whole), str(alone)]) == 0
+    shown = capsys.readouterr().out
+    assert "2 files (ChatGPT), 3 sessions, 5 turns published" in shown
+    assert "nothing new in the log" in shown
+
+
+@pytest.mark.parametrize("name", ["claude_ai.json", "claude_code.jsonl", "codex.jsonl"])
+def test_an_export_of_any_program_comes_again_without_a_trace(ready, capsys, name):
+    """G2: notes of a program are no unread lines, and a second ingest adds nothing."""
+    assert ingested(capsys, EXPORTS / name)[0] == 0
+    code, report = ingested(capsys, EXPORTS / name)
+    assert (code, report["new_events"], report["unread"]) == (0, 0, 0)

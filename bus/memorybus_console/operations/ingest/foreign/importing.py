@@ -169,7 +169,9 @@ def _ingest_one(
     count = len(news.envelopes)
     sent = publish_source(settings, name, news.envelopes, count, on_stage, found.untimed)
     others = len(found.envelopes) - sent.events if sent.files else 0
-    counted = IngestReport(events=others, known=news.known, replaced=news.replaced)
+    counted = IngestReport(
+        events=others, known=news.known, replaced=news.replaced, formats={source: sent.files}
+    )
     return sum_reports([read, sent, counted])
 
 

@@ -4,6 +4,7 @@ A content is a text, a part or a list of parts, each in the form of one of many 
 is never kept, whether it is a part, a field of its own or in ``<think>`` at a text's beginning.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ _MARKS = ("thought", "isThought", "is_thought")
 """Fields that are true in a part of Gemini's which is reasoning."""
 
 _THINK = ("<think>", "<thinking>")
+_TAG = re.compile("<([^>]*)>")
 _MAX_DEPTH = 8
 """How deep parts may lie within each other; what lies deeper has no words (G10)."""
 
@@ -193,3 +195,33 @@ def _without_thoughts(text: str, role: str) -> str:
         if begins or (end in text and mark not in before):
             return after.lstrip()
     return text
+
+
+def without_program_text(content: Any, beginnings: tuple[str, ...]) -> Any:
+    """Return a person's content without the texts that a program put before or beside it.
+
+    Args:
+        content: a text, or a list of parts.
+        beginnings: how such texts begin; one that is a tag ends with its end mark.
+    """
+    if isinstance(content, str):
+        return _without_beginnings(content, beginnings)
+    if not isinstance(content, list):
+        return content
+    texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    kept = [_without_beginnings(t, beginnings) if isinstance(t, str) else t for t in texts]
+    return [
+        {**part, "text": text} if isinstance(part, dict) and "text" in part else part
+        for part, text in zip(content, kept, strict=True)
+        if text != ""
+    ]
+
+
+def _without_beginnings(text: str, beginnings: tuple[str, ...]) -> str:
+    rest = text.lstrip()
+    if not rest.startswith(beginnings):
+        return text
+    while rest.startswith(beginnings):
+        tag = _TAG.match(rest)
+        rest = rest.partition(f"</{tag[1]}>")[2].lstrip() if tag else ""
+    return rest

@@ -7,16 +7,17 @@ or a value a line.
 import gzip
 import io
 import json
+import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from memorybus_console.operations.ingest.report import UnreadableInput
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
@@ -24,8 +25,85 @@ LARGEST_UNPACKED = 256 << 20
 """The most bytes of an unpacked gzip file (G10): a small file may unpack to a whole disk."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_MEMBERS = 10_000
+"""The most files that are read in a ZIP archive (G10)."""
+
+_MOST_PACKED = 200
+"""How many times as large as packed a file of an archive may be, if it is larger than a MiB."""
+
+_JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+_CHATS = "conversations"
+"""How the files with the conversations begin in the export of a chat; others have settings."""
+
+_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _HEAD_BYTES = 4
+
+
+class Member(NamedTuple):
+    """A file to read: alone, or one of a ZIP archive.
+
+    Attributes:
+        file: its content, at the beginning.
+        name: its name, for places and errors.
+        stem: names the sessions that the file does not name.
+    """
+
+    file: io.BufferedReader
+    name: str
+    stem: str
+
+
+def members_of(file: io.BufferedReader, name: str, stem: str) -> Iterator[Member]:
+    """Yield a file, or the JSON files in a ZIP archive; their names are no paths, only words.
+
+    Raises:
+        UnreadableInput: the archive is damaged, encrypted or too large, or has no JSON file.
+    """
+    if file.peek(_HEAD_BYTES)[:_HEAD_BYTES] != _ZIP:
+        yield Member(file, name, stem)
+        return
+    if not file.seekable():
+        raise UnreadableInput("a ZIP archive cannot be read from a pipe; name the file", name)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info in _json_members(archive, name):
+                path = PurePosixPath(info.filename)
+                with archive.open(info) as packed:
+                    file = io.BufferedReader(cast("io.RawIOBase", packed))
+                    yield Member(file, f"{name}: {path.name}", f"{stem}:{path.stem}")
+    except _DAMAGED as error:
+        raise UnreadableInput(f"the ZIP archive is damaged or encrypted: {error}", name) from error
+
+
+def _json_members(archive: zipfile.ZipFile, name: str) -> list[zipfile.ZipInfo]:
+    """Return the files of an archive that hold the conversations."""
+    paths = {info: PurePosixPath(info.filename) for info in archive.infolist()}
+    found = [
+        info
+        for info, path in paths.items()
+        if path.suffix in _JSON_ENDINGS and not path.name.startswith(".")
+        if "__MACOSX" not in path.parts
+    ]
+    chats = [info for info in found if paths[info].name.startswith(_CHATS)]
+    chosen = chats or found
+    if not chosen:
+        held = ", ".join(repr(str(path)[:40]) for path in list(paths.values())[:3])
+        raise UnreadableInput(
+            f"a ZIP archive without a JSON file; it has {held or 'nothing'}", name
+        )
+    size = sum(info.file_size for info in chosen)
+    if size > LARGEST_UNPACKED or len(chosen) > MAX_MEMBERS or any(map(_is_bomb, chosen)):
+        raise UnreadableInput(
+            f"it unpacks to {size >> 20} MiB in {len(chosen)} files, which is too much or packed "
+            f"too densely; unpack it and name the JSON files in it",
+            name,
+        )
+    return chosen
+
+
+def _is_bomb(info: zipfile.ZipInfo) -> bool:
+    return info.file_size > max(1 << 20, _MOST_PACKED * info.compress_size)
 
 
 def decoded_lines(file: io.BufferedReader, name: str, longest: int = -1) -> Iterator[bytes]:
@@ -43,16 +121,15 @@ def decoded_lines(file: io.BufferedReader, name: str, longest: int = -1) -> Iter
         UnreadableInput: the file is a ZIP archive; or the gzip file is damaged or too large, after
             the lines before the damage.
     """
-    head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    if head == _ZIP:
-        raise UnreadableInput("a ZIP archive; unpack it and name the JSON file in it", name)
-    if not head.startswith(_GZIP):
-        yield from _utf8_lines(file, longest)
-        return
     try:
-        yield from _utf8_lines(io.BufferedReader(_Unpacked(file, name)), longest)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableInput(f"the gzip file is damaged: {error}", name) from error
+        head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+        if head == _ZIP:
+            raise UnreadableInput("a ZIP archive; unpack it and name the JSON file in it", name)
+        if head.startswith(_GZIP):
+            file = io.BufferedReader(cast("io.RawIOBase", _Unpacked(file, name)))
+        yield from _utf8_lines(file, longest)
+    except _DAMAGED as error:
+        raise UnreadableInput(f"it is damaged or cannot be read: {error}", name) from error
 
 
 def _utf8_lines(file: io.BufferedReader, longest: int) -> Iterator[bytes]:

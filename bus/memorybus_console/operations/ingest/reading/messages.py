@@ -26,12 +26,10 @@ from memorybus_console.operations.ingest.reading.model import (
 )
 from memorybus_console.operations.ingest.reading.names import (
     NAME_FIELDS,
-    NOTES,
     OWN_ID_FIELDS,
     REASONING,
     ROLE_FIELDS,
     first_text,
-    plain_name,
     role_of,
     time_in,
 )
@@ -95,7 +93,7 @@ class _MessageReader:
         """Return a message; None if it is none, or says nothing."""
         role = role_of(found.value)
         if role is None:
-            self._leave_out(found)
+            self._refuse(found)
             return None
         if role == REASONING:
             self._left_out.drop(REASONING)
@@ -114,14 +112,6 @@ class _MessageReader:
             _name_of(found, role),
             time_in(found.value, self._options.zone, self._left_out),
         )
-
-    def _leave_out(self, found: FoundMessage) -> None:
-        """Count an object that is no message; name it unless it is known to hold no turn."""
-        kind = NOTES.get(plain_name(str(found.value.get("type"))))
-        if kind:
-            self._left_out.drop(kind)
-        else:
-            self._refuse(found)
 
     def _refuse(self, found: FoundMessage) -> None:
         named = next((str(found.value[f])[:40] for f in ROLE_FIELDS if found.value.get(f)), None)

@@ -16,11 +16,6 @@ from memorybus_console.operations.ingest.report import LeftOut
 REASONING = "reasoning"
 """The role of a message that is a model's reasoning alone."""
 
-NOTES: Mapping[str, str] = MappingProxyType(
-    {"summary": "summaries", "filehistorysnapshot": "file histories"}
-)
-"""By the type of a line of Claude Code that holds no turn: what it is."""
-
 ROLE_FIELDS = (
     "role_type", "role", "author", "sender", "from", "speaker", "message_type", "type",
 )  # fmt: skip

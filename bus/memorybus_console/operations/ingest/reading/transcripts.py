@@ -3,12 +3,21 @@
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from memorybus_console.operations.ingest.reading import locomo
+from memorybus_console.operations.ingest.reading.formats import (
+    MESSAGES,
+    READ,
+    Format,
+    format_of,
+    looks_like,
+)
 from memorybus_console.operations.ingest.reading.json_files import (
     JsonLine,
+    Member,
     decoded_lines,
+    members_of,
     parse_file,
 )
 from memorybus_console.operations.ingest.reading.messages import parse_messages
@@ -17,9 +26,10 @@ from memorybus_console.operations.ingest.reading.model import (
     Transcript,
     TranscriptError,
 )
-from memorybus_console.operations.ingest.report import LeftOut
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput, UnreadableInput
 
 _DEFAULT_OPTIONS = ReadingOptions()
+_HEAD_BYTES = 512
 
 
 def read_transcript(path: Path, options: ReadingOptions = _DEFAULT_OPTIONS) -> Transcript:
@@ -38,7 +48,7 @@ def read_transcript(path: Path, options: ReadingOptions = _DEFAULT_OPTIONS) -> T
 def parse_transcript(
     data: bytes, name: str, stem: str, options: ReadingOptions = _DEFAULT_OPTIONS
 ) -> Transcript:
-    """Parse a file's bytes: LoCoMo, a JSON document of messages, or one JSON value a line.
+    """Parse a file's bytes, in any format of `formats.FORMATS`.
 
     What cannot be read in it is left out, and noted in `Transcript.left_out` with its place.
 
@@ -55,19 +65,42 @@ def parse_transcript(
 
 
 def _parse(file: io.BufferedReader, name: str, stem: str, options: ReadingOptions) -> Transcript:
-    left_out = LeftOut()
-    parsed = parse_file(decoded_lines(file, name), name, left_out)
-    samples = [line for line in parsed.lines if locomo.is_sample(line.value)]
-    others = [line for line in parsed.lines if not locomo.is_sample(line.value)]
+    left_out, head = LeftOut(), file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+    try:
+        parts = [_parse_member(one, options, left_out) for one in members_of(file, name, stem)]
+    except UnreadableInput as error:
+        raise TranscriptError(error.why, error.place) from error
+    lines = [line for part in parts for line in part.lines]
+    transcripts = [transcript for part in parts for transcript in part.transcripts]
+    sessions = tuple(one for transcript in transcripts for one in transcript.conversations)
+    formats = tuple(dict.fromkeys(part.format.name for part in parts))
+    # A transcript of notes alone is read, and has nothing to publish.
+    only_notes = left_out.dropped and not left_out.unread and MESSAGES.name not in formats
+    if not sessions and not only_notes:
+        nothing = "session with an utterance" if "LoCoMo" in formats else "message with content"
+        _refuse(name, left_out, f"no {nothing} in it", looks_like(head, lines))
+    skipped = sum(transcript.skipped for transcript in transcripts)
+    return Transcript(conversations=sessions, skipped=skipped, left_out=left_out, formats=formats)
+
+
+class _Part(NamedTuple):
+    format: Format
+    lines: list[JsonLine]
+    transcripts: list[Transcript]
+
+
+def _parse_member(member: Member, options: ReadingOptions, left_out: LeftOut) -> _Part:
+    _, name, stem = member
+    parsed = parse_file(decoded_lines(member.file, name), name, left_out)
+    known = format_of(parsed.lines)
+    plain = list(known.plain_lines(parsed.lines, left_out))
+    samples = [line for line in plain if locomo.is_sample(line.value)]
+    others = [line for line in plain if not locomo.is_sample(line.value)]
     transcripts = [
-        *_parse_samples(samples, name, stem, options, left_out, single=len(parsed.lines) == 1),
+        *_parse_samples(samples, name, stem, options, left_out, single=len(plain) == 1),
         parse_messages(parsed._replace(lines=others), name, stem, options, left_out),
     ]
-    sessions = tuple(one for transcript in transcripts for one in transcript.conversations)
-    if not sessions:
-        _refuse(name, left_out, "session with an utterance" if samples else "message with content")
-    skipped = sum(transcript.skipped for transcript in transcripts)
-    return Transcript(conversations=sessions, skipped=skipped, left_out=left_out)
+    return _Part(known, parsed.lines, transcripts)
 
 
 def _parse_samples(
@@ -86,8 +119,8 @@ def _parse_samples(
         yield locomo.parse_sample(place, name, own, options, left_out)
 
 
-def _refuse(name: str, left_out: LeftOut, nothing: str) -> NoReturn:
+def _refuse(name: str, left_out: LeftOut, nothing: str, kind: str) -> NoReturn:
     """Refuse a file of which nothing can be read, by the first place that cannot."""
-    for refusal in left_out.named:
-        raise TranscriptError(refusal.why.removeprefix(f"{refusal.place}: "), refusal.place)
-    raise TranscriptError(f"no {nothing} in it", name)
+    first = next(iter(left_out.named), RefusedInput(name, nothing, name))
+    why = first.why.removeprefix(f"{first.place}: ")
+    raise TranscriptError(f"{why}; the file looks like {kind}. {READ}", first.place)

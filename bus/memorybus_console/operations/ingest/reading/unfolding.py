@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from memorybus_console.operations.ingest.reading import chatgpt
+from memorybus_console.operations.ingest.reading import chats
 from memorybus_console.operations.ingest.reading.contents import TEXT_FIELDS
 from memorybus_console.operations.ingest.reading.json_files import JsonLine
 from memorybus_console.operations.ingest.reading.names import (
@@ -140,7 +140,9 @@ def _items_of(value: Any) -> tuple[str, Sequence[Any] | None]:
     if not isinstance(value, dict):
         return "", None
     if isinstance(value.get("mapping"), dict):
-        return "mapping", chatgpt.messages_of(value)
+        return "mapping", chats.chatgpt_messages(value)
+    if isinstance(value.get("chat_messages"), list):
+        return "chat_messages", chats.claude_ai_messages(value)
     lists = (key for key in _LISTS if isinstance(value.get(key), list))
     key = next(lists, "")
     is_list = key and (key == "messages" or role_of(value) is None)

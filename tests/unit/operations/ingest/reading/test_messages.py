@@ -245,7 +245,7 @@ def test_a_line_that_cannot_be_read_is_named_and_left_out(line, complaint):
         (b"\n \n", "chat.jsonl: no message with content"),
         (jsonl({"role": "user", "content": ""}), "chat.jsonl: no message with content"),
         (b"\x00\x01\x02", "chat.jsonl:1: not JSON"),
-        (b"PK\x03\x04 and so on", "chat.jsonl: a ZIP archive; unpack it"),
+        (b"PK\x03\x04 and so on", "chat.jsonl: the ZIP archive is damaged"),
     ],
 )
 def test_a_file_of_which_nothing_can_be_read_is_refused(data, complaint):
