@@ -8,14 +8,18 @@ import msgspec
 from memorybus_providers.ranking.ranking import LINE_CHARS, Scored, is_answer
 
 USUAL_SHARE = 0.2
-ASKED_SHARE = 0.35
+ASKED_SHARE = 0.5
 """The share of answers, and their share if the prompt asks what the assistant answered."""
 
 _ASKS_FOR_ANSWERS = re.compile(
-    r"\b(?:you|your|we)\b.{0,40}\b(?:recommend|suggest|advi[sc]|said|told|gave|propos|mention|provide"
-    r"|explain|help|discuss)|\b(?:recommend|suggest|advis)\w*\b.{0,30}\byou\b",
+    r"\b(?:did|have|had) you\b.{0,40}\b(?:recommend|suggest|advi[sc]e|sa(?:y|id)|tell|told|gi?ve"
+    r"|propose|mention|provide|explain|help)"
+    r"|\byou(?:['\u2019]ve| have| had)?(?: \w+ly| once| already| also| just)?"
+    r" (?:recommended|suggested|advised|said|told|gave|given|proposed|mentioned|provided|explained"
+    r"|helped)\b|\byour (?:\w+ )?(?:recommendation|suggestion|advice|proposal|explanation|answer)",
     re.IGNORECASE,
 )
+"""What the assistant answered lies in the past: "Can you suggest …" asks for something new."""
 
 
 def share_of_answers(prompt: str) -> float:

@@ -107,12 +107,7 @@ class Browser:
 
     @contextmanager
     def tab(
-        self,
-        address: str,
-        scheme: str = "light",
-        width: int = 1280,
-        height: int = 800,
-        zone: str = "UTC",
+        self, address: str, scheme: str = "light", width: int = 1280, height: int = 800
     ) -> Iterator[Watched]:
         """Open a tab without cookies.
 
@@ -120,14 +115,9 @@ class Browser:
             address: of the page, ``HOST:PORT``.
             scheme: "light" or "dark".
             width, height: pixels.
-            zone: the reader's time zone.
         """
-        context = self._browser.new_context(
-            color_scheme=scheme,
-            viewport={"width": width, "height": height},
-            locale="en-GB",
-            timezone_id=zone,
-        )
+        size = {"width": width, "height": height}
+        context = self._browser.new_context(color_scheme=scheme, viewport=size, locale="en-GB")
         try:
             yield Watched(context.new_page(), f"http://{address}")
         finally:

@@ -4,6 +4,7 @@ import pytest
 from memorybus_providers.base import RecallContext
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.ranking.facts import MAX_PASSAGE_CHARS
+from memorybus_providers.ranking.shares import ASKED_SHARE, USUAL_SHARE, share_of_answers
 from unit.holographic.holographic_feeding import AT, DAY, MINE, feed, stored, turn
 
 ADVICE = " ".join(
@@ -40,7 +41,7 @@ def test_the_persons_words_come_before_general_advice(provider):
 
 
 def test_more_of_it_is_given_if_the_prompt_asks_for_it(provider):
-    """What the assistant recommended gets more than its usual share, a third at most."""
+    """What the assistant recommended gets more than its usual share, half at most."""
     talk(provider)
 
     def answers(question: str) -> int:
@@ -49,7 +50,23 @@ def test_more_of_it_is_given_if_the_prompt_asks_for_it(provider):
 
     usual = answers("kitchen budget tiles")
 
-    assert usual < answers("What did you recommend: kitchen budget tiles?") <= 0.4 * BUDGET
+    assert 2 * usual <= answers("What did you recommend: kitchen budget tiles?") <= 0.5 * BUDGET
+
+
+@pytest.mark.parametrize(
+    ("prompt", "share"),
+    [
+        ("How did you recommend tiling the kitchen?", ASKED_SHARE),
+        ("You already told me which oven to buy", ASKED_SHARE),
+        ("What was your advice about the tiles?", ASKED_SHARE),
+        ("Can you suggest tiles for the kitchen?", USUAL_SHARE),
+        ("Could you give me a summary of the kitchen budget?", USUAL_SHARE),
+        ("Which oven did I mention before we discussed tiles?", USUAL_SHARE),
+    ],
+)
+def test_only_a_prompt_for_earlier_answers_asks_for_them(prompt: str, share: float) -> None:
+    """A request for something new, or for what the person said, leaves them their usual share."""
+    assert share_of_answers(prompt) == share
 
 
 @pytest.mark.parametrize(
