@@ -17,7 +17,6 @@ from memorybus.health.status import (
     ArchiveStatus,
     Disk,
     JobsStatus,
-    LaneFigures,
     Memory,
     ProviderStatus,
     SpoolStatus,
@@ -37,6 +36,7 @@ from memorybus.recall.health import FAILURES_BEFORE_PAUSE
 from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
+from memorybus.registry.lanes import LaneState
 from memorybus.text.display import format_duration
 
 _RESTORE_REMEDY = (
@@ -225,7 +225,7 @@ def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
         yield Finding("disk", level, level, f"disk of Redis: {disk}", remedy)
 
 
-def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:
+def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneState]]) -> Iterator[Finding]:
     """Yield an alarm for each lane that has stopped.
 
     Args:

@@ -30,7 +30,6 @@ from memorybus.health.status import (
     build_archive_status,
     oldest_unsealed,
     read_memory,
-    reply_number,
 )
 from memorybus.log.continuity import Numbers, PartitionView, find_gaps
 from memorybus.log.entry import Place, entry_ms
@@ -40,6 +39,7 @@ from memorybus.redis.cluster import Shard, group_by_shard
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import ARCHIVE_LANE, Keys
 from memorybus.registry.homes import Homes
+from memorybus.registry.lanes import reply_number
 from memorybus.text.display import iso
 
 _MEMINFO = Path("/proc/meminfo")

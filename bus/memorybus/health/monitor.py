@@ -19,16 +19,12 @@ from memorybus.health.log_health import Examiner, read_figures
 from memorybus.health.status import (
     HostSpool,
     JobsStatus,
-    LaneFigures,
-    LanesByInstance,
     ProviderStatus,
     RedisStatus,
     SpoolStatus,
     Status,
     StatusWithLanes,
     WorkerStatus,
-    lane_figures,
-    reply_number,
     waiting_since,
 )
 from memorybus.log.stream import EventLog, Head
@@ -39,7 +35,7 @@ from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
-from memorybus.registry.lanes import LANE_FIELDS
+from memorybus.registry.lanes import LaneKeys, LanesByInstance, LaneState, reply_number
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.registry.work import read_work
 from memorybus.text.display import iso
@@ -85,6 +81,7 @@ class Monitor:
     Attributes:
         log: the log.
         roster: who serves it.
+        lanes: how far they are.
     """
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
@@ -93,6 +90,7 @@ class Monitor:
         self._keys = Keys(settings.namespace)
         self.log = EventLog(redis, settings)
         self.roster = Roster(redis, self._keys)
+        self.lanes = LaneKeys(redis, settings)
         self._partitions = range(settings.partitions)
         self._parts: Mapping[int, ArchivedPart] = {}
 
@@ -103,7 +101,7 @@ class Monitor:
         names, view = self.provider_names(), Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, view.live) for name in names}
         idle = [name for name in [*names, *_copies(view)] if name not in serving.values()]
-        lanes = self.read_lanes(list(dict.fromkeys([*serving.values(), *idle])))
+        lanes = self.lanes.read(list(dict.fromkeys([*serving.values(), *idle])))
         workers, gone = self.roster.seen()
         examiner = Examiner(self._redis, self._settings)
         health = examiner.examine()
@@ -144,7 +142,7 @@ class Monitor:
         view = Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, view.live) for name in self.provider_names()}
         moving = {name: live for name, live in serving.items() if live not in view.pauses}
-        read_lanes = self.read_lanes(list(dict.fromkeys(moving.values())))
+        read_lanes = self.lanes.read(list(dict.fromkeys(moving.values())))
         found = {name: read_lanes[live][place.partition] for name, live in moving.items()}
         owned = {name: lane for name, lane in found.items() if lane.owned}
         return [name for name, lane in (owned or found).items() if lane.n < place.n]
@@ -157,24 +155,6 @@ class Monitor:
     def read_spool(self) -> SpoolStatus:
         """Count the events in the spools of this host that Redis has not taken."""
         return _spool_status(count_unsent(self._settings, self._redis))
-
-    def read_lanes(self, names: list[str]) -> LanesByInstance:
-        """Read all lanes of these providers in one round trip, in the order of partitions."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for partition in self._partitions:
-                pipe.hget(self._keys.state(partition), "n")
-                for name in names:
-                    pipe.hmget(self._keys.lane(partition, name), *LANE_FIELDS)
-                    pipe.exists(self._keys.lease(partition, name))
-                    pipe.hlen(self._keys.parked(partition, name))
-                    pipe.xlen(self._keys.dead(partition, name))
-            replies = iter(pipe.execute(raise_on_error=False))
-        lanes: dict[str, list[LaneFigures]] = {name: [] for name in names}
-        for _ in self._partitions:
-            head = reply_number(next(replies))
-            for name in names:
-                lanes[name].append(lane_figures(head, *(next(replies) for _ in range(4))))
-        return lanes
 
     def _serving_statuses(
         self,
@@ -214,7 +194,7 @@ class Monitor:
         ]
 
     def _copy_status(
-        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], view: InstancesView
+        self, name: str, lanes: list[LaneState], workers: list[WorkerInfo], view: InstancesView
     ) -> ProviderStatus:
         """Return the status of an instance that serves nobody; its backlog ends with its plan."""
         known = view.all.get(name, Instance(name=name, provider=name))
@@ -229,7 +209,7 @@ class Monitor:
         )  # workers count only what they do for the instance that serves
 
     def _provider_status(
-        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], view: InstancesView
+        self, name: str, lanes: list[LaneState], workers: list[WorkerInfo], view: InstancesView
     ) -> ProviderStatus:
         pause = view.pauses.get(name)
         backlog = sum(lane.backlog for lane in lanes)
@@ -259,7 +239,7 @@ class Monitor:
             busiest_backlog=lanes[fullest].backlog,
         )
 
-    def _oldest(self, lanes: list[LaneFigures]) -> int | None:
+    def _oldest(self, lanes: list[LaneState]) -> int | None:
         """Return when the oldest unapplied event entered the log; it may be in the archive."""
         behind = {partition: lane for partition, lane in enumerate(lanes) if lane.n < lane.head}
         with self._redis.pipeline(transaction=False) as pipe:

@@ -12,7 +12,7 @@ from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms
 from memorybus.log.inspection import PartitionState
 from memorybus.recall.health import PromptCounts
-from memorybus.registry.lanes import LANE_FIELDS, LaneState, read_lane
+from memorybus.registry.lanes import LanesByInstance, LaneState
 from memorybus.registry.work import WorkDone
 from memorybus.text.display import format_size, iso
 
@@ -246,47 +246,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     waiting_behind: int = 0
 
 
-class LaneFigures(LaneState, frozen=True, kw_only=True):
-    """A lane with what else `status` counts: its parked keys, and the head of its partition.
-
-    Attributes:
-        parked_keys: how many order keys wait for an operator.
-        dead: how many events these keys have.
-        head: the last number of the partition.
-    """
-
-    parked_keys: int
-    dead: int
-    head: int
-
-    @property
-    def backlog(self) -> int:
-        """How many events wait."""
-        return max(0, self.head - self.n - self.done_above)
-
-    @property
-    def refused(self) -> int:
-        """How many events were refused for good: the first of each parked key."""
-        return min(self.parked_keys, self.dead)
-
-    @property
-    def waiting_behind(self) -> int:
-        """How many events wait behind refused ones of their keys."""
-        return self.dead - self.refused
-
-
-def lane_figures(head: int, fields: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
-    """Return a lane from the replies that `Monitor.read_lanes` gets."""
-    known = fields if isinstance(fields, list) else [None] * len(LANE_FIELDS)
-    return LaneFigures(
-        **msgspec.structs.asdict(read_lane(known, reply_number(owned))),
-        parked_keys=reply_number(parked_keys),
-        dead=reply_number(dead),
-        head=head,
-    )
-
-
-def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | None:
+def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | None:
     """Return when a lane's oldest unapplied event entered the log (milliseconds), None if unknown.
 
     If that event was trimmed, it is in the archive. Then the result is the later of two lower
@@ -305,11 +265,6 @@ def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | N
     if archived_since and n.isdigit() and int(n) > lane.n + 1:
         return max(archived_since, entry_ms(lane.entry))
     return int(entry.split(b"-")[0])
-
-
-def reply_number(reply: Any) -> int:
-    """Return a reply as a number; 0 for none, and for the error that a foreign key causes."""
-    return 0 if reply is None or isinstance(reply, Exception) else int(reply)
 
 
 class JobsStatus(msgspec.Struct, frozen=True):
@@ -461,10 +416,6 @@ class Status(msgspec.Struct, frozen=True):
     settings_file: str = ""
     published_rate: float | None = None
     gone: list[WorkerStatus] = []
-
-
-LanesByInstance = dict[str, list[LaneFigures]]
-"""The lanes of each instance, in the order of partitions."""
 
 
 class StatusWithLanes(msgspec.Struct, frozen=True):

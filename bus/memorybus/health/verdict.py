@@ -14,11 +14,11 @@ from memorybus.health.finding import Finding
 from memorybus.health.findings import findings_of, redis_away_finding
 from memorybus.health.monitor import read_with_lanes, spool_status
 from memorybus.health.status import (
-    LaneFigures,
     SpoolStatus,
     Status,
     StatusWithLanes,
 )
+from memorybus.registry.lanes import LanesByInstance
 from memorybus.text.display import count_text
 from memorybus.text.redact import masked
 
@@ -125,7 +125,7 @@ class BusState(msgspec.Struct, frozen=True):
     at_ms: int
     status: Status | None
     verdict: Verdict
-    lanes: dict[str, list[LaneFigures]] = {}
+    lanes: LanesByInstance = {}
 
     @property
     def findings(self) -> list[Finding]:

@@ -1,10 +1,11 @@
 """The records of an instance's lanes in Redis, which commands read or delete."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from redis import Redis
+from redis.client import Pipeline
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
@@ -12,18 +13,16 @@ from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.done_set import decode_done_above
 
 HALTED = "halted"
 """The field of a lane's hash in which its owner says why the lane has stopped."""
 
-
-LANE_FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at")
-"""The fields that `read_lane` reads of a lane's hash."""
+_FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at")
+_DONE_SET_HEADER = 8
 
 
 class LaneState(msgspec.Struct, frozen=True):
-    """A lane as its hash in Redis describes it; a lane that never began has the defaults.
+    """A lane as Redis has it; a lane that never began has the defaults.
 
     Attributes:
         entry: its checkpoint, an entry id.
@@ -35,6 +34,10 @@ class LaneState(msgspec.Struct, frozen=True):
         epoch: its newest fencing token; 0 if it never had an owner.
         moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
         owned: whether somebody owns it now.
+        owner: the worker that does; "" for none.
+        parked_keys: how many order keys wait for an operator.
+        dead: how many events these keys have.
+        head: the last number of its partition.
     """
 
     entry: str = START
@@ -46,6 +49,10 @@ class LaneState(msgspec.Struct, frozen=True):
     epoch: int = 0
     moved_at: int = 0
     owned: bool = False
+    owner: str = ""
+    parked_keys: int = 0
+    dead: int = 0
+    head: int = 0
 
     @property
     def done_above(self) -> int:
@@ -57,6 +64,21 @@ class LaneState(msgspec.Struct, frozen=True):
         """Whether nothing is done above the checkpoint: no event waits for another try."""
         return not self.done
 
+    @property
+    def backlog(self) -> int:
+        """How many events wait."""
+        return max(0, self.head - self.n - self.done_above)
+
+    @property
+    def refused(self) -> int:
+        """How many events were refused for good: the first of each parked key."""
+        return min(self.parked_keys, self.dead)
+
+    @property
+    def waiting_behind(self) -> int:
+        """How many events wait behind refused ones of their keys."""
+        return self.dead - self.refused
+
     def has_passed(self, n: int) -> bool:
         """Say whether the lane has passed an event: it was applied, parked or left out."""
         return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
@@ -67,25 +89,33 @@ class LaneState(msgspec.Struct, frozen=True):
         return below - (self.done & ((1 << below) - 1)).bit_count()
 
 
-def read_lane(fields: Sequence[Any], owned: Any) -> LaneState:
-    """Return a lane.
+LanesByInstance = dict[str, list[LaneState]]
+"""The lanes of each instance, in the order of partitions."""
+
+
+def encode_done_set(n: int, done: int) -> bytes:
+    """Return a done-set as bytes: the checkpoint's number and the bitmap, both little-endian.
 
     Args:
-        fields: the values of its `LANE_FIELDS`; None for a missing field.
-        owned: whether its lease exists.
+        n: the checkpoint's dense number.
+        done: bit i says that n + 1 + i is done.
     """
-    entry, n, done, parked, discarded, halted, epoch, at = fields
-    return LaneState(
-        entry=entry.decode() if entry else START,
-        n=int(n or 0),
-        done=decode_done_above(done or b"", int(n or 0)),
-        parked=int(parked or 0),
-        discarded=int(discarded or 0),
-        halted=(halted or b"").decode("utf-8", "replace"),
-        epoch=int(epoch or 0),
-        moved_at=int(at or 0),
-        owned=bool(owned),
-    )
+    if not done:
+        return b""
+    size = (done.bit_length() + 7) // 8
+    return n.to_bytes(_DONE_SET_HEADER, "little") + done.to_bytes(size, "little")
+
+
+def decode_done_above(done: bytes, n: int) -> int:
+    """Return a stored done-set as a bitmap above `n`.
+
+    The checkpoint may have moved since it was stored; the numbers still mean the same.
+    """
+    if len(done) <= _DONE_SET_HEADER:
+        return 0
+    base = int.from_bytes(done[:_DONE_SET_HEADER], "little")
+    bits = int.from_bytes(done[_DONE_SET_HEADER:], "little")
+    return bits >> (n - base) if n >= base else 0
 
 
 class LaneKeys:
@@ -97,29 +127,42 @@ class LaneKeys:
         self._partitions = range(settings.partitions)
 
     def states(self, name: str) -> list[LaneState]:
-        """Return an instance's lanes by partition, in one round trip."""
+        """Return an instance's lanes by partition, in one round trip.
 
-        def ask() -> list[Any]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for p in self._partitions:
-                    pipe.hmget(self._keys.lane(p, name), *LANE_FIELDS)
-                    pipe.exists(self._keys.lease(p, name))
-                return pipe.execute()
+        Raises:
+            ForeignKey: one of its keys is not ours.
+        """
+        lanes: LanesByInstance = ask_redis(lambda: self.read([name], foreign=False), name)
+        return lanes[name]
 
-        replies = iter(ask_redis(ask, name))
-        return [read_lane(next(replies), next(replies)) for _ in self._partitions]
+    def read(self, names: Sequence[str], *, foreign: bool = True) -> LanesByInstance:
+        """Return the lanes of instances, in one round trip.
 
-    def owners(self, name: str) -> list[str]:
-        """Return the workers that own an instance's lanes, by partition; "" for nobody."""
+        Args:
+            foreign: whether a key that is not ours counts as one that is missing.
 
-        def ask() -> list[Any]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for p in self._partitions:
-                    pipe.get(self._keys.lease(p, name))
-                return pipe.execute()
+        Raises:
+            redis.RedisError: Redis is away, or a key is not ours.
+        """
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.hget(self._keys.state(partition), "n")
+                for name in names:
+                    self._ask(pipe, partition, name)
+            replies = iter(pipe.execute(raise_on_error=not foreign))
+        lanes: LanesByInstance = {name: [] for name in names}
+        for _ in self._partitions:
+            head = reply_number(next(replies))
+            for name in names:
+                lanes[name].append(_read_lane(replies, head))
+        return lanes
 
-        leases = ask_redis(ask, name)
-        return [(one or b"").decode("utf-8", "replace").partition(":")[2] for one in leases]
+    def _ask(self, pipe: Pipeline, partition: int, name: str) -> None:
+        """Ask for what `_read_lane` reads."""
+        pipe.hmget(self._keys.lane(partition, name), *_FIELDS)
+        pipe.get(self._keys.lease(partition, name))
+        pipe.hlen(self._keys.parked(partition, name))
+        pipe.xlen(self._keys.dead(partition, name))
 
     def lanes_of_key(
         self, partition: int, names: Sequence[str], key: str
@@ -138,16 +181,12 @@ class LaneKeys:
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for name in names:
-                    pipe.hmget(self._keys.lane(partition, name), *LANE_FIELDS)
-                    pipe.exists(self._keys.lease(partition, name))
+                    self._ask(pipe, partition, name)
                     pipe.hget(self._keys.parked(partition, name), key)
                 return pipe.execute()
 
         replies = iter(ask_redis(ask, lane_name(partition)))
-        return {
-            name: (read_lane(next(replies), next(replies)), _read_parked_count(next(replies)))
-            for name in names
-        }
+        return {name: (_read_lane(replies), _read_parked_count(next(replies))) for name in names}
 
     def note_new_lanes(self, name: str) -> None:
         """Note that an instance's lanes are new, so that no event has to be looked up in its
@@ -209,6 +248,34 @@ class LaneKeys:
         keys = self._keys
         kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
         return [key(partition, name) for key in kinds]
+
+
+def _read_lane(replies: Iterator[Any], head: int = 0) -> LaneState:
+    """Return a lane from the next replies to `LaneKeys._ask`; `head` is its partition's last n."""
+    fields, lease, parked_keys, dead = (next(replies) for _ in range(4))
+    known = fields if isinstance(fields, list) else [None] * len(_FIELDS)
+    entry, n, done, parked, discarded, halted, epoch, at = known
+    held = lease if isinstance(lease, bytes) else b""
+    return LaneState(
+        entry=entry.decode() if entry else START,
+        n=int(n or 0),
+        done=decode_done_above(done or b"", int(n or 0)),
+        parked=int(parked or 0),
+        discarded=int(discarded or 0),
+        halted=(halted or b"").decode("utf-8", "replace"),
+        epoch=int(epoch or 0),
+        moved_at=int(at or 0),
+        owned=isinstance(lease, bytes),
+        owner=held.decode("utf-8", "replace").partition(":")[2],
+        parked_keys=reply_number(parked_keys),
+        dead=reply_number(dead),
+        head=head,
+    )
+
+
+def reply_number(reply: Any) -> int:
+    """Return a reply as a number; 0 for none, and for the error that a foreign key causes."""
+    return 0 if reply is None or isinstance(reply, Exception) else int(reply)
 
 
 def _read_parked_count(parked: bytes | None) -> int:

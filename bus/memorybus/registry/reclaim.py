@@ -16,7 +16,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.done_set import decode_done_above
+from memorybus.registry.lanes import decode_done_above
 from memorybus.registry.roster import ProviderInfo, Roster
 
 _log = logging.getLogger("memorybus")

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from memorybus.dead_letters.queue import LocatedLetter
-from memorybus.health.status import LaneFigures, ProviderStatus
+from memorybus.health.status import ProviderStatus
 from memorybus.health.verdict import BusState
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
+from memorybus.registry.lanes import LaneState
 from memorybus.text.display import iso
 from rich.text import Text
 
@@ -155,7 +156,7 @@ def _state(one: ProviderStatus) -> Text:
     return Text("behind", "yellow") if one.backlog else Text("ok", "green")
 
 
-def _lane(lane: LaneFigures, name: str, partition: int) -> tuple[Text, ...]:
+def _lane(lane: LaneState, name: str, partition: int) -> tuple[Text, ...]:
     return (
         _short(name, _NAME),
         cell(lane_name(partition)),
@@ -168,7 +169,7 @@ def _lane(lane: LaneFigures, name: str, partition: int) -> tuple[Text, ...]:
     )
 
 
-def _lane_state(lane: LaneFigures) -> Text:
+def _lane_state(lane: LaneState) -> Text:
     if lane.halted:
         return Text("halted", "bold red")
     return Text("owned", "green") if lane.owned else Text("no owner", "yellow")

@@ -280,7 +280,7 @@ def read_bus(settings: Settings, timeout: float = _REDIS_TIMEOUT) -> HermesLook:
         workers = monitor.roster.alive()
         names = monitor.provider_names()
         failing = {name: text for worker in workers for name, text in worker.failing.items()}
-        lanes = monitor.read_lanes(names)
+        lanes = monitor.lanes.read(names)
         providers = [_lag(name, lanes[name], failing.get(name, "")) for name in names]
         return HermesLook(monitor.read_spool(), providers, len(workers))
 

@@ -9,7 +9,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import Scope
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import session_key
-from memorybus.registry.done_set import decode_done_above
+from memorybus.registry.lanes import decode_done_above
 
 from helpers.model.model_backend import Backend
 from helpers.model.model_world import PARTITIONS, Said, World

@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 from memorybus.errors import LeaseLost, Transient, Unavailable
 from memorybus.log.entry import LoggedEvent
-from memorybus.registry.done_set import decode_done_above
+from memorybus.registry.lanes import decode_done_above
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 

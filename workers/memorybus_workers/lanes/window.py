@@ -14,7 +14,7 @@ from itertools import chain
 
 import msgspec
 from memorybus.log.entry import LoggedEvent, Place
-from memorybus.registry.done_set import encode_done_set
+from memorybus.registry.lanes import encode_done_set
 
 READ_AHEAD_WINDOWS = 16
 """A lane reads at most so many times its window above its checkpoint, while most is skipped."""
@@ -100,7 +100,7 @@ class LaneWindow:
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
     def encoded_done_set(self) -> bytes:
-        """Return the done-set as it is written (see `memorybus.registry.done_set`)."""
+        """Return the done-set as it is written (see `memorybus.registry.lanes`)."""
         return encode_done_set(self.n, self._done)
 
     # -- reading on -------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from typing import Literal
 import msgspec
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.health.status import LaneFigures
 from memorybus.redis.keys import lane_name
+from memorybus.registry.lanes import LaneState
 from memorybus.registry.pauses import InstancePause, lasting_pause
 
 from memorybus_console.operations.stores import Stores
@@ -25,13 +25,11 @@ class LaneView(msgspec.Struct, frozen=True):
         name: its partition's name: ``p07``.
         condition: whether it advances; if not, why.
         figures: its progress.
-        owner: the worker that owns it; "" for none.
     """
 
     name: str
     condition: LaneCondition
-    figures: LaneFigures
-    owner: str
+    figures: LaneState
 
 
 class LanesView(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ class LanesView(msgspec.Struct, frozen=True):
     failing: list[LocatedLetter]
 
 
-def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> LanesView:
+def view_lanes(settings: Settings, name: str, figures: list[LaneState]) -> LanesView:
     """Return the lanes of an instance.
 
     Args:
@@ -59,17 +57,16 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneFigures]) -> Lan
         LogUnavailable: Redis is away.
     """
     with Stores(settings) as stores:
-        owners = stores.lanes.owners(name)
         pause = lasting_pause(stores.instances.pauses().get(name))
     lanes = [
-        LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane, owner)
-        for p, (lane, owner) in enumerate(zip(figures, owners, strict=True))
+        LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane)
+        for p, lane in enumerate(figures)
     ]
     refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
     return LanesView(lanes, pause, refused)
 
 
-def lane_condition(lane: LaneFigures, *, paused: bool) -> LaneCondition:
+def lane_condition(lane: LaneState, *, paused: bool) -> LaneCondition:
     """Return whether a lane advances, or why not; pure."""
     if lane.halted:
         return "halted"

@@ -23,7 +23,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis.keys import Keys
-from memorybus.registry.done_set import decode_done_above
+from memorybus.registry.lanes import decode_done_above
 
 both = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
 

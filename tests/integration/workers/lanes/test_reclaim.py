@@ -18,7 +18,7 @@ from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OwnedLane
-from memorybus.registry.done_set import encode_done_set
+from memorybus.registry.lanes import encode_done_set
 from memorybus.registry.reclaim import blamed, freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 

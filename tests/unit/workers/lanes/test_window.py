@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent, Place
-from memorybus.registry.done_set import decode_done_above
+from memorybus.registry.lanes import decode_done_above
 from memorybus_workers.lanes.window import READ_AHEAD_WINDOWS, LaneWindow, StartPoint
 
 SIZE = 64
