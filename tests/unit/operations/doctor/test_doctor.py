@@ -31,6 +31,7 @@ from memorybus.ids import new_id
 from memorybus.log.continuity import Gap
 from memorybus.outbox.files import SpoolFiles
 from memorybus.redis.facts import Server
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_console.operations.doctor import canary, doctor, host
 from memorybus_console.operations.doctor.doctor import (
@@ -60,7 +61,7 @@ def status(*providers, workers=ALIVE):
         workers=workers,
         jobs=[],
         alarms=[],
-        continuity=Continuity(None, [], []),
+        continuity=Continuity(None, []),
         memory=QUIET,
         disk=None,
     )
@@ -107,7 +108,7 @@ def test_a_sound_log_passes_every_check():
 
 def test_an_alarm_fails_its_check_and_a_warning_does_not():
     """G7, G10: data loss fails with its remedy; memory that is nearly full passes with one."""
-    (gap,) = gap_alarms([Gap(3, 1, 4, 4)])
+    (gap,) = gap_alarms([Gap(3, 1, 4, 4)], Keys("ns"))
     (soon,) = memory_alarms(Memory(85, 100, "maxmemory"))
 
     checks = topics(msgspec.structs.replace(status(), alarms=[gap, soon]))
