@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo setup check format servers quick test faults soak sabotage hermes-venv test-hermes \
-  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean
+  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean dist
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -126,6 +126,10 @@ bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
 
 bench-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## hooks, kills, exit of the real Hermes
 	$(PY) bench/hermes/run.py $(if $(QUICK),--quick)
+
+dist: $(PY) ## build the wheel into dist/; install it with: pip install "dist/NAME.whl[all]"
+	rm -rf dist
+	$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) .hermes-venv* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \

@@ -21,6 +21,10 @@
     LeaseLost (BaseException): not a failure; the lane has another owner and stops quietly
 """
 
+import json
+import shlex
+from urllib.parse import unquote, urlsplit
+
 
 class MemoryBusError(Exception):
     """Base of all errors of the bus. The message says what, why and what to do next."""
@@ -219,3 +223,24 @@ def error_named(kind: str, message: str, remedy: str = "") -> MemoryBusError:
     if isinstance(found, type) and issubclass(found, MemoryBusError):
         return found(message)
     return MemoryBusError(message)
+
+
+def install_command(extra: str = "", name: str = "memorybus") -> str:
+    """Return the command that installs a distribution with an extra, from where it came.
+
+    A checkout and a wheel are named by their path: only what came from a package index is there.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = distribution(name).read_text("direct_url.json")
+    except PackageNotFoundError:
+        origin = None
+    extras = f"[{extra}]" if extra else ""
+    if origin is None:
+        return f"pip install '{name}{extras}'"
+    told = json.loads(origin)
+    url, editable = told["url"], told.get("dir_info", {}).get("editable", False)
+    path = unquote(urlsplit(url).path) if url.startswith("file:") else ""
+    what = f"{path}{extras}" if path else f"{name}{extras} @ {url}"
+    return f"pip install {'-e ' if editable else ''}{shlex.quote(what)}"

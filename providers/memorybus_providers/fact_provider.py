@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
 from typing import Any, ClassVar, Protocol
 
-from memorybus.errors import MissingProvider, Unavailable
+from memorybus.errors import MissingProvider, Unavailable, install_command
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -365,8 +365,7 @@ def missing_library(
     """Return the error of an embedder whose library is not installed."""
     extra = "embeddings" if options.by_service else "local-embeddings"
     return MissingProvider(
-        f"provider {config.name}: its embedder needs {error.name}; "
-        f"install it with: pip install 'memorybus[{extra}]'"
+        f"provider {config.name}: its embedder needs {error.name}; run: {install_command(extra)}"
     )
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from types import MappingProxyType
 from typing import Any, Final
 
-from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
+from memorybus.errors import ConfigError, MissingProvider, UnknownSetting, install_command
 from memorybus.events import StoreName
 
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -227,5 +227,5 @@ def _import_advice(point: EntryPoint, error: ImportError) -> str:
             f"PYTHONPATH, never by the directory in which a worker is started"
         )
     extras = point.dist.metadata.get_all("Provides-Extra") or []
-    extra = f"[{point.name}]" if point.name in extras else ""
-    return f"{said}. Install it with: pip install '{point.dist.name}{extra}'"
+    extra = point.name if point.name in extras else ""
+    return f"{said}. Install it with: {install_command(extra, point.dist.name)}"

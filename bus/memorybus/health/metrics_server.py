@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memorybus.config.settings import Settings
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -103,7 +103,7 @@ def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> It
         from memorybus.health.metrics import registry
     except ImportError as error:
         raise ConfigError(
-            "metrics need prometheus-client; install it with: pip install 'memorybus[metrics]'"
+            f"metrics need prometheus-client; run: {install_command('metrics')}"
         ) from error
     try:
         metrics = registry(settings)

@@ -7,6 +7,7 @@ command runs. The entry point ``memorybus`` calls it.
 import sys
 from collections.abc import Sequence
 
+from memorybus.errors import install_command
 from memorybus.processes import garbage, signals
 from memorybus.processes.lean import without_opentelemetry
 
@@ -15,7 +16,7 @@ _LIBRARIES = ("cyclopts", "rich", "structlog", "tomlkit")
 
 _MISSING = (
     "memorybus: commands and workers need {library}, which is not installed here; "
-    "run: {python} -m pip install 'memorybus[standard]'"
+    "run: {python} -m {install}"
 )
 
 
@@ -33,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise
-        sys.exit(_MISSING.format(library=error.name, python=sys.executable))
+        sys.exit(
+            _MISSING.format(
+                library=error.name, python=sys.executable, install=install_command("standard")
+            )
+        )
     with without_opentelemetry():
         return run(argv)

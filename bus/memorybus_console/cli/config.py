@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from cyclopts import App, Parameter
 from memorybus.config.settings import FILE_NAME, read_layers
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 from memorybus.ids import NewSecret, new_secret
 from rich.text import Text
 
@@ -113,7 +113,5 @@ def _load_token_functions() -> tuple[Callable[[str], str], NewSecret]:
     try:
         from memorybus_console.web.access import hash_token
     except ImportError as error:
-        raise ConfigError(
-            "the page needs argon2-cffi; install it with: pip install 'memorybus[web]'"
-        ) from error
+        raise ConfigError(f"the page needs argon2-cffi; run: {install_command('web')}") from error
     return hash_token, new_secret

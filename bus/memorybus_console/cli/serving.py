@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from cyclopts import App, Parameter
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 from memorybus.health.metrics_server import Address
 from memorybus.processes import signals
 
@@ -66,8 +66,8 @@ def run_serve(
         from memorybus_console.web import serving
     except ImportError as error:
         raise ConfigError(
-            "the page needs Starlette, uvicorn, Jinja2 and argon2-cffi; install them with: "
-            "pip install 'memorybus[web]'"
+            "the page needs Starlette, uvicorn, Jinja2 and argon2-cffi; run: "
+            f"{install_command('web')}"
         ) from error
     try:
         serving.run(common.settings(), Address(host, port), partial(_show_start, common.output()))

@@ -3,7 +3,7 @@
 import sys
 
 from cyclopts import App
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 
 from memorybus_console.cli.options import DEFAULT, LOOK, Common, operator
 
@@ -16,7 +16,7 @@ def register(app: App) -> None:
 def run_top(*, common: Common = DEFAULT) -> int:
     """Watch providers, lanes, dead letters and events, and act: pause, resume, retry, discard.
 
-    Press ? for the keys. It needs a terminal and textual (`pip install 'memorybus[top]'`).
+    Press ? for the keys. It needs a terminal and the extra `top`.
 
     For example:
 
@@ -29,9 +29,7 @@ def run_top(*, common: Common = DEFAULT) -> int:
     try:
         from memorybus_console.top.app import TopApp
     except ImportError as error:
-        raise ConfigError(
-            "top needs textual; install it with: pip install 'memorybus[top]'"
-        ) from error
+        raise ConfigError(f"top needs textual; run: {install_command('top')}") from error
     app = TopApp(settings, operator())
     app.run()
     return app.return_code or 0

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from memorybus.config.settings import Settings, read_variable
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 from memorybus.health.finding import Finding
 from memorybus.health.verdict import State, Verdict
 from memorybus.text.display import visible
@@ -40,7 +40,7 @@ class Notifier:
             from apprise import Apprise
         except ImportError as error:
             raise ConfigError(
-                "check --notify needs Apprise; run: pip install 'memorybus[notify]'"
+                f"check --notify needs Apprise; run: {install_command('notify')}"
             ) from error
         urls = list(map(_read_target, targets))
         self._namespace = settings.namespace

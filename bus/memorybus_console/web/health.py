@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError
+from memorybus.errors import MemoryBusError, install_command
 from memorybus.health.finding import Check
 from memorybus.ids import new_id
 from starlette.concurrency import run_in_threadpool
@@ -97,7 +97,7 @@ def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[R
     except ImportError:
 
         async def missing(_: PageRequest) -> Response:
-            said = "metrics need prometheus-client: pip install 'memorybus[metrics]'\n"
+            said = f"metrics need prometheus-client: {install_command('metrics')}\n"
             return PlainTextResponse(said, 501)
 
         return missing

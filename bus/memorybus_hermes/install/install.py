@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 from memorybus import Settings, load, private
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import ConfigError, MemoryBusError, install_command
 from memorybus.msgspec_types import prepared
 
 from memorybus_hermes.config import active_provider
@@ -179,7 +179,7 @@ def check_python(
     report = PythonReport("", None)
     if process.returncode == 0:
         report = msgspec.json.decode(process.stdout.splitlines()[-1], type=prepared(PythonReport))
-    remedy = "" if report.version == wanted else f"{python} -m pip install '{PLUGIN}=={wanted}'"
+    remedy = "" if report.version == wanted else f"{python} -m {install_command(name=PLUGIN)}"
     return PythonCheck(python, report.version, remedy, report.placement)
 
 

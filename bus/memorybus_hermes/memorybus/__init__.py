@@ -50,8 +50,8 @@ def _why_not() -> str:
         import memorybus_hermes.plugin  # noqa: F401  it may be missing or damaged
     except Exception as error:
         return (
-            f"memorybus: no memory in this session: {type(error).__name__}: {error}. Repair: "
-            f"{sys.executable} -m pip install memorybus"
+            f"memorybus: no memory in this session: {type(error).__name__}: {error}. Install "
+            f"memorybus again into {sys.executable}"
         )
     return ""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from memorybus.errors import MissingProvider
+from memorybus.errors import MissingProvider, install_command
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, Placement, ProviderConfig
@@ -41,8 +41,8 @@ class PostgresProvider(FactProvider):
             import psycopg  # noqa: F401  only to find out whether it is installed
         except ImportError as error:
             raise MissingProvider(
-                f"provider {config.name}: {error.name} is missing; install it with: "
-                "pip install 'memorybus[postgres]'"
+                f"provider {config.name}: {error.name} is missing; run: "
+                f"{install_command('postgres')}"
             ) from error
         self._where = options.read_where(config)
         self._options = options.meaning_options(config)

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from memorybus.errors import install_command
 from memorybus.events import Event, ToolCalled
 
 from memorybus_providers.base import (
@@ -126,8 +127,8 @@ class RemoteProvider(MemoryProvider, Generic[C]):
             self._client = self.connect()
         except ImportError as error:
             raise MissingProvider(
-                f"provider {self.config.name} lacks a package ({error}); install it with: "
-                f"pip install 'memorybus[{self.kind}]'"
+                f"provider {self.config.name} lacks a package ({error}); run: "
+                f"{install_command(self.kind)}"
             ) from error
 
     def shutdown(self) -> None:

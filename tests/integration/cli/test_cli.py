@@ -532,7 +532,7 @@ def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
 
 
 def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):
-    """What is remembered and does not fit is told apart from what is not remembered."""
+    """What is remembered and does not fit differs from what is not; then others are suggested."""
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
     caught_up(env)
 
@@ -541,6 +541,7 @@ def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):
 
     assert "too small" in small.stderr
     assert "nothing is remembered" in nothing.stderr
+    assert "memorybus recall xylophone --agent default --user ana --workspace" in nothing.stderr
     assert (small.returncode, nothing.returncode) == (0, 0)
 
 

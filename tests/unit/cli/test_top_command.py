@@ -2,6 +2,7 @@
 
 import sys
 
+from memorybus.errors import install_command
 from memorybus_console.cli import main
 
 
@@ -20,4 +21,4 @@ def test_it_says_what_to_install(monkeypatch, capsys):
     for name in {"textual", *(one for one in sys.modules if one.startswith("textual."))}:
         monkeypatch.setitem(sys.modules, name, None)
     assert main(["top"]) == 2
-    assert "pip install 'memorybus[top]'" in capsys.readouterr().err
+    assert install_command("top") in capsys.readouterr().err

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import read_variable
+from memorybus.errors import install_command
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -105,8 +106,9 @@ def _set_up_provider() -> TracerProvider | None:
         _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
         return None
     except ImportError as error:
-        what = "opentelemetry-exporter-otlp-proto-grpc" if protocol == "grpc" else "memorybus[otel]"
-        _log.warning("no traces: %s; install it with: pip install '%s'", error, what)
+        grpc = "pip install opentelemetry-exporter-otlp-proto-grpc"
+        command = grpc if protocol == "grpc" else install_command("otel")
+        _log.warning("no traces: %s; run: %s", error, command)
         return None
     logging.getLogger(logger).addFilter(RareLinesFilter(SYSTEM))
     trace.set_tracer_provider(provider)

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from memorybus.errors import ArchiveUnavailable
+from memorybus.errors import ArchiveUnavailable, install_command
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -69,13 +69,13 @@ class Objects(Protocol):
         ...
 
 
-MISSING_EXTRA = "run: pip install 'memorybus[archive]'"
-"""How the error ends that says that the extra ``archive`` is not installed."""
+MISSING_EXTRA = "the extra `archive`"
+"""What the error names if the libraries of the archive are not installed."""
 
 
 def missing_extra_error(error: ImportError) -> ArchiveUnavailable:
     """Return the error that tells how to get the libraries of the archive."""
     return ArchiveUnavailable(
-        f"the archive needs {error.name or 'pyarrow and obstore'}, which is not installed; "
-        f"{MISSING_EXTRA}"
+        f"the archive needs {error.name or 'pyarrow and obstore'}, of {MISSING_EXTRA}; "
+        f"run: {install_command('archive')}"
     )

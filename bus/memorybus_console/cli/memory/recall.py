@@ -1,5 +1,6 @@
 """``memorybus recall``: ask as a person, preview a prompt's block, evaluate a file of questions."""
 
+import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,7 +10,7 @@ import msgspec
 from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import MissingProvider
+from memorybus.errors import MemoryBusError, MissingProvider
 from memorybus.text.times import parse_timestamp
 from rich.text import Text
 
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from memorybus_console.views.prompt import Prompted
     from memorybus_console.views.recall import Recollected
 
+
+_OWNER_OPTIONS = ("--agent", "--user", "--workspace")
+_MOST_SUGGESTED = 3
 
 AMPLE_BUDGET = 2_000
 """A budget in characters that is large enough for any provider to show something."""
@@ -259,11 +263,30 @@ def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", 
     if not found.results and budget < AMPLE_BUDGET:
         found = _recall(settings, ask, AMPLE_BUDGET)
     if not found.results:
-        return f"nothing is remembered about that for {ask.scope}; ask wider with {WIDER_OPTIONS}"
+        return f"nothing is remembered about that for {ask.scope}; {_suggest_owners(settings, ask)}"
     return (
         f"something is remembered about that, but a budget of {budget} characters is too small "
         f"for a block; give a larger --budget"
     )
+
+
+def _suggest_owners(settings: Settings, ask: _Question) -> str:
+    """Return the commands that ask for the first owners of memories, or how to get memories."""
+    from memorybus_console.operations.memories.browsing import list_people
+
+    try:
+        people = list_people(settings, most=_MOST_SUGGESTED).people
+    except MemoryBusError:
+        return f"ask wider with {WIDER_OPTIONS}"
+    if not people:
+        return "no provider keeps anything yet: publish with an agent, or memorybus ingest FILE"
+    asked = shlex.quote(ask.question)
+    options = [
+        shlex.join([word for pair in zip(_OWNER_OPTIONS, one.owner, strict=True) for word in pair])
+        for one in people
+    ]
+    commands = "".join(f"\n  memorybus recall {asked} {words}" for words in options)
+    return f"ask wider with {WIDER_OPTIONS}, or for these:{commands}"
 
 
 def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:

@@ -269,7 +269,7 @@ def test_without_the_extra_nothing_is_trimmed(log, monkeypatch):
     """G7, G9: where the archive's libraries are missing the remedy is shown, and the log stays."""
     monkeypatch.setattr("memorybus_workers.archiving.round.find_spec", lambda _: None)
     log.append(20)
-    with pytest.raises(ArchiveUnavailable, match="pip install 'memorybus\\[archive\\]'"):
+    with pytest.raises(ArchiveUnavailable, match=r"pip install .*\[archive\]"):
         run_once(log.settings)
     archiver = ArchiverThread(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()

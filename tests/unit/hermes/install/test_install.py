@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, install_command
 from memorybus_hermes.config import active_provider, checkpoint_required
 from memorybus_hermes.home import HermesHome, find_home, profile_of
 from memorybus_hermes.install import install
@@ -105,7 +105,7 @@ def test_without_the_package_the_stub_says_so_loudly(monkeypatch, caplog):
         executed("__init__.py")["register"](context)
     assert context.provider.name == "memorybus"
     assert not context.provider.is_available()
-    assert "pip install" in context.provider.get_status_config({})["not available"]
+    assert "Install memorybus again" in context.provider.get_status_config({})["not available"]
     assert "no memory in this session" in caplog.text
 
 
@@ -135,7 +135,7 @@ def test_a_python_with_the_package_is_recognised(home):
         return subprocess.CompletedProcess([], 1, "", "ModuleNotFoundError")
 
     found = install.check_python("/opt/python", home, {}, lacks)
-    assert found.remedy == f"/opt/python -m pip install 'memorybus=={version('memorybus')}'"
+    assert found.remedy == f"/opt/python -m {install_command()}"
     assert "--python" in install.check_python("", home, {}).remedy
 
 
