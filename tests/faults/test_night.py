@@ -101,7 +101,7 @@ def assert_explained(spawn: Spawn, settings: Settings, watched: Prometheus) -> N
     assert REFUSED <= waiting <= 5 * REFUSED
     scraped = f'memorybus_dead_letters{{provider="{NAME}"}}'
     wait_until(lambda: watched.value(scraped) == waiting, "Prometheus has scraped the same")
-    assert f"{NAME}: {REFUSED} refused, {waiting - REFUSED} waiting behind them" in said(
+    assert f"{NAME}: {REFUSED} events refused, {waiting - REFUSED} behind" in said(
         spawn, settings, "check", code=2
     )
     asyncio.run(seen_in_a_terminal(settings, waiting))
@@ -114,7 +114,7 @@ def assert_explained(spawn: Spawn, settings: Settings, watched: Prometheus) -> N
 async def seen_in_a_terminal(settings: Settings, waiting: int) -> None:
     """See the same in `memorybus top`: what is wrong, and why."""
     async with screen(settings) as shown:
-        await shown.shows(f"{NAME}: {REFUSED} refused, {waiting - REFUSED} waiting behind them")
+        await shown.shows(f"{NAME}: {REFUSED} events refused, {waiting - REFUSED} behind")
         await shown.press("3")
         await shown.shows("402")
 

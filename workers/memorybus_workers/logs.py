@@ -173,7 +173,7 @@ def _log_uncaught(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     if issubclass(kind, Exception):
-        _log.critical("ended by what nobody caught", exc_info=(kind, error, trace))
+        _log.critical("uncaught exception", exc_info=(kind, error, trace))
 
 
 def _log_uncaught_in_thread(failure: threading.ExceptHookArgs) -> None:

@@ -70,7 +70,7 @@ def report_missing_manifest(
     remedy = "the log still has them, and `memorybus archive run` seals them again"
     if gap is not None:
         remedy = "restore it with its segments, or set `archive` to the place that has them"
-    why = f"events {first} to {last} were sealed, but no manifest here says so: one is missing"
+    why = f"events {first} to {last} were sealed, but no manifest here lists them: one is missing"
     return FileReport(
         partition=partition, file=_ANY_MANIFEST, found="damaged", why=f"{why}; {remedy}"
     )
@@ -93,7 +93,7 @@ def _check_segment(part: SealedPartition, segment: Segment) -> FileReport:
     try:
         rows = sum(1 for _ in rows_of(part.open_segment(segment)))
         if rows != segment.count:
-            why = f"has {rows} rows, but the manifest says {segment.count}"
+            why = f"has {rows} rows, but the manifest has {segment.count}"
     except ArchiveDamaged as error:
         why = str(error)
     return FileReport(
@@ -120,7 +120,7 @@ def _report_unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[File
     for one in part.objects.list(f"{part.folder}/segments"):
         if one.name not in named:
             file = one.name.removeprefix(f"{part.folder}/")
-            why = "the newest manifest does not name it; nobody reads it"
+            why = "superseded: deleted within an hour"
             found = FileReport(
                 partition=part.of.partition, file=file, found="unlisted", why=why, bytes=one.size
             )

@@ -37,7 +37,7 @@ from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.lanes import LaneState
-from memorybus.text.display import format_duration
+from memorybus.text.display import count_text, format_duration
 
 _RESTORE_REMEDY = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
@@ -61,6 +61,9 @@ _SEAL_DELAY_SECONDS = 300.0
 _SEAL_REMEDY = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
     "is lost or trimmed meanwhile, and Redis holds what waits"
+)
+_DAMAGE_REMEDY = (
+    "see which files: memorybus archive verify; put them back from a copy of the archive"
 )
 _SET_BACK_REMEDY = (
     "find why. Lanes read these events from the archive, and may have applied them before: a "
@@ -129,7 +132,7 @@ def foreign_alarms(
                 "foreign_entries",
                 "warning",
                 name,
-                f"partition {name}: {foreign} entries that memorybus did not write",
+                f"partition {name}: {foreign} entries that another program wrote",
                 f"find the program that adds to {keys.log(partition)}; lanes skip such entries",
             )
 
@@ -194,7 +197,7 @@ def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Findi
         late: seconds by which the oldest unsealed event is overdue; None if there is none.
     """
     if archive.damaged:
-        yield Finding("archive", "critical", "damaged", archive.error, "do as the message says")
+        yield Finding("archive", "critical", "damaged", archive.error, _DAMAGE_REMEDY)
     elif late is not None and late > _SEAL_DELAY_SECONDS:
         text = f"sealing is late: {archive.error or 'its worker is slow'}; events wait"
         yield Finding("archive", "warning", "late", text, _SEAL_REMEDY, archive.oldest_unsealed_at)
@@ -242,6 +245,9 @@ def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneState]]) -> Iterator[Fin
 START_REMEDY = "run: memorybus up"
 """The remedy where nothing runs."""
 
+LOG_OF_WORKERS = "journalctl -u memorybus-worker, or docker compose logs worker"
+"""How to read the log of workers."""
+
 _RECALL_WAIT_SECONDS = JOB_TTL_SECONDS / 2
 """Seconds that a recall may wait without a finding."""
 
@@ -287,7 +293,7 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
 
 
 def refuses_writes(status: Status) -> bool:
-    """Say whether an alarm explains why no worker can show itself, own lanes or archive.
+    """Return whether an alarm explains why no worker can show itself, own lanes or archive.
 
     A snapshot may have failed without a refusal: then no event waits in the spools.
     """
@@ -316,8 +322,8 @@ def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
         error: the error of Redis.
         spool: this host's events that Redis has not taken; the oldest dates the failure.
     """
-    text = f"{error.problem}; {spool.events} events wait in spools here"
-    remedy = f"{error.remedy or 'do as the message says'}; what waits is sent by itself then"
+    text = f"{error.problem}; {count_text(spool.events, 'unsent event')} in spools here"
+    remedy = f"{error.remedy or 'repair what the error names'}; spools are sent by themselves then"
     return Finding("redis_away", "critical", "redis", text, remedy, spool.oldest_at)
 
 
@@ -368,13 +374,13 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
         if one.lanes_owned >= one.lanes or one.failing or one.paused:
             continue
         if one.name in configured and not one.lanes_owned:
-            text = f"configured, but no worker serves: {one.name}"
+            text = f"{one.name} is configured, but no worker serves it"
             remedy = (
                 f"see that `providers` names what you mean, and restart the worker, or run: "
                 f"memorybus worker --providers {one.name}"
             )
         else:
-            text, remedy = f"lanes without an owner: {one.name}", "run: memorybus worker"
+            text, remedy = f"{one.name} has lanes without an owner", "run: memorybus worker"
         yield Finding("unserved", "critical", one.name, text, remedy)
 
 
@@ -386,8 +392,8 @@ def find_failing(status: Status) -> Iterator[Finding]:
     )
     for one in _instances(status):
         if one.failing:
-            text = f"{one.name} waits because its calls fail: {one.failing}"
-            waiting = f" ({one.backlog} events wait)" if one.backlog else ""
+            text = f"{one.name} is failing: {one.failing}"
+            waiting = f" (backlog {one.backlog})" if one.backlog else ""
             since = one.failing_since
             yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
 
@@ -400,7 +406,7 @@ def find_paused(status: Status) -> Iterator[Finding]:
     for one in _instances(status):
         if one.paused and not one.kept:
             name = one.live or one.name
-            text = f"{name} is paused: {one.paused} ({one.backlog} events wait)"
+            text = f"{name} is paused: {one.paused} (backlog {one.backlog})"
             remedy = f"nothing is lost; to resume it: memorybus provider resume {name}"
             yield Finding("paused", "warning", name, text, remedy)
 
@@ -410,7 +416,8 @@ def find_dead_letters(status: Status) -> Iterator[Finding]:
     remedy = "see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard"
     for one in _instances(status):
         if one.dead_letters:
-            text = f"{one.name}: {one.refused} refused, {one.waiting_behind} waiting behind them"
+            refused = count_text(one.refused, "event")
+            text = f"{one.name}: {refused} refused, {one.waiting_behind} behind"
             yield Finding("dead_letters", "critical", one.name, text, remedy)
 
 
@@ -428,15 +435,15 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
         age = _age(one.oldest_unapplied_at, now_ms)
         if not one.lanes_owned or one.failing or one.paused or age <= _STALL_SECONDS:
             continue
-        waits = f"{one.name}: {one.backlog} events wait, the oldest for {age:.0f} s"
+        waits = f"{one.name}: backlog {one.backlog}, the oldest event {age:.0f} s old"
         since = one.oldest_unapplied_at
         if one.rate == 0:
-            remedy = "read the worker's log: it says what its provider waits for"
-            text = f"{waits}, and none was applied lately"
+            remedy = f"see why: {LOG_OF_WORKERS}"
+            text = f"{waits}; no progress"
             yield Finding("behind", "critical", one.name, text, remedy, since)
         elif age > _BEHIND_SECONDS:
-            ends = "" if one.seconds_left is None else f", {one.seconds_left:.0f} s to go"
-            pace = "" if one.rate is None else f"; {one.rate:.0f} a second are applied{ends}"
+            ends = "" if one.seconds_left is None else f", ETA {one.seconds_left:.0f} s"
+            pace = "" if one.rate is None else f"; {one.rate:.0f} events/s are applied{ends}"
             remedy = "if it does not catch up: more --processes, more workers, more --concurrency"
             yield Finding("behind", "warning", one.name, f"{waits}{pace}", remedy, since)
 
@@ -454,7 +461,7 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
             and share >= _HOT_LANE_SHARE
         ):
             text = (
-                f"{one.name}: {one.busiest_backlog} of {one.backlog} events wait in lane "
+                f"{one.name}: {one.busiest_backlog} of {one.backlog} waiting events are in lane "
                 f"{one.busiest}: one key, or few, are busier than their provider"
             )
             remedy = "see who sends them: memorybus events tail; more workers do not help"
@@ -471,7 +478,7 @@ def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
     for one in status.spools:
         age = _age(one.spool.oldest_at, now_ms)
         if age > _STALL_SECONDS:
-            waits = f"{one.spool.events} events wait for Redis, the oldest for {age:.0f} s"
+            waits = f"{count_text(one.spool.events, 'unsent event')}, the oldest {age:.0f} s old"
             remedy = f"see on {one.host} whether agents reach Redis: memorybus doctor"
             since = one.spool.oldest_at
             yield Finding("spool", "warning", one.host, f"{one.host}: {waits}", remedy, since)
@@ -521,8 +528,8 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
 
     The finding is critical if an error keeps all workers from archiving, because such an error does
     not go away by itself. Without the extra `archive` it is a warning: nothing is broken, and the
-    alarm of the memory comes in time. It is left out if an alarm of the archive that is as bad says
-    why.
+    alarm of the memory comes in time. An alarm of the archive that is as severe
+    replaces it.
 
     Args:
         archive: the status of the archive.
@@ -536,7 +543,7 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
     text = describe_archive(archive)
     if archive.hindered:
         severity: Severity = "critical" if emergency else "warning"
-        remedy = f"do as the message says, and restart the workers; {_REDIS_KEEPS_EVENTS}"
+        remedy = f"repair what the error names, restart the workers; {_REDIS_KEEPS_EVENTS}"
         yield Finding("archive", severity, "untrimmed", text, remedy)
     else:
         remedy = f"let a worker run where the archive can be reached; {_REDIS_KEEPS_EVENTS}"

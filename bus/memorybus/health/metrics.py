@@ -139,7 +139,7 @@ PROVIDER: Final[tuple[Figure[ProviderStatus], ...]] = (
 
 HISTOGRAM: Final[tuple[tuple[str, str, Callable[[ProviderStatus], Histogram]], ...]] = (
     ("apply_duration_seconds", "How long calls took, of a chunk together.", lambda p: p.work.apply),
-    ("log_to_applied_seconds", "From the log to the effect.", lambda p: p.work.latency),
+    ("log_to_applied_seconds", "From the log until applied.", lambda p: p.work.latency),
 )
 
 RECALL: Final[tuple[Figure[JobsStatus], ...]] = (
@@ -234,7 +234,7 @@ def _histogram(name: str, text: str, things: Mapping[str, Histogram]) -> Metric:
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterator[Metric]:
-    text = "Prompts by result: warm, fresh (asked, and in time) or late (asked, not in time)."
+    text = "Prompts by result: warm, fresh (recalled in time) or late (not in time)."
     answers = CounterMetricFamily(f"{PREFIX}recall", text, labels=["provider", "result"])
     text = "How long prompts waited for a fresh recall."
     waits = SummaryMetricFamily(f"{PREFIX}recall_wait_seconds", text, labels=["provider"])

@@ -24,8 +24,8 @@ FillLevel = Literal["ok", "warning", "critical"]
 
 _LIMITED_BY: Mapping[LimitFrom, str] = {
     "maxmemory": "maxmemory",
-    "available": "what this machine has left for it",
-    "machine": "all memory of its machine, whatever else runs there",
+    "available": "available on this machine",
+    "machine": "all RAM of the Redis host",
 }
 
 

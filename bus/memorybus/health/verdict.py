@@ -84,7 +84,8 @@ def unknown_verdict(error: Exception) -> Verdict:
 
 def _describe_well(status: Status) -> str:
     workers = count_text(len(status.workers), "worker")
-    return f"{workers}, {len(status.providers)} providers, {status.log.published} events"
+    providers = count_text(len(status.providers), "provider")
+    return f"{workers}, {providers}, {count_text(status.log.published, 'event')}"
 
 
 def _figures(status: Status) -> str:

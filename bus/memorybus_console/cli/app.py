@@ -32,7 +32,7 @@ from memorybus_console.cli.failures import FAILED, report_failure, wants_json
 from memorybus_console.cli.hermes import commands as hermes
 from memorybus_console.cli.history import archive, rebuild, replay, verify
 from memorybus_console.cli.memory import export, forget, memories, recall
-from memorybus_console.cli.options import CARE
+from memorybus_console.cli.options import OPERATE
 from memorybus_console.cli.providers import provider
 from memorybus_console.views.output import QuietPipeConsole
 
@@ -90,7 +90,7 @@ def build_app() -> App:
     )
     for group in _GROUPS:
         group.register(app)
-    app.register_install_completion_command(name="completion", group=CARE)
+    app.register_install_completion_command(name="completion", group=OPERATE)
     return app
 
 

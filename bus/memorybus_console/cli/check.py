@@ -8,7 +8,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable, MemoryBusError
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, LOOK, Common, RepeatedOption, positive
+from memorybus_console.cli.options import DEFAULT, INSPECT, Common, RepeatedOption, positive
 from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
@@ -22,7 +22,7 @@ NAME = "check"
 
 def register(app: App) -> None:
     """Add this command."""
-    app.command(run_check, name=NAME, group=LOOK)
+    app.command(run_check, name=NAME, group=INSPECT)
 
 
 @shown

@@ -11,7 +11,7 @@ from memorybus.ids import NewSecret, new_secret
 from rich.text import Text
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import CARE, DEFAULT, Common, settings_file
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common, settings_file
 from memorybus_console.result import Prints
 from memorybus_console.views.render import grid, settings_source
 from memorybus_console.views.safe import visible
@@ -32,7 +32,7 @@ class PageToken(TypedDict):
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    config = App(name="config", help="Settings, and where they come from.", group=CARE)
+    config = App(name="config", help="Settings, and where they come from.", group=OPERATE)
     config.command(run_config_show, name="show")
     config.command(run_config_page_token, name="page-token")
     app.command(config)

@@ -6,7 +6,7 @@ from cyclopts import App, Parameter
 from memorybus.health.finding import Check
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.result import Prints
 
 
@@ -19,7 +19,7 @@ class Examined(TypedDict):
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    app.command(run_doctor, name="doctor", group=CARE)
+    app.command(run_doctor, name="doctor", group=OPERATE)
 
 
 @shown

@@ -18,8 +18,8 @@ from memorybus_console.views.output import Output
 
 RUN = Group("Run", sort_key=1)
 MEMORIES = Group("Memories", sort_key=2)
-LOOK = Group("Look", sort_key=3)
-CARE = Group("Care", sort_key=4)
+INSPECT = Group("Inspect", sort_key=3)
+OPERATE = Group("Operate", sort_key=4)
 
 FlagOption = Annotated[bool, Parameter(negative="")]
 RepeatedOption = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]

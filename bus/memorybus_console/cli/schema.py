@@ -15,7 +15,7 @@ from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import Failed
-from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.result import Presentation, Prints
 
 
@@ -44,7 +44,7 @@ def register(app: App) -> None:
             output.show("\n".join(sorted(commands_with_json(app))))
         return 0
 
-    app.command(run_schema, name="schema", group=CARE)
+    app.command(run_schema, name="schema", group=OPERATE)
 
 
 class Printed(NamedTuple):

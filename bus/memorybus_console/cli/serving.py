@@ -1,4 +1,4 @@
-"""``memorybus serve``: serve the page of operators."""
+"""``memorybus serve``: serve the operator web UI."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypedDict

@@ -12,7 +12,7 @@ from rich.console import Group
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.check import print_verdict
-from memorybus_console.cli.options import DEFAULT, LOOK, Common, settings_file
+from memorybus_console.cli.options import DEFAULT, INSPECT, Common, settings_file
 from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
@@ -25,7 +25,7 @@ WATCH_EVERY = 1.0
 
 def register(app: App) -> None:
     """Add this command."""
-    app.command(run_status, name="status", group=LOOK)
+    app.command(run_status, name="status", group=INSPECT)
 
 
 @shown

@@ -5,12 +5,12 @@ import sys
 from cyclopts import App
 from memorybus.errors import ConfigError, install_command
 
-from memorybus_console.cli.options import DEFAULT, LOOK, Common, operator
+from memorybus_console.cli.options import DEFAULT, INSPECT, Common, operator
 
 
 def register(app: App) -> None:
     """Add this command."""
-    app.command(run_top, name="top", group=LOOK)
+    app.command(run_top, name="top", group=INSPECT)
 
 
 def run_top(*, common: Common = DEFAULT) -> int:

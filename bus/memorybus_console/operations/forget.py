@@ -52,12 +52,12 @@ LOOK_EVERY = 0.2
 """Seconds until an instance that could not be asked is asked again."""
 
 OUT_OF_REACH: Final = (
-    "spools of agents on other hosts: providers get what they send later; run this again then",
-    "segments of the archive as they were, for an hour after they were written anew",
+    "agents on other hosts may still send events from their spools: run forget again then",
+    "replaced segments of the archive: deleted within an hour",
     "system prompts that other hosts have noted, for 30 days at most: run this there, too",
     "deleted entries in Redis's memory and files, until the last neighbour goes (the hot window)",
     "snapshots (RDB) that Redis has written: redis-cli bgsave",
-    "the tombstone, and the record of this act, which name who is forgotten; it stops every replay",
+    "a tombstone and the record of this act, with the person's id: replays skip the events by it",
     "backups of Redis, of the archive and of providers, exports, and logs of other programs",
 )
 """What no command of the bus can reach, in any installation."""
@@ -78,11 +78,11 @@ class ErasureOwner(msgspec.Struct, frozen=True):
         """
         users, agents, workspaces = map(_as_tuple, (self.user, self.agent, self.workspace))
         if not (users or agents or workspaces):
-            raise ConfigError("say who is to be forgotten: --user, --agent or --workspace")
+            raise ConfigError("name whom to forget: --user, --agent or --workspace")
         return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
 
     def owns(self, scope: Scope) -> bool:
-        """Say whether a scope belongs to this owner."""
+        """Return whether a scope belongs to this owner."""
         asked = ((self.user, scope.user), (self.agent, scope.agent))
         here = self.workspace in (None, scope.workspace)
         return here and all(want is None or want == owned for want, owned in asked)
@@ -166,10 +166,10 @@ class PlannedErasure(Result, frozen=True):
             count_text(self.sessions, "session"),
             count_text(self.letters, "dead letter"),
         )
-        asked = ", ".join(self.instances) or "no provider"
+        asked = ", ".join(self.instances) or "none"
         return (
             f"would hide {count_text(self.events, 'event')} of {sessions} for good, and discard "
-            f"{letters}\nwould ask to erase: {asked}"
+            f"{letters}\nproviders that will erase: {asked}"
         )
 
     def is_plan(self) -> bool:

@@ -64,7 +64,7 @@ def describe_location(where: Whereabouts) -> str:
 
 def fates_text(fates: Iterable[Fate]) -> Text:
     """Return an event's outcomes, a line for each instance."""
-    text = Text("what became of it\n", "bold")
+    text = Text("outcome by provider\n", "bold")
     for fate in fates:
         name = f"{fate.instance} ({fate.role})" if fate.role else fate.instance
         text.append(f"{one_line(name):<{_NAME}} ")
@@ -81,5 +81,5 @@ def describe_fate(fate: Fate) -> str:
         parts.insert(0, f"{fate.before:,} before it" if fate.before else "next")
     if fate.outcome == "parked":
         tries = f"{fate.tries} {'try' if fate.tries == 1 else 'tries'}, " if fate.tries else ""
-        parts.append(f"{tries}{fate.behind} of its key wait")
+        parts.append(f"{tries}{fate.behind} behind")
     return "; ".join(filter(None, parts))

@@ -11,6 +11,7 @@ from memorybus.health.status import (
     describe_archive,
 )
 from memorybus.recall.health import PromptCounts
+from memorybus.text.display import count_text, format_size
 from memorybus.text.times import parse_timestamp
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -73,8 +74,8 @@ def _head(status: Status) -> Text:
         f"Settings: {settings_source(status.settings_file)}\n"
         f"{redis.product} {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
-        f"Log: {status.log.published} events published{_published_rate(status)}\n"
-        f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
+        f"Log: {count_text(status.log.published, 'event')} published{_published_rate(status)}\n"
+        f"Spool: {count_text(spool.events, 'unsent event')}, {format_size(spool.bytes)}{oldest}\n"
         f"Memory: {status.memory}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
@@ -82,13 +83,13 @@ def _head(status: Status) -> Text:
 
 def _published_rate(status: Status) -> str:
     now = rate(status.published_rate)
-    return "" if now is None else f", {now} a second"
+    return "" if now is None else f", {now} events/s"
 
 
 def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
     table = grid(
-        *("provider", "applied", "a second", "backlog", "to go", "oldest"),
-        *("refused", "behind them", "lanes"),
+        *("provider", "applied", "events/s", "backlog", "ETA", "oldest"),
+        *("refused", "behind", "lanes"),
     )
     for one in providers:
         add_row(
@@ -115,7 +116,7 @@ def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
     """Yield the table of the copies, which serve no recalls, if there are any."""
     if not copies:
         return
-    table = grid("copy", "of", "to do", "parked", "lanes")
+    table = grid("copy", "of", "backlog", "parked", "lanes")
     for one in copies:
         to_do = None if one.kept else one.backlog  # a rollback brings it up to date
         add_row(table, one.name, one.copy_of, to_do, one.parked_keys, _lanes(one))
@@ -142,7 +143,7 @@ def _kept_line(copy: ProviderStatus) -> Text:
 def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> Iterable[Table]:
     if not workers:
         return
-    table = grid("worker", "host", "pid", "lanes", "heard of")
+    table = grid("worker", "host", "pid", "lanes", "last seen")
     for one in workers:
         add_row(table, one.id, one.host, one.pid, one.lanes, _ago(one.heartbeat_at, now_ms))
     yield table
@@ -164,20 +165,20 @@ def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
 
 
 def _recall_failure_line(one: JobsStatus) -> Text:
-    said = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
-    return cell(one_line(said, _MAX_QUOTED_CHARS), "red" if one.failing else "dim")
+    failure = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
+    return cell(one_line(failure, _MAX_QUOTED_CHARS), "red" if one.failing else "dim")
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
     """Yield the table of how prompts were answered, if there were any."""
-    told = [(one.provider, one.prompts) for one in jobs if one.prompts != PromptCounts()]
-    if not told:
+    counts = [(queue.provider, queue.prompts) for queue in jobs if queue.prompts != PromptCounts()]
+    if not counts:
         return
-    table = grid("prompts", "warm", "fresh", "late", "nothing fits", "mean wait")
-    for name, one in told:
-        mean = None if one.mean_ms is None else f"{one.mean_ms:.0f} ms"
-        late = cell(one.late, "yellow" if one.late else "")
-        add_row(table, name, one.warm, one.fresh, late, one.nothing, mean)
+    table = grid("prompts", "warm", "fresh", "late", "no match", "mean wait")
+    for name, of in counts:
+        mean = None if of.mean_ms is None else f"{of.mean_ms:.0f} ms"
+        late = cell(of.late, "yellow" if of.late else "")
+        add_row(table, name, of.warm, of.fresh, late, of.nothing, mean)
     yield table
 
 
@@ -200,6 +201,6 @@ class FittedToScreen:
             yield from one
             yield Segment.line()
         if hidden:
-            what = "line" if hidden == 1 else "lines"
-            said = f"… {hidden} more {what}: enlarge the terminal, or run `memorybus status`"
-            yield Text(said, style="yellow", overflow="crop", no_wrap=True)
+            more = count_text(hidden, "more line")
+            note = f"… {more}: enlarge the terminal, or run `memorybus status`"
+            yield Text(note, style="yellow", overflow="crop", no_wrap=True)

@@ -14,7 +14,8 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus_console.views import figures
 from memorybus_console.web.access import Operator
-from memorybus_console.web.page import Page, PageRequest
+from memorybus_console.web.finding_view import finding_view
+from memorybus_console.web.page import NoSuchPage, Page, PageRequest
 from memorybus_console.web.site import Site
 
 HERE = Path(__file__).parent
@@ -23,6 +24,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (LogUnavailable, 503),
     (NoWorker, 503),
     (MissingEvent, 404),
+    (NoSuchPage, 404),
     (ConfigError, 409),
 )
 
@@ -43,6 +45,7 @@ def template_environment() -> Environment:
         "count": figures.count,
         "duration": figures.duration,
         "short": figures.short,
+        "view": finding_view,
     }
     return found
 

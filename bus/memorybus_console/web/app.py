@@ -30,7 +30,7 @@ def build_app(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
     app = Starlette(
         routes=made.routes(),
         lifespan=made.record_past,
-        exception_handlers={Exception: made.report_error},
+        exception_handlers={404: made.report_missing, Exception: made.report_error},
     )
     return Guard(app, site.settings.page_hosts)
 
@@ -78,6 +78,12 @@ class Endpoints:
         """Return the page of an unexpected error: it quotes nothing; the log has the details."""
         said = "an error in memorybus; the log of the page's process says more"
         return self._message_page(request, None, said, 500)
+
+    async def report_missing(self, request: Request, _: Exception) -> Response:
+        """Return the page for an address that leads nowhere."""
+        who = await run_in_threadpool(self._site.access.person, request)
+        text = "there is no such page; the navigation above has those that exist"
+        return self._message_page(request, who, text, 404)
 
     async def _record_states(self) -> None:
         while True:

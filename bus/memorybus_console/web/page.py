@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorybus.config.settings import Settings
+from memorybus.errors import MemoryBusError
 from memorybus.health.verdict import BusState
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +13,10 @@ from starlette.responses import Response
 from memorybus_console.actions.action import Action
 from memorybus_console.web.access import Operator
 from memorybus_console.web.site import Site
+
+
+class NoSuchPage(MemoryBusError):
+    """The address names nothing that exists."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _plugin(home: HermesHome, placement: PluginPlace | None) -> Check:
         # Hermes's own command enables directories only, and knows no plugin of an entry point.
         disabled = "plugins.disabled" in placement.refusal
         enable = f"take {PLUGIN} out of plugins.disabled in {home.config}"
-        return _check_plugin(one_line(found, 300), enable if disabled else "do as the message says")
+        return _check_plugin(one_line(found, 300), enable if disabled else "repair what it names")
     directory = placement.directory if placement else str(home.plugin_dir)
     if directory and Path(directory).resolve() != home.plugin_dir.resolve():
         return _check_plugin(f"Hermes takes the entry point: {directory}")
@@ -207,7 +207,7 @@ def _log(settings: Settings, error: str) -> Check:
         name="log",
         ok=not error,
         found=error or masked(settings.redis_url),
-        fix="do as the message says; until then events are spooled" if error else "",
+        fix="repair what it names; until then events are spooled" if error else "",
     )
 
 

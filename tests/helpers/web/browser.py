@@ -107,7 +107,12 @@ class Browser:
 
     @contextmanager
     def tab(
-        self, address: str, scheme: str = "light", width: int = 1280, height: int = 800
+        self,
+        address: str,
+        scheme: str = "light",
+        width: int = 1280,
+        height: int = 800,
+        zone: str = "UTC",
     ) -> Iterator[Watched]:
         """Open a tab without cookies.
 
@@ -115,9 +120,14 @@ class Browser:
             address: of the page, ``HOST:PORT``.
             scheme: "light" or "dark".
             width, height: pixels.
+            zone: the reader's time zone.
         """
-        size = {"width": width, "height": height}
-        context = self._browser.new_context(color_scheme=scheme, viewport=size, locale="en-GB")
+        context = self._browser.new_context(
+            color_scheme=scheme,
+            viewport={"width": width, "height": height},
+            locale="en-GB",
+            timezone_id=zone,
+        )
         try:
             yield Watched(context.new_page(), f"http://{address}")
         finally:

@@ -67,7 +67,7 @@ def test_a_status_prints_each_finding_of_its_exit_code(
     use(more, monkeypatch)
     with thread_worker(settings):
         assert main(["status", "--check"]) == 2
-        assert "CRITICAL: configured, but no worker serves: builtin" in capsys.readouterr().out
+        assert "CRITICAL: builtin is configured, but no worker serves it" in capsys.readouterr().out
 
 
 def test_redis_away_is_critical_and_wrong_settings_unknown(make_settings, monkeypatch, capsys):

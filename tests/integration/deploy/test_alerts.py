@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -64,7 +65,9 @@ def test_every_kind_of_finding_has_a_rule():
 def test_each_alert_has_a_section_of_the_page(rule):
     """G10: who is woken finds what it means, what to look at, and what to do."""
     page = (ROOT / "docs/operations.md").read_text()
-    assert rule["annotations"]["runbook"] == f"docs/operations.md#{rule['alert'].lower()}"
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+    runbook = f"{home}/blob/main/docs/operations.md#{rule['alert'].lower()}"
+    assert rule["annotations"]["runbook"] == runbook
     section = page.split(f"\n### {rule['alert']}\n")[1].split("\n#")[0]
     assert "- **Look at** " in section
     assert "- **Do** " in section

@@ -92,7 +92,11 @@ def test_the_doctor_does_not_start_what_runs(url, short_dir, capsys):
     assert main(["doctor", "--url", url(WRONG), "--data-dir", str(short_dir), "--json"]) == 1
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
     assert "wants another user or password" in checks["redis"]["found"]
-    assert checks["redis"]["fix"] == checks["canary"]["fix"] == "do as the message says"
+    assert (
+        checks["redis"]["fix"]
+        == checks["canary"]["fix"]
+        == "repair what the error names, then run memorybus doctor again"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["redis+sentinel", "redis+cluster"])

@@ -54,9 +54,9 @@ def steady(text: str) -> list[str]:
 HEAD = """\
  memorybus mb  CRITICAL  1 worker  4 events  HH:MM:SS UTC
  1 Overview   2 Lanes   3 Dead letters   4 Tail
- provider  state   backlog  rate/s  to go  age  refused  behind  lanes  applied
+ provider  state   backlog  events/s  ETA  age  refused  behind  lanes  applied
  rec       parked        0       -                    1       0    4/4        3
- CRITICAL: rec: 1 refused, 0 waiting behind them
+ CRITICAL: rec: 1 event refused, 0 behind
 """
 FOUND = {
     SMALL: """\
@@ -250,7 +250,7 @@ def test_a_redis_that_hangs_stops_no_key(make_settings, private_redis):
             await shown.press("2")
             await shown.shows("p03")
             await shown.press("1")
-            await shown.shows("to go")
+            await shown.shows("ETA")
             assert "rec" in shown.text
             begun = time.monotonic()
         return time.monotonic() - begun

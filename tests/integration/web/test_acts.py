@@ -25,7 +25,19 @@ def test_an_act_that_fails_is_told_so(guarded):
     assert "nobody" in second.failed
 
 
-def test_nobody_acts_by_a_form_of_others(guarded):
+def test_a_provider_is_retried_from_its_page(guarded: Settings):
+    """The act is done, recorded, and leads back to the provider."""
+    with served(guarded) as visitor:
+        visitor.sign_in("ann")
+        form = {"proof": visitor.proof(), "why": "its server is up again"}
+        answer = visitor.post("/providers/builtin/retry-now", form)
+    assert (answer.status, answer.headers["location"]) == (303, "/providers/builtin")
+    assert [(act.act, act.operator, act.reason, act.failed) for act in told(guarded)] == [
+        ("retry provider now", "ann", "its server is up again", "")
+    ]
+
+
+def test_nobody_acts_by_a_form_of_others(guarded: Settings):
     """Without the proof, with another's, from elsewhere or without a reason nothing is done."""
     with served(guarded) as visitor:
         visitor.sign_in("ann")

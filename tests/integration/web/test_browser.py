@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import thread_worker
 from helpers.web.browser import Browser, Watched, chromium
+from helpers.web.letters import put_aside
 from helpers.web.pages import HASH, TOKEN, served, told
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -98,7 +100,53 @@ def test_the_last_hour_is_drawn(settings, browser):
         assert tab.page.locator(".chart").first.get_by_text("holographic").count() == 1
 
 
-def test_an_act_is_done_and_told_to_the_log(guarded, browser):
+def test_the_charts_follow_the_window(settings, browser: Browser):
+    """A chart is as wide as its figure after the window became narrower, and wider again."""
+    fits = (
+        "() => [...document.querySelectorAll('.chart')].every((figure) => figure.plot && "
+        "figure.plot.chart.width === figure.clientWidth - 20)"
+    )
+    with served(settings) as visitor, browser.tab(visitor.address) as tab:
+        tab.open("/")
+        for width in (1280, 500, 1000):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            tab.page.wait_for_function(fits)
+
+
+def test_times_are_of_the_readers_zone(settings, browser: Browser):
+    """A time is shown in the zone of the reader, and in UTC on hover."""
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("Where is it?", "There.")
+        assert bus.flush("logged", 10)
+    signed = msgspec.structs.replace(settings, page_token=HASH)
+    with served(signed) as visitor, browser.tab(visitor.address, zone="Asia/Tokyo") as tab:
+        tab.sign_in("ann", TOKEN)
+        tab.open("/sessions")
+        element = tab.page.locator("main table time").first
+        local = datetime.fromisoformat(element.inner_text())
+        utc = datetime.fromisoformat(element.get_attribute("title").removesuffix(" UTC"))
+        assert local - utc == timedelta(hours=9)
+
+
+def test_a_finding_leads_to_its_act(guarded, browser: Browser):
+    """The title counts what is wrong, and a finding links to the form that ends it."""
+    with Stores(guarded) as stores:
+        lifecycle.pause_instance(stores, "builtin", "its disk is full", "ann")
+    with served(guarded) as visitor, browser.tab(visitor.address) as tab:
+        tab.sign_in("ann", TOKEN)
+        findings = tab.page.locator(".findings li").count()
+        assert tab.page.title() == f"({findings}) Overview · memorybus"
+        tab.page.get_by_role("link", name="Resume").click()
+        tab.page.wait_for_url("**/providers/builtin#resume")
+        tab.page.fill("#why-resume", "it has room")
+        tab.page.get_by_role("button", name="Resume").click()
+        tab.page.get_by_role("status").filter(has_text="builtin is resumed").wait_for()
+        tab.open("/")
+        left = tab.page.locator(".findings li").count()
+        assert (left, tab.page.title()) == (findings - 1, f"({left}) Overview · memorybus")
+
+
+def test_an_act_is_done_and_told_to_the_log(guarded, browser: Browser):
     """Who is signed in pauses a provider with a reason; the log says who, what and why."""
     with served(guarded) as visitor, browser.tab(visitor.address) as tab:
         tab.sign_in("ann", TOKEN)
@@ -159,6 +207,21 @@ def test_hostile_text_stays_text(poisoned, browser):
             assert tab.page.locator("main script, main img").count() == 0, path
         assert tab.complaints == []
         assert tab.strangers == []
+
+
+def test_a_phone_needs_no_scrolling_sideways(poisoned: Settings, browser: Browser) -> None:
+    """Lists are stacked on a phone, and the navigation is one line."""
+    signed = msgspec.structs.replace(poisoned, page_token=HASH)
+    put_aside(poisoned, "a reason that no phone has in one line " * 5)
+    hidden = "[...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth - e.clientWidth)"
+    lines = "new Set([...document.querySelectorAll('nav a')].map((a) => a.offsetTop)).size"
+    with served(signed) as visitor, browser.tab(visitor.address, width=390) as tab:
+        tab.sign_in("ann", TOKEN)
+        for path in ("/dead", "/workers", "/memories", "/sessions"):
+            tab.open(path)
+            assert tab.page.locator("tbody tr td").count() >= 1, path
+            assert set(tab.page.evaluate(hidden)) == {0}, path
+            assert tab.page.evaluate(lines) == 1, path
 
 
 def is_live(tab: Watched) -> bool:

@@ -99,7 +99,7 @@ def test_a_prompt_is_asked_as_a_person(guarded, visitor):
     assert any(SAID in visitor.get(one).text for one in places)
     strange = visitor.get("/memories/event?event=" + "ab" * 16 + "&at=1&user=ana&session=s")
     assert strange.headers["location"] == "/events?q=" + "ab" * 16
-    assert "asks nothing" in answer(visitor, "/recall?user=ana&q=ok+thanks")
+    assert "Small talk: no recall" in answer(visitor, "/recall?user=ana&q=ok+thanks")
     assert "hx-get" not in visitor.get("/recall").text, "nobody is asked before somebody asks"
 
 

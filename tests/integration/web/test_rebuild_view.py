@@ -23,11 +23,11 @@ def test_a_rebuild_a_rollback_and_a_drop_from_the_page(
         plan = visitor.get(f"/history/{NAME}").text
         assert f'{NAME}@1</span>, beside <span class="id">{NAME}</span>' in plan
         assert "nothing to roll back to" in plan
-        _do(visitor, "rebuild", f"{NAME}@1 serves {NAME};")
+        _do(visitor, "rebuild", f"{NAME}@1 is live for {NAME};")
         assert live_name(NAME, stores.instances.live()) == f"{NAME}@1"
         both = visitor.get(f"/history/{NAME}/diff?q=a+1")
         assert "Both recall the same" in both.text, both.text
-        _do(visitor, "rollback", f"{NAME} serves {NAME}")
+        _do(visitor, "rollback", f"{NAME} is live for {NAME}")
         assert live_name(NAME, stores.instances.live()) == NAME
         _do(visitor, "drop", "dropped: ")
         assert visitor.get("/history").text.count("by ann") == 3

@@ -48,6 +48,15 @@ def test_a_strangers_name_gets_nothing(settings, host):
     assert "memorybus</title>" not in answer.text
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/providers/nobody", "/events/p00:1-1"])
+def test_what_does_not_exist_is_a_404(make_settings, redis_url, path):
+    """An address that names nothing gets a page with status 404, and the navigation."""
+    with served(make_settings(url=redis_url, page_token=HASH)) as visitor:
+        visitor.sign_in("ann")
+        answer = visitor.get(path)
+    assert (answer.status, "<nav" in answer.text) == (404, True)
+
+
 def test_answers_bind_the_browser(settings):
     """No answer lets a script or a style run inline, or another site frame or read it."""
     with served(settings) as visitor:

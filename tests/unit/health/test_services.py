@@ -86,9 +86,9 @@ def test_recalls_that_fail_or_pile_up_are_told(jobs, ok, said, fix):
             provider(dead_letters=7, refused=2, waiting_behind=5),
             "dead_letters",
             "critical",
-            "2 refused, 5 waiting behind them",
+            "2 events refused, 5 behind",
         ),
-        (provider(paused="upgrade", backlog=3), "paused", "warning", "upgrade (3 events wait)"),
+        (provider(paused="upgrade", backlog=3), "paused", "warning", "upgrade (backlog 3)"),
     ],
 )
 def test_what_is_wrong_with_a_provider_is_found(one, code, severity, said):

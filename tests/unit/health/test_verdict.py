@@ -45,14 +45,14 @@ def late(seconds: float, **changed: Any) -> ProviderStatus:
 @pytest.mark.parametrize(
     ("one", "code", "said"),
     [
-        (well(), 0, "MEMORYBUS OK - 1 worker, 1 providers, 0 events | workers=1"),
+        (well(), 0, "MEMORYBUS OK - 1 worker, 1 provider, 0 events | workers=1"),
         (well(provider(paused="upgrade")), 1, "MEMORYBUS WARNING - p is paused: upgrade"),
         (
             well(provider(dead_letters=3, parked_keys=1, refused=1, waiting_behind=2)),
             2,
-            "CRITICAL - p: 1 refused, 2 waiting behind them",
+            "CRITICAL - p: 1 event refused, 2 behind",
         ),
-        (well(provider(lanes_owned=3)), 2, "CRITICAL - lanes without an owner: p"),
+        (well(provider(lanes_owned=3)), 2, "CRITICAL - p has lanes without an owner"),
         (well(archive=ArchiveStatus()), 1, "WARNING - nothing is trimmed"),
         (well(workers=[]), 2, "CRITICAL - no worker is alive"),
     ],
@@ -86,7 +86,7 @@ def test_no_answer_is_critical_and_no_look_unknown():
     """G9: a Redis that is away is an incident, with what waits; wrong settings are none."""
     away = unreachable_verdict(LogUnavailable("redis is away"), SpoolStatus(7, 900, BEGAN))
     assert (away.code, away.state) == (2, "CRITICAL")
-    assert "7 events wait in spools" in away.line
+    assert "7 unsent events in spools" in away.line
     assert [finding.since for finding in away.findings] == [BEGAN]
     assert unknown_verdict(ValueError("no such setting")).code == 3
 
@@ -104,11 +104,11 @@ def test_a_refusal_began_with_the_first_event_that_waits(code, subject):
 @pytest.mark.parametrize(
     ("one", "severity", "said"),
     [
-        (late(61, rate=0.0), "critical", "none was applied lately"),
+        (late(61, rate=0.0), "critical", "no progress"),
         (late(59, rate=0.0), "", ""),
         (late(299, rate=2.0), "", ""),
-        (late(301, rate=2.0, seconds_left=25.0), "warning", "2 a second are applied, 25 s to go"),
-        (late(301), "warning", "50 events wait, the oldest for 301 s"),
+        (late(301, rate=2.0, seconds_left=25.0), "warning", "2 events/s are applied, ETA 25 s"),
+        (late(301), "warning", "backlog 50, the oldest event 301 s old"),
         (late(301, rate=0.0, failing="down"), "", ""),
         (late(301, rate=0.0, paused="upgrade"), "", ""),
         (late(301, rate=0.0, lanes_owned=0), "", ""),
@@ -145,7 +145,7 @@ def test_a_dead_backend_says_what_waits_for_it():
     one = late(999, failing="Unavailable: down", failing_since=iso(NOW - 7_000))
     (found,) = findings_of(well(one), ("p",), NOW)
     assert (found.code, found.severity) == ("failing", "critical")
-    assert "50 events wait" in found.text
+    assert "backlog 50" in found.text
     assert found.since == iso(NOW - 7_000)
 
 
@@ -158,7 +158,7 @@ def test_spools_of_other_hosts_and_old_workers_are_told():
         ("spool", "warning"),
         ("versions", "warning"),
     ]
-    assert "far: 3 events" in found[0].text
+    assert "far: 3 unsent events" in found[0].text
     assert "1 of 1.1, 1 of an older one" in found[1].text
 
 

@@ -80,7 +80,7 @@ def test_the_status_says_everything_that_its_json_says():
     """Every value of the JSON form stands in the form for people, made harmless."""
     text = shown(STATUS)
 
-    spool = "3 events to send, 900 bytes"
+    spool = "3 unsent events, 900 B"
     file = "Settings: /srv/memorybus.toml"
     for word in (file, "unix:///x", "7.2.4", "aof:everysec", spool, "builtin", "15/16"):
         assert word in text
@@ -134,7 +134,7 @@ def test_a_provider_whose_calls_fail_says_why_it_waits():
         "providers": [STATUS["providers"][0] | {"failing": "Transient: 500 \x1b[31m"}]
     }
     said = shown(status)
-    assert "builtin waits because its calls fail: Transient: 500" in said
+    assert "builtin is failing: Transient: 500" in said
     assert "\x1b" not in said
 
 
@@ -159,7 +159,7 @@ def test_rates_and_the_time_to_go_are_told():
     behind = {**STATUS["providers"][0], "rate": 1234.5, "backlog": 9_000, "seconds_left": 7_300.0}
     text = shown(STATUS | {"providers": [behind], "published_rate": 3.25})
 
-    assert "events published, 3.2 a second\n" in text
+    assert ", 3.2 events/s\n" in text
     assert "1,234" in text
     assert " 2 h " in text
 

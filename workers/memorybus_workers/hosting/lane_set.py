@@ -40,7 +40,7 @@ _CHECK_SECONDS = 1.0
 """Seconds after which a runner that is not woken checks its own state, without any I/O."""
 
 FAILURES_BEFORE_REOPEN = 5
-"""How many failures of the backend in a row let the instance be closed and opened anew."""
+"""How many failures of the backend in a row close the instance and open it again."""
 
 OWNERSHIP_CHECK_SECONDS = 1.0
 """Seconds after which ownership is checked, even if the lanes have more to do."""
@@ -236,7 +236,7 @@ class LaneSet:
         self._note_due(news, now)
         if self._breaker.failures - self._failures >= FAILURES_BEFORE_REOPEN:
             self._failures = self._breaker.failures
-            raise Unavailable("the backend stays down; the instance is opened anew")
+            raise Unavailable("still failing; reconnecting")
         if now < self._held_until:
             return
         self._pace.take_share(lane.ended for lane in self._lanes.values())

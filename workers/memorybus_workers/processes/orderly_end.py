@@ -75,7 +75,7 @@ class OrderlyEnd:
     def _run(self) -> None:
         self._requests.get()
         _log.info(
-            "ending: running work is finished within %g s; a second signal ends at once",
+            "shutting down: up to %g s to finish running work; a second signal stops it at once",
             self._settings.grace,
         )
         self._stop()
@@ -95,7 +95,7 @@ class OrderlyEnd:
             self._requested.wait(left)
             while not self._requests.empty():
                 if self._requests.get():
-                    return "told to end a second time"
+                    return "second signal"
         return f"not ended within {self._settings.grace:g} s"
 
     def _log_reason(self, why: str) -> None:

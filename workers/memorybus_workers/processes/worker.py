@@ -101,7 +101,9 @@ class Worker:
         self._work = WorkCounter()
         self._jobs = jobs
         self._recalled: list[str] = []
-        self._unseen = RateLimitedWarning("`memorybus status` does not show this worker: %s", clock)
+        self._unseen = RateLimitedWarning(
+            "cannot reach Redis, retrying; `memorybus status` may not list this worker: %s", clock
+        )
         self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
         self._archiver = ArchiverThread(

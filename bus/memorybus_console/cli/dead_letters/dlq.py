@@ -11,7 +11,7 @@ from memorybus.errors import InvalidEvent
 
 from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import CARE, DEFAULT, Common, positive
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common, positive
 from memorybus_console.result import Prints
 from memorybus_console.views.events import event_json
 from memorybus_console.views.safe import visible
@@ -51,7 +51,7 @@ LaneWaitOption = Annotated[
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=CARE)
+    dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=OPERATE)
     dlq.command(run_dlq_ls, name="ls")
     dlq.command(run_dlq_show, name="show")
     dlq.command(run_dlq_retry, name="retry")

@@ -14,7 +14,7 @@ from memorybus.text.times import parse_timestamp
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    LOOK,
+    INSPECT,
     Common,
     check_time,
     not_negative,
@@ -84,7 +84,7 @@ AllEventsOption = Annotated[
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    events = App(name="events", help="The log: what was published, in order.", group=LOOK)
+    events = App(name="events", help="The log: what was published, in order.", group=INSPECT)
     events.command(run_events_ls, name="ls")
     events.command(run_events_tail, name="tail")
     events.command(run_events_get, name="get")
@@ -217,7 +217,7 @@ def run_events_search(
     limit: Annotated[int, Parameter(help="At most this many on a page.", validator=positive)] = 20,
     before: Annotated[
         str | None,
-        Parameter(help="Go on where an earlier search stopped, with the text that it printed."),
+        Parameter(help="Continue a search: the value in its last line."),
     ] = None,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SourceName = Literal["mem0", "hindsight", "honcho", "mentisdb", "zep", "letta", "memorybus"]
 SourceOption = Annotated[
-    SourceName | None, Parameter(name="--from", help="The memory that exported FILE.")
+    SourceName | None, Parameter(name="--from", help="The system FILE was exported from.")
 ]
 
 UserFromNameOption = Annotated[

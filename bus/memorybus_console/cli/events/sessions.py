@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, LOOK, Common
+from memorybus_console.cli.options import DEFAULT, INSPECT, Common
 from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    sessions = App(name="sessions", help="Sessions and how they came from each other.", group=LOOK)
+    sessions = App(
+        name="sessions", help="Sessions and how they came from each other.", group=INSPECT
+    )
     sessions.command(run_sessions_tree, name="tree")
     app.command(sessions)
 

@@ -12,8 +12,8 @@ from rich.text import Text
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.hermes.takeover import Takeover, previous_json, show_commands
 from memorybus_console.cli.options import (
-    CARE,
     DEFAULT,
+    OPERATE,
     Common,
     check_names,
     not_negative,
@@ -115,7 +115,7 @@ class HermesUninstalled(TypedDict):
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=CARE)
+    hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=OPERATE)
     hermes.command(run_install, name="install")
     hermes.command(run_setup, name="setup")
     hermes.command(run_uninstall, name="uninstall")

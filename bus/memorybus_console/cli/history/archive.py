@@ -8,7 +8,7 @@ from memorybus.text.display import format_duration, format_size
 
 from memorybus_console.cli.acting import YesOption, act
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.cli.progress import show_stage
 from memorybus_console.result import Prints
 from memorybus_console.views.output import NOTHING_DONE, Output
@@ -47,7 +47,7 @@ _MAX_SHOWN = 20
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    archive = App(name="archive", help="The sealed past of the log, outside Redis.", group=CARE)
+    archive = App(name="archive", help="The sealed past of the log, outside Redis.", group=OPERATE)
     archive.command(run_archive_run, name="run")
     archive.command(run_archive_ls, name="ls")
     archive.command(run_archive_verify, name="verify")

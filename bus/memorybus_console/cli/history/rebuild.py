@@ -10,8 +10,8 @@ from memorybus_console.cli.acting import YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.key_values import parse_key_values
 from memorybus_console.cli.options import (
-    CARE,
     DEFAULT,
+    OPERATE,
     Common,
     FlagOption,
     InstanceOption,
@@ -48,7 +48,7 @@ def register(app: App) -> None:
     rebuild = App(
         name="rebuild",
         help="Build a provider's state again from history, beside the live one, then swap.",
-        group=CARE,
+        group=OPERATE,
     )
     rebuild.default(run_rebuild)
     rebuild.command(run_rebuild_ls, name="ls")

@@ -12,8 +12,8 @@ from memorybus_console.cli.acting import YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.key_values import parse_key_values
 from memorybus_console.cli.options import (
-    CARE,
     DEFAULT,
+    OPERATE,
     Common,
     RepeatedOption,
     not_negative,
@@ -35,7 +35,7 @@ _NO_COPIES = "no copies; memorybus replay --provider NAME --into NEW would make 
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    replay = App(name="replay", group=CARE)
+    replay = App(name="replay", group=OPERATE)
     replay.default(run_replay)
     replay.command(run_replay_ls, name="ls")
     app.command(replay)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
-    CARE,
     DEFAULT,
+    OPERATE,
     Common,
     InstanceOption,
     operator,
@@ -41,8 +41,8 @@ _DIFFERENCES = {
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    app.command(run_verify, name="verify", group=CARE)
-    app.command(run_diff, name="diff", group=CARE)
+    app.command(run_verify, name="verify", group=OPERATE)
+    app.command(run_diff, name="diff", group=OPERATE)
 
 
 @shown

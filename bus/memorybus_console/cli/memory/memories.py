@@ -40,7 +40,9 @@ LimitOption = Annotated[int, Parameter(help="At most this many.", validator=posi
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    memories = App(name="memories", help="What providers keep about whom.", group=MEMORIES)
+    memories = App(
+        name="memories", help="List and correct what is remembered about a person.", group=MEMORIES
+    )
     memories.command(run_people, name="people")
     memories.command(run_list, name="list")
     memories.command(run_correct, name="correct")

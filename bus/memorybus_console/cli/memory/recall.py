@@ -187,7 +187,7 @@ def _show_prompt(
         output.show(prompt_table(found))
         output.show(Text(f"\n{visible(found.block)}") if found.block else "")
         if not found.block:
-            output.note("the prompt asks nothing" if found.trivial else "it would be given nothing")
+            output.note("small talk: no recall" if found.trivial else "no memory fits this prompt")
     return 0 if found.trivial or any(one.ms is not None for one in found.answers) else 1
 
 

@@ -68,7 +68,9 @@ class Dialogue:
 
 
 def _raise_end_of_input() -> NoReturn:
-    raise ConfigError("standard input has ended: nothing was written for what was asked last")
+    raise ConfigError(
+        "standard input ended before the last question was answered; nothing was written for it"
+    )
 
 
 def parse_choice(answer: str, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import CARE, DEFAULT, Common
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.cli.providers.provider_life import (
     run_move,
     run_pause,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def register(app: App) -> None:
     """Add this group's commands."""
-    provider = App(name="provider", help="Provider instances and their homes.", group=CARE)
+    provider = App(name="provider", help="Provider instances and their homes.", group=OPERATE)
     provider.command(run_provider_ls, name="ls")
     provider.command(run_move, name="move")
     provider.command(run_setup, name="setup")

@@ -28,9 +28,12 @@ from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 from memorybus.redis.known_faults import faults_of
+from memorybus.text.display import count_text
 
 from memorybus_console.operations.doctor import canary, host
 from memorybus_console.operations.doctor.instances import check_instances, run_guarded
+
+_REPAIR: Final = "repair what the error names, then run memorybus doctor again"
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -49,7 +52,7 @@ class Topic(msgspec.Struct, frozen=True):
 
 def _describe_served(status: Status) -> str:
     served = [p.live or p.name for p in status.providers if p.lanes_owned == p.lanes]
-    return f"every lane of {', '.join(served)} is owned" if served else "none has lanes now"
+    return f"all lanes of {', '.join(served)} are owned" if served else "none has lanes"
 
 
 LOG_TOPICS: Final = (
@@ -57,9 +60,9 @@ LOG_TOPICS: Final = (
     Topic(
         "continuity",
         ("data_loss", "foreign_entries"),
-        lambda _: "no number is missing in the log",
+        lambda _: "no event is missing",
     ),
-    Topic("persistence", ("persistence", "read_only"), lambda _: "Redis can write what it gets"),
+    Topic("persistence", ("persistence", "read_only"), lambda _: "Redis persists writes"),
     Topic("memory", ("memory",), lambda s: str(s.memory)),
     Topic("disk", ("disk",), lambda s: str(s.disk or "")),
     Topic("archive", ("archive", "archive_ahead"), lambda s: describe_archive(s.archive)),
@@ -68,16 +71,16 @@ LOG_TOPICS: Final = (
 SERVICE_TOPICS: Final = (
     Topic("worker", ("no_worker", "worker_gone", "versions"), lambda s: f"{len(s.workers)} alive"),
     Topic("providers", ("unserved",), _describe_served),
-    Topic("backends", ("failing",), lambda _: "no provider reports that its calls fail"),
+    Topic("backends", ("failing",), lambda _: "no backend is failing"),
     Topic("paused", ("paused",), lambda _: "no provider is paused"),
     Topic("dead letters", ("dead_letters",), lambda _: "none"),
     Topic(
         "backlog",
         ("behind", "hot_lane"),
-        lambda s: f"{sum(p.backlog for p in s.providers)} events wait",
+        lambda s: count_text(sum(p.backlog for p in s.providers), "event"),
     ),
-    Topic("recalls", ("recalls",), lambda s: f"{sum(j.queued for j in s.jobs)} wait"),
-    Topic("spools", ("spool",), lambda s: f"{s.spool.events} events wait for Redis here"),
+    Topic("recalls", ("recalls",), lambda s: f"{sum(j.queued for j in s.jobs)} queued"),
+    Topic("spools", ("spool",), lambda s: count_text(s.spool.events, "unsent event")),
 )
 """If Redis refuses writes, only what is wrong of these is shown: workers cannot show themselves."""
 
@@ -103,7 +106,7 @@ def examine(
     try:
         server = log.server()
     except LogUnavailable as error:
-        fix = spool.fix or error.remedy or "do as the message says"
+        fix = spool.fix or error.remedy or _REPAIR
         unreached = Check(name="redis", ok=False, found=error.problem, fix=fix)
         yield unreached
         yield from (_check_not_tried(name, unreached) for name in ("worker", "canary"))
@@ -171,13 +174,15 @@ def _check_opens(log: EventLog) -> Check:
         log.open()
         heads, foreign = log.heads(), log.foreign_keys()
     except (MemoryBusError, OSError) as error:
-        return Check(name="log", ok=False, found=str(error), fix="do as the message says")
+        return Check(name="log", ok=False, found=str(error), fix=_REPAIR)
     if foreign:
         found = f"not ours: {', '.join(foreign)}; these partitions are stopped"
         fix = "rename or delete these keys, or set another `namespace`"
         return Check(name="log", ok=False, found=found, fix=fix)
     total = sum(head.n for head in heads)
-    return Check(name="log", ok=True, found=f"{len(heads)} partitions, {total} events")
+    return Check(
+        name="log", ok=True, found=f"{len(heads)} partitions, {count_text(total, 'event')}"
+    )
 
 
 # -- the findings ----------------------------------------------------------------------------------
@@ -188,7 +193,7 @@ def check_status(settings: Settings, clock: Clock) -> Iterator[Check]:
     try:
         status = read_status(settings)
     except MemoryBusError as error:
-        yield Check(name="status", ok=False, found=str(error), fix="do as the message says")
+        yield Check(name="status", ok=False, found=str(error), fix=_REPAIR)
         return
     yield from checks_of(status, settings.providers, clock.now_ms())
     yield from check_instances(settings, clock)

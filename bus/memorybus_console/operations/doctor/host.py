@@ -72,12 +72,11 @@ def check_other_spools(settings: Settings) -> Check:
     }
     found = [f"{count} in {place}" for place, count in counts.items() if count]
     if not found:
-        return Check(name="other spools", ok=True, found="nothing waits for another Redis")
+        return Check(name="other spools", ok=True, found="no unsent events for another Redis")
     return Check(
         name="other spools",
         ok=False,
-        found=f"events not known to have reached their own Redis and namespace, and waiting for "
-        f"it: {', '.join(found)}",
+        found=f"unsent events for another Redis or namespace: {', '.join(found)}",
         fix="run memorybus up once with that --url and --namespace: it sends them",
     )
 
@@ -97,12 +96,12 @@ def check_privacy(settings: Settings) -> Check:
     roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
     found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
     if not found:
-        return Check(name="privacy", ok=True, found="files are their user's alone")
+        return Check(name="privacy", ok=True, found="only this user can read the files")
     more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     return Check(
         name="privacy",
         ok=False,
-        found=f"others of this machine can read: {', '.join(found[:_MAX_NAMED])}{more}",
+        found=f"other users can read: {', '.join(found[:_MAX_NAMED])}{more}",
         fix=f"run: chmod -R go-rwx {shlex.join(map(str, roots))}",
     )
 

@@ -56,7 +56,7 @@ def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
 def check_notes(found: Sequence[ListedProvider]) -> Check:
     """Show the notes that instances give for people; this never fails."""
     text = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
-    return Check(name="notes", ok=True, found=text or "no provider has any")
+    return Check(name="notes", ok=True, found=text or "none")
 
 
 def check_health(settings: Settings, clock: Clock) -> Check:
@@ -71,7 +71,7 @@ def check_health(settings: Settings, clock: Clock) -> Check:
     asked = [name for name, info in known.items() if info.examines and name in served]
     ill = {name: why for name in asked if (why := _describe_illness(settings, clock, name, live))}
     if not ill:
-        well = f"{', '.join(asked)}: well" if asked else "no provider can be asked"
+        well = f"{', '.join(asked)}: healthy" if asked else "no provider has a health check"
         return Check(name="health", ok=True, found=well)
     found = "; ".join(f"{name}: {why}" for name, why in ill.items())
     fix = "see to what the provider names; memorybus provider test NAME tries each step"
@@ -104,7 +104,7 @@ def check_copies(settings: Settings) -> Check:
     finally:
         redis.close()
     if not strange:
-        return Check(name="copies", ok=True, found="every record is of a copy")
+        return Check(name="copies", ok=True, found="all records valid")
     return Check(
         name="copies",
         ok=False,

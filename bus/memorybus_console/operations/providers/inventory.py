@@ -99,18 +99,18 @@ def describe_home(home: Home) -> str:
 
 
 def check_homes(found: Sequence[ListedProvider]) -> Check:
-    """Check that local providers whose state lies elsewhere are served there."""
+    """Check that local providers whose state is on another host are served there."""
     away = [one for one in found if one.home is not None and not one.here]
     if not away:
-        return Check(name="homes", ok=True, found="no provider's state lies elsewhere")
+        return Check(name="homes", ok=True, found="all local state is on a host with a worker")
     listed = "; ".join(f"{one.name} in {describe_home(one.home)}" for one in away if one.home)
     unserved = [one.name for one in away if not one.lanes_owned]
     if not unserved:
-        return Check(name="homes", ok=True, found=f"served where their state lies: {listed}")
+        return Check(name="homes", ok=True, found=f"served on the host of their state: {listed}")
     return Check(
         name="homes",
         ok=False,
-        found=f"no worker serves {', '.join(unserved)} where the state lies: {listed}",
+        found=f"no worker serves {', '.join(unserved)} on the host of the state: {listed}",
         fix=f"start a worker there; or, if that place is gone or this one is its copy, see: "
         f"memorybus provider move {unserved[0]}",
     )

@@ -27,6 +27,7 @@ from memorybus.registry.instances import Instance, Live, live_name
 from memorybus.registry.pauses import InstancePause, command_pause, prepared_copy
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
+from memorybus.text.display import count_text
 
 from memorybus_console.operations.catching_up import count_behind
 from memorybus_console.operations.copies.generations import generations, live_after_swap
@@ -80,12 +81,12 @@ class RebuildResult(Result, frozen=True):
 
     def headline(self) -> str:
         """Return which instance serves, and how the states compared."""
-        return f"{self.live} serves {self.provider}; {self._comparison()}"
+        return f"{self.live} is live for {self.provider}; {self._comparison()}"
 
     def _comparison(self) -> str:
         compared = self.compared
         if compared is None or not compared.given:
-            return "at the same position of the history as the previous one"
+            return "up to date"
         equal = compared.keys - compared.differing
         return f"digests compared: {equal} of {compared.keys} keys equal"
 
@@ -93,9 +94,9 @@ class RebuildResult(Result, frozen=True):
         """Yield how long lanes paused, what is parked, and the way back."""
         seconds = self.paused_ms / 1000
         pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
-        yield Remark(f"{pause}; {self.purged} warm answers are fetched again")
+        yield Remark(f"{pause}; {count_text(self.purged, 'cached recall')} dropped")
         if self.parked:
-            yield Remark(f"{self.parked} events are parked: memorybus dlq ls", "yellow")
+            yield Remark(f"{count_text(self.parked, 'event')} parked: memorybus dlq ls", "yellow")
         if self.previous:
             yield Remark(
                 f"{self.previous} is kept, without new events: memorybus rebuild --rollback "

@@ -1,22 +1,27 @@
-"""Shows a provider's lanes and its failing keys; pauses and resumes it."""
+"""Shows a provider's lanes and its failing keys; pauses, resumes and retries it."""
 
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from memorybus.errors import ConfigError
+from memorybus.errors import LogUnavailable
 from memorybus.health.status import ProviderStatus
 
-from memorybus_console.actions.providers import PauseProvider, ResumeProvider
+from memorybus_console.actions.providers import (
+    PauseProvider,
+    ResumeProvider,
+    RetryProviderNow,
+)
 from memorybus_console.operations.providers.lanes import view_lanes
-from memorybus_console.web.page import Act, Page, PageRequest
+from memorybus_console.web.page import Act, NoSuchPage, Page, PageRequest
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the lanes of a provider or a copy.
 
     Raises:
-        ConfigError: nobody knows it, or Redis is away.
+        NoSuchPage: no provider and no copy has this name.
+        LogUnavailable: Redis is away.
     """
     bus, name = request.bus_state(), request.path["name"]
     one = find_provider(request, name)
@@ -24,22 +29,30 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     seen = view_lanes(request.settings, instance, bus.lanes[instance])
     about = {one.name, one.live}
     findings = [each for each in bus.findings if each.subject.partition(":")[0] in about]
-    return {"bus": bus, "one": one, "instance": instance, "seen": seen, "findings": findings}
+    return {
+        "bus": bus,
+        "one": one,
+        "instance": instance,
+        "seen": seen,
+        "findings": findings,
+        "limits": request.settings.provider_limits(one.copy_of or one.name),
+    }
 
 
 def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     """Return the status of a provider or a copy.
 
     Raises:
-        ConfigError: nobody knows it, or Redis is away.
+        NoSuchPage: no provider and no copy has this name.
+        LogUnavailable: Redis is away.
     """
     status = request.bus_state().status
     if status is None:
-        raise ConfigError(request.bus_state().verdict.line)
+        raise LogUnavailable(request.bus_state().verdict.line)
     for one in (*status.providers, *status.copies):
-        if one.name == name:
+        if name in (one.name, one.live):
             return one
-    raise ConfigError(f"no provider is called {name!r}; the overview has those that are known")
+    raise NoSuchPage(f"no provider is called {name!r}; the overview has those that are known")
 
 
 def _pause(request: PageRequest) -> PauseProvider:
@@ -48,6 +61,10 @@ def _pause(request: PageRequest) -> PauseProvider:
 
 def _resume(request: PageRequest) -> ResumeProvider:
     return ResumeProvider(name=request.path["name"], reason=request.reason)
+
+
+def _retry_now(request: PageRequest) -> RetryProviderNow:
+    return RetryProviderNow(name=request.path["name"], reason=request.reason)
 
 
 def _page_path(request: PageRequest) -> str:
@@ -61,5 +78,6 @@ PAGE = Page(
     acts=(
         Act("/providers/{name}/pause", _pause, _page_path),
         Act("/providers/{name}/resume", _resume, _page_path),
+        Act("/providers/{name}/retry-now", _retry_now, _page_path),
     ),
 )

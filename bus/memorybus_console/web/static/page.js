@@ -1,9 +1,27 @@
 "use strict";
-// Behaviour beyond plain HTML: live updates, charts of the last hour, and keys.
+// Behaviour beyond plain HTML: live updates, times of the reader's zone, charts of the last hour, keys.
 (() => {
   const live = document.querySelector("[data-live]");
   const stale = document.getElementById("stale");
+  const title = document.title;
   let source = null;
+
+  // The server writes UTC. The Swedish form is ISO 8601's: no reader takes the month for the day.
+  const form = (at, zone) => at.toLocaleString("sv-SE", zone);
+  const showLocalTimes = (part) => part.querySelectorAll("time:not([title])").forEach((element) => {
+    const at = new Date(element.dateTime || element.textContent);
+    if (isNaN(at)) return;
+    element.title = `${form(at, { timeZone: "UTC" })} UTC`;
+    element.textContent = form(at);
+  });
+  const countFindings = () => {
+    const element = document.querySelector("[data-findings]");
+    const count = element ? Number(element.dataset.findings) : 0;
+    document.title = count ? `(${count}) ${title}` : title;
+  };
+  showLocalTimes(document);
+  countFindings();
+  document.addEventListener("htmx:afterSwap", (event) => showLocalTimes(event.target));
 
   const isBusy = () => {
     const at = document.activeElement;
@@ -12,6 +30,8 @@
   const swap = (text) => {
     if (isBusy()) return; // do not interrupt people who type
     htmx.swap(live, text, { swapStyle: "innerHTML" });
+    showLocalTimes(live);
+    countFindings();
     live.dataset.at = Date.now();
   };
   const open = () => {
@@ -29,6 +49,7 @@
 
   const COLOURS = ["--backlog", "--parked", "--ok", "--critical", "--dim"];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const HEIGHT = 180;
   const draw = async (figure) => {
     const answer = await fetch(figure.dataset.from);
     if (!answer.ok) return;
@@ -39,7 +60,7 @@
     const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 } };
     const options = {
       width: figure.clientWidth - 20,
-      height: 180,
+      height: HEIGHT,
       series: [{}, ...names.map((label, at) => ({ label, stroke: colour(COLOURS[at % COLOURS.length]), width: 2 }))],
       axes: [{ ...axis, values: (_, splits) => splits.map(clock) }, { ...axis, size: 60 }],
       legend: { live: false },
@@ -62,7 +83,10 @@
   if (figures.length) {
     drawAll();
     setInterval(drawAll, 5000);
-    addEventListener("resize", redraw);
+    const fit = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+      if (target.plot) target.plot.chart.setSize({ width: target.clientWidth - 20, height: HEIGHT });
+    }));
+    figures.forEach((figure) => fit.observe(figure));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   }
 

@@ -118,7 +118,7 @@ def test_hermes_status_is_soon_there(home, make_settings, make_redis, short_dir,
     for away in (settings, make_settings(url=f"unix://{short_dir}/none.sock")):
         shown = _shown(home, away, witness)
         assert shown["log"].startswith("✗ away: ")
-        assert "events to send" in shown["spool"]
+        assert "unsent event" in shown["spool"]
 
 
 def _shown(home: HermesHome, settings: Settings, witness: Witness) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def test_a_second_signal_ends_at_once(redis_client, hung, spawn, processes):
     child.send(signal.SIGTERM)
     child.send(signal.SIGINT)
     assert child.wait() == 1, child.output()
-    assert "told to end a second time: ending at once" in child.output()
+    assert "second signal: ending at once" in child.output()
     assert "leases expire by themselves within 120 s" in child.output()
     wait_until(lambda: spawn.descendants() == [], "all processes have ended")
 

@@ -170,9 +170,12 @@ def test_no_live_worker_is_told():
     ("providers", "said"),
     [
         ((provider("builtin"),), ""),
-        ((provider("builtin"), provider("notes", owned=0)), "no worker serves: notes"),
-        ((provider("builtin", owned=3),), "lanes without an owner: builtin"),
-        ((provider("old", owned=0),), "lanes without an owner: old"),
+        (
+            (provider("builtin"), provider("notes", owned=0)),
+            "notes is configured, but no worker",
+        ),
+        ((provider("builtin", owned=3),), "builtin has lanes without an owner"),
+        ((provider("old", owned=0),), "old has lanes without an owner"),
     ],
 )
 def test_every_configured_provider_must_be_served(providers, said):

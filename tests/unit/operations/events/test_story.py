@@ -53,12 +53,12 @@ CASES = [
     (
         EventAtInstance(instance="p", n=3, lane=LaneState(n=9), parked_of_key=4, letter=LETTER),
         "parked",
-        "bad; 3 tries, 4 of its key wait",
+        "bad; 3 tries, 4 behind",
     ),
     (
         EventAtInstance(instance="p", n=6, lane=LaneState(n=9), parked_of_key=4, letter=BEHIND),
         "parked",
-        "never tried: it waits behind a refused event of its key; 4 of its key wait",
+        "never tried: it waits behind a refused event of its key; 4 behind",
     ),
     (
         EventAtInstance(instance="p", n=1, lane=LaneState(n=9), left_out="it is before its start"),
