@@ -290,8 +290,14 @@ class MemoryProvider(ABC):
         """
         return None
 
-    def save_config(self, values: Mapping[str, Any]) -> None:
-        """Keep options from a set-up dialogue in the instance's home, if the provider keeps any."""
+    def fetch(self) -> None:
+        """Fetch what the instance needs from a network, and never fetches when it is open.
+
+        ``memorybus provider setup`` calls this before it tries the instance.
+
+        Raises:
+            Unavailable: it cannot be fetched.
+        """
 
     # -- write hooks --------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.options import MeaningOptions, cache_of
 from memorybus_providers.finding.profile import profile
 from memorybus_providers.finding.search import FactSearch, fit_budget
 from memorybus_providers.finding.source import FactSource
@@ -167,8 +167,8 @@ class FactProvider(TransactionalProvider):
     """The open store."""
     meaning: Meaning | None = None
     """Its search by meaning, if an embedder is configured."""
-    embeds_by_service: bool = False
-    """Whether facts are sent to a service for their vectors."""
+    _options: MeaningOptions = MeaningOptions()
+    """What makes vectors of facts."""
 
     @property
     def opened(self) -> FactStore:
@@ -180,6 +180,17 @@ class FactProvider(TransactionalProvider):
         if self.facts is None:
             raise Unavailable(f"provider {self.config.name}: not open; call open() first")
         return self.facts
+
+    def fetch(self) -> None:
+        """Fetch the model that the embedder's name asks fastembed for."""
+        if not self._options.fetched:
+            return
+        try:
+            from memorybus_providers.embedding.fetched import load
+
+            load(self._options.fetched, cache_of(self.config), fetching=True)
+        except ImportError as error:
+            raise missing_library(self.config, self._options, error) from error
 
     def shutdown(self) -> None:
         """Close the store; an open transaction is rolled back."""
@@ -278,7 +289,7 @@ class FactProvider(TransactionalProvider):
         The residue names the service that was sent facts to embed them.
         """
         residue = self.opened.erase(scope)
-        if not (residue.erased and self.embeds_by_service):
+        if not (residue.erased and self._options.by_service):
             return residue
         sent = "the service that embeds facts was sent them; whether it keeps any, it alone knows"
         return Residue(residue.erased, (*residue.remains, sent))
@@ -363,7 +374,8 @@ def missing_library(
     config: ProviderConfig, options: MeaningOptions, error: ImportError
 ) -> MissingProvider:
     """Return the error of an embedder whose library is not installed."""
-    extra = "embeddings" if options.by_service else "local-embeddings"
+    local = "fastembed" if options.fetched else "local-embeddings"
+    extra = "embeddings" if options.by_service else local
     return MissingProvider(
         f"provider {config.name}: its embedder needs {error.name}; run: {install_command(extra)}"
     )

@@ -159,8 +159,19 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def _fetch(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus.clock import SYSTEM
+
+    from memorybus_workers.hosting.instances import make_instance
+    from memorybus_workers.processes.json_line import print_json_line
+
+    make_instance(settings, options.provider, SYSTEM).fetch()
+    print_json_line({"fetched": options.provider})
+    return 0
+
+
 _DESCRIBERS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
-    {"describe": _describe, "kinds": _offer, "trial": _try}
+    {"describe": _describe, "fetch": _fetch, "kinds": _offer, "trial": _try}
 )
 """What tells a command something about providers, as JSON lines."""
 
@@ -226,13 +237,15 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
     trial.add_argument("--agent", required=True, help="whose memories: the agent")
     trial.add_argument("--user", required=True, help="the person")
+    fetch = commands.add_parser("fetch", help="fetch what an instance needs, as a JSON line")
+    fetch.add_argument("--provider", required=True)
     kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)
         command.add_argument("--name", default="", help="of a copy")
         command.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (archive, copy, describe, kinds, trial):
+    for command in (archive, copy, describe, fetch, kinds, trial):
         command.set_defaults(reports=True)
     return parser
 

@@ -121,6 +121,20 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
     return found
 
 
+def fetch_for_instance(settings: Settings, provider: str) -> None:
+    """Let a child fetch what an instance needs from a network, such as a model.
+
+    Raises:
+        MemoryBusError: the child states why it could not.
+        EndedSilently: the child stated nothing.
+    """
+    with running_child(
+        module_command(_WORKERS, "fetch", "--provider", provider), settings
+    ) as child:
+        if child.report() is None:
+            raise _ended_silently(f"fetches what provider {provider} needs", child)
+
+
 def try_instance(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:

@@ -1,6 +1,7 @@
 """Chooses the embedder that a provider's options name."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from memorybus.errors import Unavailable
@@ -10,8 +11,12 @@ from memorybus_providers.embedding.models import missing_libraries
 from memorybus_providers.embedding.options import MeaningOptions
 
 
-def make_embedder(options: MeaningOptions) -> Embedder:
+def make_embedder(options: MeaningOptions, cache: Path) -> Embedder:
     """Return the embedder that the options name; nothing is requested or loaded yet.
+
+    Args:
+        options: its options.
+        cache: where models are kept that were fetched by their names.
 
     Raises:
         ImportError: a library that it needs is not installed.
@@ -25,11 +30,20 @@ def make_embedder(options: MeaningOptions) -> Embedder:
         return ServiceEmbedder(
             options.embedder, options.embedder_model, prompts, key, options.embedder_timeout
         )
-    if missing := missing_libraries():
-        raise ModuleNotFoundError(f"No module named {missing[0]!r}", name=missing[0])
+    if name := options.fetched:
+        _require(missing_libraries(("fastembed", "numpy")))
+        from memorybus_providers.embedding.fetched import FetchedEmbedder
+
+        return FetchedEmbedder(name, cache, prompts)
+    _require(missing_libraries())
     from memorybus_providers.embedding.local import LocalEmbedder
 
     return LocalEmbedder(Path(options.embedder).expanduser(), options.embedder_model, prompts)
+
+
+def _require(missing: Sequence[str]) -> None:
+    if missing:
+        raise ModuleNotFoundError(f"No module named {missing[0]!r}", name=missing[0])
 
 
 def _key(variable: str) -> str:

@@ -1,5 +1,6 @@
 """Where this host's models are, and which of them an option names; imports nothing heavy."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,9 @@ DEFAULT: Final = "default"
 NONE: Final = "none"
 """Named instead of a model, words alone are compared."""
 
+FETCHED: Final = "fastembed:"
+"""Before the name of a model that `memorybus provider setup` fetches."""
+
 _LIBRARIES = ("onnxruntime", "tokenizers", "numpy")
 
 
@@ -21,9 +25,9 @@ def is_service(embedder: str) -> bool:
     return embedder.startswith(("http://", "https://"))
 
 
-def missing_libraries() -> list[str]:
-    """Return the libraries of the extra ``local-embeddings`` that are not installed."""
-    return [name for name in _LIBRARIES if find_spec(name) is None]
+def missing_libraries(names: Sequence[str] = _LIBRARIES) -> list[str]:
+    """Return which libraries, by default of models in directories, are not installed."""
+    return [name for name in names if find_spec(name) is None]
 
 
 def directory_of(name: str, models: Path) -> Path:
@@ -32,7 +36,7 @@ def directory_of(name: str, models: Path) -> Path:
 
 
 def resolve(embedder: str, models: Path | None) -> str:
-    """Return the service or the directory that an option names; "" if words alone are compared.
+    """Return the service, model or directory that an option names; "" if words alone are compared.
 
     Args:
         embedder: the option.
@@ -40,7 +44,8 @@ def resolve(embedder: str, models: Path | None) -> str:
     """
     if embedder == NONE:
         return ""
-    if is_service(embedder) or models is None or Path(embedder).expanduser().is_absolute():
+    named = is_service(embedder) or embedder.startswith(FETCHED)
+    if named or models is None or Path(embedder).expanduser().is_absolute():
         return embedder
     if embedder:
         return str(directory_of(embedder, models))

@@ -1,6 +1,7 @@
 """The options of search by meaning, read from an instance's table; imports nothing heavy."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -8,7 +9,7 @@ from memorybus.errors import ConfigError
 from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.embedding.models import is_service, resolve
+from memorybus_providers.embedding.models import FETCHED, is_service, resolve
 
 _MOST_TEXTS = 2_048  # the most texts that services accept in one request
 
@@ -30,13 +31,19 @@ class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """Whether a service makes the vectors, instead of a model on disk."""
         return is_service(self.embedder)
 
+    @property
+    def fetched(self) -> str:
+        """The model that is fetched by its name; empty for any other embedder."""
+        return self.embedder.removeprefix(FETCHED) if self.embedder.startswith(FETCHED) else ""
+
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     {
         "key": "embedder",
         "description": "what makes vectors of texts, so that facts are found by meaning too: the "
-        "address of an OpenAI-compatible service (http://localhost:11434/v1), the directory of an "
-        "ONNX model (/models/e5), or a directory's name in `models` of the data directory; `none` "
+        "address of an OpenAI-compatible service (http://localhost:11434/v1); the directory of an "
+        "ONNX model (/models/e5), or its name in `models` of the data directory; a model's name at "
+        "fastembed (fastembed:BAAI/bge-small-en-v1.5), which this command fetches; `none` "
         "compares words alone",
         "default": "",
         "hint": "empty: the model in models/default of the data directory, if there is one",
@@ -74,6 +81,11 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "default": "",
     },
 )
+
+
+def cache_of(config: ProviderConfig) -> Path:
+    """Return where models are kept that were fetched by their names."""
+    return (config.models or config.home) / "fastembed"
 
 
 def options_of(config: ProviderConfig) -> MeaningOptions:

@@ -34,7 +34,6 @@ class HolographicProvider(FactProvider):
         super().__init__(config)
         self.path = config.home / FILE_NAME
         self._options = options_of(config)
-        self.embeds_by_service = self._options.by_service
 
     # -- life ---------------------------------------------------------------------------------
 

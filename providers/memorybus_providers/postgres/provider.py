@@ -48,7 +48,6 @@ class PostgresProvider(FactProvider):
         self._options = options.meaning_options(config)
         self._keeps_rows = options.keeps_rows(config)
         self._rows: PostgresStore | None = None
-        self.embeds_by_service = self._options.by_service
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from memorybus.config.path_names import check_name
 from memorybus.config.secrets_file import SECRETS_NAME
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
-from memorybus.processes.commands import describe_instance, list_kinds
+from memorybus.processes.commands import describe_instance, fetch_for_instance, list_kinds
 from memorybus.processes.reports import KindOffer
 
 from memorybus_console.operations.providers import config_file, lifecycle
@@ -156,10 +156,11 @@ def trial_settings(what: SetupDraft, given: Mapping[str, Any]) -> Iterator[Setti
 
 
 def check_draft(then: Settings, what: SetupDraft) -> None:
-    """Make sure that the instance can be made with these settings.
+    """Make sure that the instance can be made with these settings, and fetch what it needs.
 
     Raises:
         ConfigError, MissingProvider: it cannot, or the environment overrides the providers.
+        MemoryBusError: what it needs cannot be fetched.
     """
     if what.target.name not in then.providers:
         raise ConfigError(
@@ -167,6 +168,7 @@ def check_draft(then: Settings, what: SetupDraft) -> None:
             f"count; add {what.target.name} there"
         )
     describe_instance(then, what.target.name)
+    fetch_for_instance(then, what.target.name)
 
 
 def write_draft(settings: Settings, what: SetupDraft, by: str) -> None:

@@ -83,6 +83,15 @@ def test_what_does_not_work_is_not_written(run, short_dir):
     assert list(short_dir.glob("memorybus-*")) == []
 
 
+def test_a_model_that_cannot_be_fetched_is_not_set_up(run, short_dir):
+    """A model named by its name is fetched before the trial; if that fails, nothing is written."""
+    done = run("notes=holographic", "--set", "embedder=fastembed:nobody/nothing", "--yes")
+
+    assert done.returncode == 1
+    assert "nobody/nothing cannot be fetched" in done.stderr
+    assert not (short_dir / FILE_NAME).exists()
+
+
 def test_a_key_of_the_environment_is_named_and_not_copied(run, short_dir, environ):
     """The workers' environment may have it; then there is no secrets file."""
     environ["OFFICE_KEY"] = KEY
