@@ -27,10 +27,21 @@ def without_opentelemetry() -> Iterator[None]:
     try:
         yield
     finally:
-        del sys.modules[_SDK]
+        _reveal()
 
 
 def load_redis() -> None:
     """Load redis-py without OpenTelemetry. Later imports of OpenTelemetry work as usual."""
     with without_opentelemetry():
         import_module("redis")
+
+
+def reveal_opentelemetry() -> None:
+    """Let imports of OpenTelemetry work from now on, for a library that cannot do without it."""
+    import_module("redis")
+    _reveal()
+
+
+def _reveal() -> None:
+    if sys.modules.get(_SDK, sys) is None:
+        del sys.modules[_SDK]

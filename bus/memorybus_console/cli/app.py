@@ -19,6 +19,7 @@ from memorybus_console.cli import (
     check,
     config,
     doctor,
+    mcp,
     processes,
     schema,
     serving,
@@ -48,6 +49,7 @@ in one terminal and `memorybus ingest FILE`, `memorybus recall QUESTION` in anot
 _GROUPS = (
     processes,
     serving,
+    mcp,
     ingest,
     recall,
     memories,

@@ -1,0 +1,1 @@
+"""Memory for the hosts of models, by the Model Context Protocol."""
