@@ -99,7 +99,7 @@ HAND_ENVIRONMENT_ON = (
 
 READ_A_KEY = (
     "memorybus_providers.embedding.choice",
-    "memorybus_providers.remote.credentials",
+    "memorybus_providers.remote.options",
 )
 """The options name the variable that holds a key, so that no file of settings has to."""
 

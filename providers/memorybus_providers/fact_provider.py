@@ -50,9 +50,7 @@ from memorybus_providers.remembering.utterances import (
     turn_utterances,
 )
 from memorybus_providers.tools import arguments as tool_arguments
-from memorybus_providers.tools.reading import ReadingTools
-from memorybus_providers.tools.shown import failure_result
-from memorybus_providers.tools.writing import WritingTools
+from memorybus_providers.tools.reading import ReadingTools, WritingTools, failure_result
 
 _MAX_BLOCK_CHARS = 1_150
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""

@@ -48,7 +48,7 @@ from memorybus_providers.base import (
     RecallContext,
     Recollection,
 )
-from memorybus_providers.builtin.ranking import rank
+from memorybus_providers.builtin.entries import rank
 from memorybus_providers.errors import Permanent
 from memorybus_providers.folder_names import folder_of
 from memorybus_providers.owners import Owner, Owners, owner_of, session_key

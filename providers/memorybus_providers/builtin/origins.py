@@ -8,7 +8,7 @@ from memorybus.ids import text_digest
 
 from memorybus_providers.base import MemoryOwner
 from memorybus_providers.builtin.entries import Entries, EntryWrite, apply_write, parse
-from memorybus_providers.builtin.places import MemoryFile
+from memorybus_providers.builtin.files import MemoryFile
 
 _OWNERS = """
 select agent, user, workspace, count(*) from origins

@@ -28,13 +28,22 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.builtin.entries import EntryWrite, WriteOutcome, render_block
-from memorybus_providers.builtin.erasure import belongs_to
-from memorybus_providers.builtin.files import encodable, readable
+from memorybus_providers.builtin.entries import (
+    EntryWrite,
+    WriteOutcome,
+    matched_words,
+    rank,
+    render_block,
+)
+from memorybus_providers.builtin.files import (
+    MemoryFile,
+    encodable,
+    file_of,
+    readable,
+    readable_files,
+)
 from memorybus_providers.builtin.origins import EntryOrigin
-from memorybus_providers.builtin.places import MemoryFile, file_of, readable_files
-from memorybus_providers.builtin.ranking import matched_words, rank
-from memorybus_providers.builtin.store import BuiltinStore
+from memorybus_providers.builtin.store import BuiltinStore, belongs_to
 from memorybus_providers.digests import key_of, paired
 
 

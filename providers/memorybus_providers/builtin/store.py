@@ -22,7 +22,7 @@ symbolic link in the place of a memory file is replaced by a file.
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,13 +42,7 @@ from memorybus_providers.base import (
     Residue,
     Transaction,
 )
-from memorybus_providers.builtin import erasure, files
-from memorybus_providers.builtin.database import (
-    LOCAL_ERRORS,
-    LOCK_WAIT_MS,
-    connect,
-    reporting_errors,
-)
+from memorybus_providers.builtin import files
 from memorybus_providers.builtin.entries import (
     Entries,
     EntryWrite,
@@ -57,8 +51,8 @@ from memorybus_providers.builtin.entries import (
     parse,
     render,
 )
+from memorybus_providers.builtin.files import MemoryFile, readable_files
 from memorybus_providers.builtin.origins import EntryOrigin, Origins
-from memorybus_providers.builtin.places import MemoryFile, readable_files
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +66,28 @@ class Pending(msgspec.Struct, frozen=True):
     seq: int
     place: MemoryFile
     writes: tuple[EntryWrite, ...]
+
+
+LOCK_WAIT_MS = 5_000
+"""How long a write waits for another process's transaction before it is `Transient` (G10)."""
+
+
+LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
+"""Errors of a memory file or folder that cannot be used: only the writes of its owner wait."""
+
+
+_SCHEMA = """
+create table if not exists pending(
+    seq integer primary key autoincrement, store text not null, folder text not null,
+    writes blob not null
+);
+create table if not exists origins(
+    store text not null, folder text not null, entry text not null, session text not null,
+    at integer not null, agent text not null, user text not null, workspace text not null,
+    event text not null, primary key (store, folder, entry)
+) without rowid;
+create table if not exists outcomes(outcome text primary key, n integer not null) without rowid;
+"""
 
 
 class BuiltinStore:
@@ -227,16 +243,16 @@ class BuiltinStore:
             self._db.execute("vacuum")
             self._db.execute("pragma wal_checkpoint(truncate)")
         strange = [folder for place in reached if (folder := place.left_over(self._home))]
-        return Residue(erased, erasure.residue(unknown, strange))
+        return Residue(erased, residue(unknown, strange))
 
     def _erase_from(self, place: MemoryFile, scope: RecallScope) -> tuple[int, int]:
         """Return how many entries of a file were erased, and how many have no known writer."""
         origins = self._origins.read(place)
 
         def is_theirs(entry: str) -> bool | None:
-            return erasure.belongs_to(place, origins.get(text_digest(entry), EntryOrigin()), scope)
+            return belongs_to(place, origins.get(text_digest(entry), EntryOrigin()), scope)
 
-        kept, gone = erasure.take_out(self._home, place, lambda entry: is_theirs(entry) is True)
+        kept, gone = take_out(self._home, place, lambda entry: is_theirs(entry) is True)
         self._origins.keep_only(place, kept)
         return gone, sum(is_theirs(entry) is None for entry in kept)
 
@@ -315,3 +331,112 @@ class BuiltinStore:
         except Transient:
             _log.info("%s: pending writes are left to the process that holds it", self.path)
         self._db.execute(f"pragma busy_timeout = {LOCK_WAIT_MS}")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database in autocommit mode and create what is missing in it."""
+    db = sqlite3.connect(
+        path, timeout=LOCK_WAIT_MS / 1000, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _write_ahead(db)
+        # The commit must be on disk before the rename, or a power failure would double writes.
+        db.execute("pragma synchronous = full")
+        ledger.migrate(db)
+        db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
+        db.executescript(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, unless another process is doing so at the moment.
+
+    SQLite does not wait for the lock that the switch needs. The switch is needed only once, when
+    the file is new, and then only another instance that is switching can have the lock.
+    """
+    try:
+        db.execute("pragma journal_mode = wal")
+    except sqlite3.OperationalError as error:
+        if not ledger.is_locked(error):
+            raise
+
+
+@contextmanager
+def reporting_errors(home: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into provider errors.
+
+    Raises:
+        Transient: another process has locked the database.
+        Unavailable: the disk is full, the database is damaged, or input or output fails.
+        OSError: one of `LOCAL_ERRORS`, which concern one person's file.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ledger.provider_error(error) from error
+    except LOCAL_ERRORS:
+        raise
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise Unavailable(f"{home}: {error}") from error
+
+
+def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bool | None:
+    """Say whether an entry belongs to a scope; None if that is not known.
+
+    Args:
+        place: the entry's file, whose owner is the agent or the person of the scope.
+        origin: the write that made the entry.
+        scope: the scope whose entries are erased or exported.
+    """
+    others = (scope.user if place.store == "memory" else scope.agent, scope.workspace)
+    if others == (None, None):
+        return True
+    if origin.user is None:
+        return None
+    asked = ((scope.agent, origin.agent), (scope.user, origin.user))
+    return all(want is None or want == owned for want, owned in asked) and (
+        scope.workspace is None or scope.workspace == origin.workspace
+    )
+
+
+def take_out(home: Path, place: MemoryFile, goes: Callable[[str], bool]) -> tuple[list[str], int]:
+    """Take entries out of a file; if none is left, remove the file and its folder.
+
+    Args:
+        home: the home of the instance.
+        place: the file.
+        goes: says whether an entry is taken out.
+
+    Returns:
+        The entries that stay, and how many were taken out.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    file = place.file(home)
+    before = parse(files.read(file))
+    kept = [entry for entry in before if not goes(entry)]
+    if len(kept) < len(before):
+        files.replace_text(home, file, render(kept))
+    if not kept:
+        files.remove(file)
+    return kept, len(before) - len(kept)
+
+
+def residue(unknown: int, folders: Iterable[Path]) -> tuple[str, ...]:
+    """Return sentences about what an erasure leaves.
+
+    Args:
+        unknown: the number of entries whose writer is not known.
+        folders: folders of erased owners that contain other files than ours.
+    """
+    said = [f"{folder} holds files of somebody else's making" for folder in folders]
+    if unknown:
+        said.append(
+            f"{unknown} entries of other people's or agents' files have no known writer (written "
+            "by hand): look through MEMORY.md and USER.md"
+        )
+    return tuple(said)

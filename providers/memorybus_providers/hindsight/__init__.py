@@ -3,11 +3,8 @@
 Where to look:
 
 - ``provider``: the hooks that memorybus calls, and ``tools``: those that a model calls.
-- ``documents``: events as documents; ``sessions``: several turns in one document.
-- ``stores``: writes to the agent's own stores, entry by entry.
-- ``retractions``: deletion of what was retracted.
-- ``calls``: Hindsight's client with the bus's errors, deadlines and pauses. ``answers``: what it
-  returns, as the bus's structs.
+- ``documents``: events as documents, and what Hindsight returns as structs of the bus.
+- ``calls``: Hindsight's client with the bus's errors, deadlines and pauses.
 - ``options``: the options of an instance.
 
 Facts of Hindsight 1.1.0 that this relies on, each observed on its server: with the ``update_mode``

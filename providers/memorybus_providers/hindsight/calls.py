@@ -22,7 +22,7 @@ from memorybus.errors import ProviderError, Transient
 
 from memorybus_providers.hindsight.documents import Document, StoredDocument
 from memorybus_providers.hindsight.options import HindsightOptions
-from memorybus_providers.remote import failures, rate_limit
+from memorybus_providers.remote import http
 from memorybus_providers.remote.loop import PrivateLoop
 
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ class HindsightService:
     def __init__(self, name: str, options: HindsightOptions, key: str, clock: Clock) -> None:
         self._loop = PrivateLoop(name)
         self._key, self._clock = key, clock
-        self._rate_limit = rate_limit.RateLimit(clock)
+        self._rate_limit = http.RateLimit(clock)
         self._client = Hindsight(
             options.base_url, api_key=key or None, user_agent="memorybus", max_attempts=1
         )
@@ -75,22 +75,22 @@ class HindsightService:
         except TimeoutError as error:
             raise Transient(f"Hindsight did not answer within {left:.1f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            reason = failures.quote(str(error), self._key)
-            raise failures.error_for_connection(error, f"Hindsight: {reason}") from error
-        except failures.UNREADABLE as error:
-            raise failures.error_for_unreadable(error, "Hindsight") from error
+            reason = http.quote(str(error), self._key)
+            raise http.error_for_connection(error, f"Hindsight: {reason}") from error
+        except http.UNREADABLE as error:
+            raise http.error_for_unreadable(error, "Hindsight") from error
 
     def _refusal(self, error: ApiException) -> ProviderError:
         status = int(error.status or 0)
-        reason = failures.quote(failures.error_detail(error.body or ""), self._key)
+        reason = http.quote(http.error_detail(error.body or ""), self._key)
         if status == 404 and _NOT_FOUND.search(reason):
             return _NotFound(reason)
-        pause = rate_limit.retry_after_seconds(
+        pause = http.retry_after_seconds(
             (error.headers or {}).get("Retry-After"), self._clock.now_ms()
         )
         if status == 429 or (status == 503 and pause is not None):
             self._rate_limit.note_pause(pause)
-        return failures.error_for_status(status, f"Hindsight answers {status}: {reason}")
+        return http.error_for_status(status, f"Hindsight answers {status}: {reason}")
 
 
 class Calls:

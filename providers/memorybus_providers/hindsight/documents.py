@@ -1,14 +1,19 @@
 """Makes documents of Hindsight from events, with the tags and the bank of their owner; pure."""
 
-from typing import Final, get_args
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
 from memorybus.ids import derived_id
 
-from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.remote import names, utterances
+from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
+from memorybus_providers.remote import texts
 from memorybus_providers.remote.texts import parse_milliseconds, sendable
+
+if TYPE_CHECKING:
+    from hindsight_client_api.models.recall_result import RecallResult
+
 
 OUR_TAG = "memorybus"
 """The tag of all that the bus writes; documents of others in a bank are never recalled."""
@@ -64,13 +69,13 @@ class StoredDocument(msgspec.Struct, frozen=True):
 
 def bank_of(prefix: str, agent: str, user: str, workspace: str) -> str:
     """Return the name of an owner's bank."""
-    return f"{prefix}__{names.name_of(agent, user, workspace)}"
+    return f"{prefix}__{texts.name_of(agent, user, workspace)}"
 
 
 def tags_of(scope: RecallScope) -> tuple[str, ...]:
     """Return the tags that all documents of a scope have, and no others."""
     parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
-    given = (f"{part}:{names.name_of(one)}" for part, one in parts.items() if one is not None)
+    given = (f"{part}:{texts.name_of(one)}" for part, one in parts.items() if one is not None)
     return (OUR_TAG, *given)
 
 
@@ -91,13 +96,13 @@ def operation_id(bank: str, document: Document) -> str:
 
 def document_of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:
     """Return the document of a turn; None if nothing was said."""
-    text = utterances.join_lines(utterances.from_turn(event))
+    text = texts.join_lines(texts.from_turn(event))
     return _document("turn", text, "a turn of a conversation", ctx) if text else None
 
 
 def document_of_delegation(event: Delegated, ctx: HookContext) -> Document | None:
     """Return the document of what a sub-agent did; None if it has no text."""
-    text = utterances.join_lines(utterances.from_delegation(event))
+    text = texts.join_lines(texts.from_delegation(event))
     return _document("delegation", text, "a delegated task", ctx) if text else None
 
 
@@ -135,3 +140,50 @@ def metadata_of(kind: str, ctx: HookContext) -> dict[str, str]:
 def _document(kind: str, content: str, context: str, ctx: HookContext) -> Document:
     tags = tags_of(RecallScope.own(ctx.scope))
     return Document(ctx.event_id, content, context, metadata_of(kind, ctx), tags, ctx.at)
+
+
+def to_recollection(result: "RecallResult") -> Recollection:
+    """Return a memory; one that Hindsight derived from several events names no event."""
+    metadata = result.metadata or {}
+    scores = result.scores
+    return Recollection(
+        text=result.text,
+        session=metadata.get("session", ""),
+        at=parse_milliseconds(metadata.get("at"))
+        or _parse_time(result.occurred_start or result.mentioned_at),
+        score=float(scores.final or 0.0) if scores else 0.0,
+        source=result.type or "",
+        event=metadata.get("event", ""),
+    )
+
+
+def to_tool_result(result: "RecallResult") -> dict[str, Any]:
+    """Return a memory as a model sees it."""
+    return {
+        "text": result.text,
+        "kind": result.type or "",
+        "at": result.occurred_start or result.mentioned_at or "",
+    }
+
+
+def to_stored_memory(document: StoredDocument) -> StoredMemory:
+    """Return what a document keeps."""
+    metadata = document.metadata
+    return StoredMemory(
+        text=document.text,
+        agent=metadata.get("agent", ""),
+        user=metadata.get("user", ""),
+        workspace=metadata.get("workspace", ""),
+        kind=document.kind,
+        session=metadata.get("session", ""),
+        at=document.at,
+        event=metadata.get("event", ""),
+    )
+
+
+def _parse_time(written: str | None) -> int:
+    """Return a time as Hindsight writes it, in milliseconds; 0 if `written` is not a time."""
+    try:
+        return int(datetime.fromisoformat(written or "").timestamp() * 1_000)
+    except ValueError:
+        return 0

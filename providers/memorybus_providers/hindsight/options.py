@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote import options
 
 Budget = Literal["low", "mid", "high"]
 """How thoroughly Hindsight searches (``budget``)."""
@@ -12,7 +12,7 @@ _BUDGETS: Final = ("low", "mid", "high")
 
 
 class HindsightOptions(
-    own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
+    options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
     """The options; `SCHEMA` describes each."""
 
@@ -29,17 +29,17 @@ class HindsightOptions(
         """Return the rules for the options, each with whether it is kept."""
         positive = min(self.recall_tokens, self.reflect_tokens) >= 1
         return {
-            **own_options.ServerOptions.rules(self),
+            **options.ServerOptions.rules(self),
             "recall_tokens and reflect_tokens must be positive": positive,
         }
 
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
-    own_options.address_row(
+    options.address_row(
         "http://localhost:8888", "https://api.hindsight.vectorize.io for Hindsight Cloud"
     ),
-    *credentials.SCHEMA,
-    own_options.prefix_row("banks"),
+    *options.SCHEMA,
+    options.prefix_row("banks"),
     {
         "key": "timeout",
         "description": "seconds for one write: Hindsight's model reads the text meanwhile",

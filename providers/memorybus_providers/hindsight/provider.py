@@ -17,24 +17,25 @@ from memorybus_providers.base import (
     StoredMemory,
     TurnCall,
 )
-from memorybus_providers.hindsight import (
-    answers,
-    documents,
-    options,
-    retractions,
-    stores,
-    tools,
+from memorybus_providers.hindsight import documents, options, tools
+from memorybus_providers.hindsight.documents import (
+    STORES,
+    Document,
+    StoredDocument,
+    bank_of,
+    document_of_write,
+    store_tag,
+    tags_of,
 )
-from memorybus_providers.hindsight.documents import Document, bank_of, tags_of
 from memorybus_providers.owners import single_owner
-from memorybus_providers.remote import credentials
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.texts import old_text, replaced_entries, sendable
 
-if TYPE_CHECKING:  # the client takes half a second to import
+if TYPE_CHECKING:
     from hindsight_client_api.models.recall_result import RecallResult
 
     from memorybus_providers.hindsight.calls import Calls, HindsightService
+
 
 _MAX_QUERY_CHARS = 2_000
 """The most characters of a question that are sent: Hindsight reads only 500 tokens of it."""
@@ -102,7 +103,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         """Make a client; the first call connects to the server."""
         from memorybus_providers.hindsight.calls import HindsightService
 
-        key = credentials.api_key(self.config)
+        key = self.api_key()
         return HindsightService(self.config.name, self._options, key, self.config.clock)
 
     def health(self, deadline: float) -> str:
@@ -136,7 +137,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Retain, replace or delete an entry of one of the agent's stores."""
-        stores.apply_write(self._calls(ctx.deadline), self._bank(ctx.scope), event, ctx)
+        apply_write(self._calls(ctx.deadline), self._bank(ctx.scope), event, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Retain what a sub-agent did."""
@@ -152,7 +153,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
         if self._options.queued and calls.queued_documents(bank) & set(event_ids):
             raise Transient("Hindsight's queue still holds what is to be taken back")
-        retractions.retract_events(calls, bank, event_ids, ctx)
+        retract_events(calls, bank, event_ids, ctx)
 
     def _retain(self, document: Document, ctx: HookContext) -> None:
         bank = self._bank(ctx.scope)
@@ -176,7 +177,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         for bank in sorted(self._banks(scope)):
             for name in self._calls(_ERASE_SECONDS).document_names(bank, tags_of(scope)):
                 if document := self._calls(_ERASE_SECONDS).get_document(bank, name):
-                    yield answers.to_stored_memory(document)
+                    yield documents.to_stored_memory(document)
 
     # -- tools and recall ---------------------------------------------------------------------
 
@@ -192,7 +193,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
             reflected = (self._reflect(calls, bank, question, ctx.scope, tokens) for bank in banks)
             return [Recollection(text, source="reflection") for text in reflected if text]
         found = [
-            answers.to_recollection(one)
+            documents.to_recollection(one)
             for bank in banks
             for one in self._recall(calls, bank, question, ctx.scope, tokens)
         ]
@@ -205,7 +206,7 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         match call:
             case tools.Recall():
                 found = self._recall(calls, bank, sendable(call.query), scope)
-                return {"ok": True, "results": [answers.to_tool_result(one) for one in found]}
+                return {"ok": True, "results": [documents.to_tool_result(one) for one in found]}
             case tools.Reflect():
                 return {"ok": True, "text": self._reflect(calls, bank, call.query, scope)}
             case tools.Retain():
@@ -239,3 +240,54 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
 
     def _calls(self, deadline: float) -> "Calls":
         return self.client.within(deadline)
+
+
+_EVENT = re.compile(r"[0-9a-f]{32}")
+
+
+def retract_events(calls: "Calls", bank: str, event_ids: Sequence[str], ctx: HookContext) -> None:
+    """Delete what came from events, if it belongs to the scope and lineage of `ctx`."""
+    for event_id in filter(_EVENT.fullmatch, event_ids):
+        document = calls.get_document(bank, event_id)
+        if document and _may_retract(document, ctx):
+            calls.delete_document(bank, event_id)
+
+
+def _may_retract(document: StoredDocument, ctx: HookContext) -> bool:
+    """Return whether a document is of this scope and lineage, and no entry of a store."""
+    return (
+        document.kind not in STORES
+        and set(tags_of(RecallScope.own(ctx.scope))) <= set(document.tags)
+        and document.metadata.get("root") == sendable(ctx.session.root)
+    )
+
+
+_MAX_SEARCH_CHARS = 200
+"""The most characters of an old text that are searched for: they are part of the request's URL."""
+
+
+def apply_write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext) -> None:
+    """Apply a write: store the new entry, then delete the one that contains ``old_text``.
+
+    In this order, a crash between the two steps never loses both entries.
+    """
+    document = None if event.action == "remove" else document_of_write(event, ctx)
+    if document:
+        calls.retain(bank, [document])
+    wanted = old_text(event)
+    if wanted:
+        others = (
+            one for one in _entries(calls, bank, event, ctx, wanted) if one.id != ctx.event_id
+        )
+        for one in replaced_entries(event, others, lambda kept: kept.text):
+            calls.delete_document(bank, one.id)
+
+
+def _entries(
+    calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContext, wanted: str
+) -> Iterator[StoredDocument]:
+    """Yield the entries of a store that contain a text, and perhaps others."""
+    tags = (*tags_of(RecallScope.own(ctx.scope)), store_tag(event.store))
+    for name in list(calls.document_names(bank, tags, wanted[:_MAX_SEARCH_CHARS])):
+        if found := calls.get_document(bank, name):
+            yield found

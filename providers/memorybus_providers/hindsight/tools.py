@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
+from memorybus_providers.remote.provider import RemoteTool, ToolSet
 
 HindsightQuery = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\w")]
 

@@ -4,12 +4,12 @@ Its API v3 is called by its own client (``honcho-ai`` 2.7, the extra ``honcho``)
 when an instance is opened.
 
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
-- ``account``: what the hooks do, each within its deadline. ``calls``: what the tools do.
+- ``account``: what hooks and tools do, each within its deadline.
 - ``service``: the client, with the bus's errors, deadlines and pauses. ``tenant``: the workspace of
-  one owner. ``places``: the names of workspaces, peers and sessions.
-- ``outgoing``: events as messages. ``notes``: writes to the stores, as conclusions.
-- ``finding``: the requests of a recall.
-- ``keeping``: export and erasure of a workspace.
+  one owner. ``messages``: its names, and events as messages. ``finding``: the requests of a recall.
+
+Facts of server 3.0 that erasure relies on: it deletes a workspace in the background (202), and
+refuses while the workspace has sessions (409); deleting only the sessions leaves the cards.
 """
 
 from memorybus_providers.honcho.provider import HonchoProvider

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from honcho import Peer
+from honcho.conclusions import Conclusion
 from honcho.http.exceptions import HonchoError, NotFoundError
+from honcho.message import Message
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import (
@@ -17,7 +20,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import calls, finding, keeping, notes, outgoing, places, tools
+from memorybus_providers.honcho import finding, messages, tools
 from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.honcho.tenant import Tenant, Tenants
@@ -25,6 +28,8 @@ from memorybus_providers.owners import MAX_OWNERS, Owner, owner_of
 from memorybus_providers.remote.texts import clean_question
 
 T = TypeVar("T")
+
+_PAGE = 100
 
 _AT_ONCE = 3
 """The most requests of recalls that run at the same time (G10)."""
@@ -61,17 +66,17 @@ class Account:
     # -- writing ----------------------------------------------------------------------------------
 
     def store_messages(
-        self, messages: Sequence[outgoing.OutgoingMessage], ctx: HookContext
+        self, outgoing: Sequence[messages.OutgoingMessage], ctx: HookContext
     ) -> None:
         """Store the messages of an event, if there are any."""
-        if messages:
+        if outgoing:
             self._act_in_workspace(
-                ctx, lambda at: at.store_messages(at.place(ctx.session.id), messages, ctx.at)
+                ctx, lambda at: at.store_messages(at.place(ctx.session.id), outgoing, ctx.at)
             )
 
     def apply_store_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Apply a write to a store."""
-        self._act_in_workspace(ctx, lambda tenant: notes.apply_write(tenant, event, ctx))
+        self._act_in_workspace(ctx, lambda tenant: tenant.apply_write(event, ctx))
 
     def link_session(
         self, metadata: dict[str, str], ctx: HookContext, *, continues: str = ""
@@ -91,7 +96,7 @@ class Account:
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether all messages of an event are stored."""
-        sessions = (ctx.session.id, places.NOTES)
+        sessions = (ctx.session.id, messages.NOTES)
         return self._act_in_workspace(
             ctx,
             lambda tenant: any(tenant.holds_event(tenant.place(one), event_id) for one in sessions),
@@ -172,20 +177,20 @@ class Account:
     def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
-            return self._act_in_workspace(ctx, lambda tenant: calls.run_tool(call, tenant, ctx))
+            return self._act_in_workspace(ctx, lambda tenant: run_tool(call, tenant, ctx))
         with self._service.requests_within(ctx.deadline):
             tenants = self._tenants.find(RecallScope.own(ctx.scope))
             if not tenants:
                 return {"error": "nothing is known of this user yet"}
             if not isinstance(call, tools.Reasoning):
-                return calls.run_tool(call, tenants[0], ctx)
+                return run_tool(call, tenants[0], ctx)
         return self._reason(call, tenants[0])
 
     def _reason(self, call: tools.Reasoning, tenant: Tenant) -> Mapping[str, Any]:
         """Ask Honcho's model, which takes seconds and costs money, unless today's are used up."""
         if not self._may_ask():
             return {"error": "no more questions to Honcho's model today; use honcho_context"}
-        holder, about = calls.peers_for(tenant, call.peer)
+        holder, about = peers_for(tenant, call.peer)
         seconds, level = self._options.dialectic_timeout, call.reasoning_level
         question = clean_question(call.query)
         with self._service.requests_within(seconds):
@@ -203,7 +208,7 @@ class Account:
         erased = 0
         with self._service.requests_within(_ERASE_SECONDS):
             for tenant in self._tenants.find(scope, _MAX_WORKSPACES):
-                erased += keeping.delete_workspace(tenant)
+                erased += delete_workspace(tenant)
                 self._tenants.drop(tenant.owner)
                 self._bases.pop(tenant.owner, None)
             left = len(self._tenants.find(scope, MAX_OWNERS))
@@ -217,10 +222,116 @@ class Account:
         with self._service.requests_within(_ERASE_SECONDS):
             found = self._tenants.find(scope, _MAX_WORKSPACES)
             for tenant in sorted(found, key=lambda one: one.honcho.workspace_id):
-                yield from keeping.export_workspace(tenant)
+                yield from export_workspace(tenant)
 
     def health(self, deadline: float) -> str:
         """Ask the server for a workspace, which proves that address, key and server work."""
         with self._service.requests_within(deadline):
             self._tenants.find(RecallScope(None, None, None), 1)
         return ""
+
+
+def peers_for(tenant: Tenant, peer: str) -> tuple[Peer, Peer]:
+    """Return the peer that observes and the peer that it observes, for a tool's ``user|ai``."""
+    return (tenant.observer, tenant.person) if peer == "user" else (tenant.agent, tenant.agent)
+
+
+def run_tool(
+    call: tools.Profile | tools.HonchoSearch | tools.Context | tools.Conclude | tools.Card,
+    tenant: Tenant,
+    ctx: HookContext,
+) -> Mapping[str, Any]:
+    """Run a tool in a workspace, which must exist."""
+    match call:
+        case tools.Profile():
+            return {"card": finding.fetch_card(*peers_for(tenant, call.peer))}
+        case tools.HonchoSearch():
+            found = finding.search_messages(tenant, clean_question(call.query), call.limit)
+            return {
+                "results": [
+                    {"text": one.text, "said_by": one.speaker, "session": one.session, "at": one.at}
+                    for one in found
+                ]
+            }
+        case tools.Context():
+            near = clean_question(call.query)
+            base = finding.fetch_base(*peers_for(tenant, call.peer), near=near)
+            return {"card": list(base.card), "representation": list(base.representation)}
+        case tools.Conclude():
+            event = MemoryWritten(
+                action="remove" if call.remove else "add",
+                store="user" if call.peer == "user" else "memory",
+                content="" if call.remove else call.conclusion,
+                old_text=call.conclusion if call.remove else "",
+            )
+            kept, removed = tenant.apply_write(event, ctx)
+            return {"kept": kept, "removed": removed}
+        case tools.Card():
+            tenant.place(messages.NOTES)  # makes the peers, too
+            holder, about = peers_for(tenant, call.peer)
+            return {"card": holder.set_card(list(call.facts), target=about) or []}
+
+
+def export_workspace(tenant: Tenant) -> Iterator[StoredMemory]:
+    """Yield a workspace's messages by session, its conclusions, and the cards."""
+    for session in sorted(tenant.honcho.sessions(size=_PAGE), key=lambda one: one.id):
+        if session.id != messages.NOTES:
+            yield from (_message(one, tenant) for one in session.messages(size=_PAGE))
+    for one in tenant.honcho.conclusions.list(size=_PAGE):
+        yield _conclusion(one, tenant)
+    for holder, about in ((tenant.observer, tenant.person), (tenant.agent, tenant.agent)):
+        for line in finding.fetch_card(holder, about):
+            yield _stored(tenant, line, "card")
+
+
+def delete_workspace(tenant: Tenant) -> int:
+    """Delete a workspace, its sessions first; return how many messages and conclusions it had."""
+    sessions = list(tenant.honcho.sessions(size=_PAGE))
+    count = sum(session.messages(size=1).total or 0 for session in sessions)
+    count += tenant.honcho.conclusions.list(size=1).total or 0
+    for session in sessions:
+        session.delete()
+    tenant.honcho.delete_workspace(tenant.honcho.workspace_id)
+    return count
+
+
+def _message(one: Message, tenant: Tenant) -> StoredMemory:
+    found = finding.message_recollection(one, tenant)
+    return _stored(
+        tenant,
+        found.text,
+        "message",
+        session=found.session,
+        at=found.at,
+        speaker=found.speaker,
+        event=found.event,
+    )
+
+
+def _conclusion(one: Conclusion, tenant: Tenant) -> StoredMemory:
+    at = round(one.created_at.timestamp() * 1_000)
+    return _stored(tenant, one.content, "conclusion", at=at)
+
+
+def _stored(
+    tenant: Tenant,
+    text: str,
+    kind: str,
+    *,
+    session: str = "",
+    at: int = 0,
+    speaker: str = "",
+    event: str = "",
+) -> StoredMemory:
+    owner = tenant.owner
+    return StoredMemory(
+        text,
+        agent=owner.agent,
+        user=owner.user,
+        workspace=owner.workspace,
+        kind=kind,
+        session=session,
+        at=at,
+        speaker=speaker,
+        event=event,
+    )

@@ -16,7 +16,7 @@ from honcho.message import Message
 from memorybus.events import StoreName
 
 from memorybus_providers.base import Recollection
-from memorybus_providers.honcho import places
+from memorybus_providers.honcho import messages
 from memorybus_providers.honcho.tenant import Tenant
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def _base_from_response(found: PeerContextResponse) -> BaseContext:
 
 def is_recallable(message: Message) -> bool:
     """Say whether a message was said in a conversation and has not been retracted."""
-    return message.session_id != places.NOTES and not message.metadata.get("retracted")
+    return message.session_id != messages.NOTES and not message.metadata.get("retracted")
 
 
 def message_recollection(message: Message, tenant: Tenant) -> Recollection:

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote import options
 
 
-class HonchoOptions(
-    own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
+class HonchoOptions(options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options; `SCHEMA` describes each."""
 
     base_url: str = "https://api.honcho.dev"
@@ -25,7 +23,7 @@ class HonchoOptions(
         """Return the rules for the options, each with whether it is kept."""
         least = min(self.context_ttl, self.dialectic_per_day)
         return {
-            **own_options.ServerOptions.rules(self),
+            **options.ServerOptions.rules(self),
             "results must be 1 to 100": 1 <= self.results <= 100,
             "dialectic_timeout must be positive": self.dialectic_timeout > 0,
             "context_ttl and dialectic_per_day must not be negative": least >= 0,
@@ -33,13 +31,13 @@ class HonchoOptions(
 
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
-    own_options.address_row(
+    options.address_row(
         "https://api.honcho.dev",
         "Enter for Honcho's own",
         "the server's address: Honcho's own, or yours (http://localhost:8000)",
     ),
-    *credentials.SCHEMA,
-    own_options.prefix_row("workspaces"),
+    *options.SCHEMA,
+    options.prefix_row("workspaces"),
     {"key": "timeout", "description": "seconds for one request", "default": 10.0},
     {
         "key": "results",

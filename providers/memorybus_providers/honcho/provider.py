@@ -21,8 +21,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.honcho import options, outgoing, tools
-from memorybus_providers.remote import credentials
+from memorybus_providers.honcho import messages, options, tools
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import sendable
 
@@ -56,7 +55,7 @@ class HonchoProvider(RemoteProvider["Account"]):
         """Read the key; the connection is made by the first request."""
         from memorybus_providers.honcho.account import Account
 
-        return Account(self.config, self._options, credentials.api_key(self.config))
+        return Account(self.config, self._options, self.api_key())
 
     def health(self, deadline: float) -> str:
         """Ask the server, which proves that address and key are right."""
@@ -72,7 +71,7 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Store what was said; long texts are split."""
-        self.client.store_messages(outgoing.messages_of_turn(event, ctx), ctx)
+        self.client.store_messages(messages.messages_of_turn(event, ctx), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Make or delete conclusions, as the write to a store requires."""
@@ -80,7 +79,7 @@ class HonchoProvider(RemoteProvider["Account"]):
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Store what a sub-agent did, as messages of the agent."""
-        self.client.store_messages(outgoing.messages_of_delegation(event, ctx), ctx)
+        self.client.store_messages(messages.messages_of_delegation(event, ctx), ctx)
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """Record from which session this one came; mark messages that were retracted."""

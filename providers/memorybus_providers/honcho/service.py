@@ -18,9 +18,8 @@ from memorybus.clock import Clock
 from memorybus.errors import ProviderError
 
 from memorybus_providers.honcho.options import HonchoOptions
-from memorybus_providers.remote import failures
-from memorybus_providers.remote.deadline import SharedDeadline
-from memorybus_providers.remote.rate_limit import RateLimit
+from memorybus_providers.remote import http
+from memorybus_providers.remote.http import RateLimit, SharedDeadline
 
 
 class HonchoService:
@@ -60,8 +59,8 @@ class HonchoService:
                 yield
         except HonchoError as error:
             raise self._to_provider_error(error) from error
-        except failures.UNREADABLE as error:
-            raise failures.error_for_unreadable(error, "Honcho") from error
+        except http.UNREADABLE as error:
+            raise http.error_for_unreadable(error, "Honcho") from error
 
     def _limit_timeouts(self, request: httpx.Request) -> None:
         """Shorten a request's time-outs to the time that is left before the deadline."""
@@ -75,12 +74,12 @@ class HonchoService:
         }
 
     def _to_provider_error(self, error: HonchoError) -> ProviderError:
-        reason = failures.quote(_error_detail(error.body) or error.message, self._key)
+        reason = http.quote(_error_detail(error.body) or error.message, self._key)
         if not error.status:
-            return failures.error_for_connection(error, f"Honcho: {reason}")
+            return http.error_for_connection(error, f"Honcho: {reason}")
         if isinstance(error, RateLimitError):
             self._rate_limit.note_pause(error.retry_after)
-        return failures.error_for_status(error.status, f"Honcho answers {error.status}: {reason}")
+        return http.error_for_status(error.status, f"Honcho answers {error.status}: {reason}")
 
 
 def _error_detail(body: Any) -> str:

@@ -10,10 +10,22 @@ from honcho import Honcho, Peer, Session
 from honcho.api_types import MessageCreateParams, SessionPeerConfig
 from honcho.conclusions import ConclusionsView
 from honcho.message import Message
-from memorybus.events import StoreName
+from memorybus.events import MemoryWritten, StoreName
 
-from memorybus_providers.base import RecallScope
-from memorybus_providers.honcho import outgoing, places
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.honcho.messages import (
+    MAX_MESSAGES,
+    NOTES,
+    OutgoingMessage,
+    agent_of,
+    owner_from_metadata,
+    owner_metadata,
+    person_of,
+    plan_changes,
+    session_of,
+    split_into_batches,
+    workspace_of,
+)
 from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.owners import MAX_OWNERS, Owner, single_owner
@@ -37,10 +49,10 @@ class Tenant:
 
     def __init__(self, honcho: Honcho, owner: Owner, options: HonchoOptions) -> None:
         self.owner, self.honcho = owner, honcho
-        self.agent = Peer(places.agent_of(owner), honcho)
-        self.person = Peer(places.person_of(owner), honcho)
+        self.agent = Peer(agent_of(owner), honcho)
+        self.person = Peer(person_of(owner), honcho)
         self._observer = self.agent if options.agent_observes else self.person
-        self._owner_metadata = places.owner_metadata(options.prefix, owner)
+        self._owner_metadata = owner_metadata(options.prefix, owner)
         self._members: list[tuple[str, SessionPeerConfig]] = [
             (self.person.id, _peer_config(options.observe_person, options.person_observes)),
             (self.agent.id, _peer_config(options.observe_agent, options.agent_observes)),
@@ -67,7 +79,7 @@ class Tenant:
         """
         found = self._places.get(session_id)
         if found is None:
-            name = places.NOTES if session_id == places.NOTES else places.session_of(session_id)
+            name = NOTES if session_id == NOTES else session_of(session_id)
             session = self.honcho.session(name, peers=list(self._members))
             found = self._remember_place(session_id, _place_of(session))
         return found
@@ -81,7 +93,7 @@ class Tenant:
             metadata: texts by name.
             continues: the session that it continues, in whose place it is then kept; "" for none.
         """
-        session = self.honcho.session(places.session_of(session_id), peers=list(self._members))
+        session = self.honcho.session(session_of(session_id), peers=list(self._members))
         known = session.metadata or {}
         wanted = dict(metadata)
         if continues and "continues" not in known:
@@ -98,20 +110,18 @@ class Tenant:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def store_messages(
-        self, place: str, messages: Sequence[outgoing.OutgoingMessage], at: int
-    ) -> None:
+    def store_messages(self, place: str, messages: Sequence[OutgoingMessage], at: int) -> None:
         """Store the messages of an event, in as many requests as needed.
 
         A request stores all of its messages or none. If the event takes several requests, those
         whose messages are stored already are left out.
         """
-        groups = outgoing.split_into_batches(messages)
+        groups = split_into_batches(messages)
         stored = 0
         if len(groups) > 1:
             stored = sum(1 for _ in self.messages_of_event(place, messages[0].metadata["event_id"]))
         for number, group in enumerate(groups):
-            if number * outgoing.MAX_MESSAGES >= stored:
+            if number * MAX_MESSAGES >= stored:
                 Session(place, self.honcho).add_messages([self._message(m, at) for m in group])
 
     def messages_of_event(self, place: str, event_id: str) -> Iterator[Message]:
@@ -131,7 +141,7 @@ class Tenant:
             for one in list(self.messages_of_event(place, event_id)):
                 session.update_message(one, one.metadata | {"retracted": True})
 
-    def _message(self, message: outgoing.OutgoingMessage, at: int) -> MessageCreateParams:
+    def _message(self, message: OutgoingMessage, at: int) -> MessageCreateParams:
         speaker = self.person if message.by_person else self.agent
         return speaker.message(
             message.content,
@@ -147,6 +157,34 @@ class Tenant:
         if store == "memory":
             return self.agent.conclusions
         return self._observer.conclusions_of(self.person)
+
+    def apply_write(self, event: MemoryWritten, ctx: HookContext) -> tuple[int, int]:
+        """Apply a write to a store, as conclusions of the session of notes.
+
+        Conclusions of Honcho have no metadata, and it stores the same one twice. So a write
+        compares texts and makes or deletes only those that differ; a repeated write changes
+        nothing. Then a message without the text records that the event is applied.
+
+        Returns:
+            How many conclusions were made, and how many deleted.
+        """
+        self.place(NOTES)
+        view = self.conclusions_of(event.store)
+        listed = view.list(session=NOTES, size=_PAGE)
+        new, gone = plan_changes(event, {str(one.id): str(one.content) for one in listed})
+        if new:
+            view.create([{"content": text, "session_id": NOTES} for text in new])
+        for conclusion in gone:
+            view.delete(conclusion)
+        metadata = {"event_id": ctx.event_id, "parts": 1, "part": 0}
+        applied = OutgoingMessage(
+            by_person=False,
+            content=f"{event.action} {event.store}",
+            metadata=metadata,
+            reasoned=False,
+        )
+        self.store_messages(NOTES, [applied], ctx.at)
+        return len(new), len(gone)
 
     @property
     def observer(self) -> Peer:
@@ -189,22 +227,20 @@ class Tenants:
             return [tenant] if self._is_there(tenant := self.tenant_of(own), scope) else []
         names = self._workspace_names(scope, most)
         found = [self._service.client(name).get_metadata() for name in names]
-        return [self.tenant_of(places.owner_from_metadata(metadata)) for metadata in found]
+        return [self.tenant_of(owner_from_metadata(metadata)) for metadata in found]
 
     def _is_there(self, tenant: Tenant, scope: RecallScope) -> bool:
         tenant.is_there = tenant.is_there or any(self._workspace_names(scope, 1))
         return tenant.is_there
 
     def _workspace_names(self, scope: RecallScope, most: int) -> list[str]:
-        filters: dict[str, object] = {
-            "metadata": places.owner_metadata(self._options.prefix, scope)
-        }
+        filters: dict[str, object] = {"metadata": owner_metadata(self._options.prefix, scope)}
         root = self._service.client(self._options.prefix)
         pages = root.workspaces(filters=filters, size=min(most, _PAGE), reverse=True)
         return [str(name) for name in islice(pages, most)]
 
     def _make_tenant(self, owner: Owner) -> Tenant:
-        workspace = places.workspace_of(self._options.prefix, owner)
+        workspace = workspace_of(self._options.prefix, owner)
         return Tenant(self._service.client(workspace), owner, self._options)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
+from memorybus_providers.remote.provider import RemoteTool, ToolSet
 
 Peer = Annotated[
     Literal["user", "ai"], Meta(description="Whom it is about: the user, or you, the agent.")

@@ -4,7 +4,7 @@ Where to look:
 
 - ``provider``: the hooks that memorybus calls, for both; ``tools``: those that a model calls.
 - ``memories``: events as memories, and the ids under which they are stored; pure.
-- ``stores``: the requests that a provider makes. ``library`` and ``server`` implement them.
+- ``library`` and ``server``: the requests that a provider makes, with the same methods.
 - ``options``: the options of an instance.
 
 Facts of mem0ai 2.2.1 that this relies on, each observed: with ``infer`` off each message is a row,

@@ -17,7 +17,8 @@ from memorybus.msgspec_types import prepared
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, OwnerIds
 from memorybus_providers.mem0.options import LibraryOptions
-from memorybus_providers.remote import failures, private_file
+from memorybus_providers.remote import http
+from memorybus_providers.remote.options import read_private
 
 if TYPE_CHECKING:
     from mem0 import Memory
@@ -159,7 +160,7 @@ def _make_with_retries(make: Callable[[], "Memory"]) -> "Memory":
 
 
 def _read_config(path: Path, who: str) -> dict[str, Any]:
-    text = private_file.read(path, who, "config_file")
+    text = read_private(path, who, "config_file")
     try:
         settings = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
@@ -210,10 +211,10 @@ def _to_provider_error(error: Exception) -> ProviderError:
         message = f"Mem0: {type(one).__name__}"
         status = getattr(one, "status_code", None)
         if isinstance(status, int):
-            return failures.error_for_status(status, f"{message} ({status})")
+            return http.error_for_status(status, f"{message} ({status})")
         names = " ".join(kind.__name__ for kind in type(one).__mro__)
         if isinstance(one, OSError) or any(word in names for word in _TRANSIENT_ERROR_WORDS):
-            return failures.error_for_connection(one, message)
+            return http.error_for_connection(one, message)
     return Permanent(f"Mem0: {type(error).__name__}")
 
 

@@ -12,9 +12,8 @@ import msgspec
 from memorybus.events import Delegated, MemoryWritten, Scope, TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope, Recollection, StoredMemory
-from memorybus_providers.remote import utterances
-from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import parse_milliseconds, sendable
+from memorybus_providers.remote import texts
+from memorybus_providers.remote.texts import name_of, parse_milliseconds, sendable
 
 Messages = list[dict[str, str]]
 Filters = Mapping[str, Any]
@@ -70,12 +69,12 @@ def filters_of(prefix: str, scope: RecallScope) -> dict[str, str]:
 
 def messages_of_turn(event: TurnCompleted) -> Messages:
     """Return what was said in a turn."""
-    return list(map(_message, utterances.from_turn(event)))
+    return list(map(_message, texts.from_turn(event)))
 
 
 def messages_of_delegation(event: Delegated) -> Messages:
     """Return what a sub-agent was asked and answered."""
-    return list(map(_message, utterances.from_delegation(event)))
+    return list(map(_message, texts.from_delegation(event)))
 
 
 def messages_of_entry(event: MemoryWritten) -> Messages:
@@ -134,7 +133,7 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: utterances.RemoteUtterance) -> dict[str, str]:
+def _message(one: texts.RemoteUtterance) -> dict[str, str]:
     role = "user" if one.by_person else "assistant"
     return {"role": role, "name": one.who, "content": one.text}
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memorybus_providers.remote import credentials, own_options
+from memorybus_providers.remote import options
 
 
-class Mem0Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Mem0Options(options.RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that the library and the server share; see `COMMON`."""
 
     infer: bool = True
@@ -15,7 +15,7 @@ class Mem0Options(own_options.RemoteOptions, frozen=True, kw_only=True, forbid_u
 
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
-        known = own_options.RemoteOptions.rules(self)
+        known = options.RemoteOptions.rules(self)
         return {**known, "results must be 1 to 100": 1 <= self.results <= 100}
 
 
@@ -34,7 +34,7 @@ class Mem0ServerOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_f
 
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
-        return {**own_options.address_rule(self.base_url), **Mem0Options.rules(self)}
+        return {**options.address_rule(self.base_url), **Mem0Options.rules(self)}
 
 
 COMMON: Final[tuple[Mapping[str, Any], ...]] = (
@@ -68,9 +68,9 @@ LIBRARY: Final[tuple[Mapping[str, Any], ...]] = (
     *COMMON,
 )
 SERVER: Final[tuple[Mapping[str, Any], ...]] = (
-    own_options.address_row(
+    options.address_row(
         "http://localhost:8888", "a server of your own; Mem0's cloud has another API"
     ),
-    *credentials.SCHEMA,
+    *options.SCHEMA,
     *COMMON,
 )

@@ -1,7 +1,7 @@
 """The hooks of both providers. Mem0's library is imported when an instance is opened."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 
@@ -17,11 +17,14 @@ from memorybus_providers.base import (
 from memorybus_providers.mem0 import memories, options, tools
 from memorybus_providers.mem0.memories import STORES, Mem0Memory, Messages
 from memorybus_providers.mem0.options import LibraryOptions, Mem0Options, Mem0ServerOptions
-from memorybus_providers.mem0.stores import Mem0Store
-from memorybus_providers.remote import credentials
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
-from memorybus_providers.remote.replacement import old_text, replaced_entries
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.texts import old_text, replaced_entries, sendable
+
+if TYPE_CHECKING:
+    from memorybus_providers.mem0.library import LibraryStore
+    from memorybus_providers.mem0.server import ServerStore
+
+_Mem0Store: TypeAlias = "LibraryStore | ServerStore"
 
 _MAX_QUERY_CHARS = 2_000
 """The most characters of a question that are sent: more would not help an embedder."""
@@ -30,7 +33,7 @@ _ERASE_SECONDS = 120.0
 """Seconds for one call of an erasure or an export."""
 
 
-class _Mem0(RemoteProvider[Mem0Store]):
+class _Mem0(RemoteProvider["_Mem0Store"]):
     """The hooks that the library and the server have in common.
 
     Delivery is ``lookup``: each event is a run of Mem0, by which an event in doubt is looked up. If
@@ -182,7 +185,7 @@ class Mem0Provider(_Mem0):
     _options: LibraryOptions
     schema = options.LIBRARY
 
-    def connect(self) -> Mem0Store:
+    def connect(self) -> "_Mem0Store":
         """Return a store that is ready."""
         from memorybus_providers.mem0 import library
 
@@ -198,8 +201,8 @@ class Mem0ServerProvider(_Mem0):
     _options: Mem0ServerOptions
     schema = options.SERVER
 
-    def connect(self) -> Mem0Store:
+    def connect(self) -> "_Mem0Store":
         """Return a store that is ready."""
         from memorybus_providers.mem0.server import ServerStore
 
-        return ServerStore(self._options, credentials.api_key(self.config), self.config.clock)
+        return ServerStore(self._options, self.api_key(), self.config.clock)

@@ -4,10 +4,12 @@ Its REST API (0.9) is called directly, since the package ``pymentisdb`` 0.9.0 co
 ``urllib3`` (the extra ``mentisdb``) is imported when an instance is opened.
 
 - ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
-- ``service``: requests with the bus's errors, deadlines and pauses. ``store``: an account's chains.
-- ``chains``: the names of chains. ``thoughts``: events as thoughts. ``ledger``: which thoughts are
-  still valid.
-- ``finding``: the requests of a recall. ``export``: what a chain holds.
+- ``store``: requests with the bus's errors, deadlines and pauses, and an account's chains.
+- ``thoughts``: the names of chains, events as thoughts, and which thoughts are still valid.
+
+Facts of server 0.9.7 that this relies on: REST listens on port 9472; an append has no idempotency
+key and cannot be undone; any request that names a chain makes it, but ``GET /v1/chains`` does not;
+bodies of more than 2 MB are refused.
 """
 
 from memorybus_providers.mentisdb.provider import MentisDbProvider

@@ -23,17 +23,21 @@ from memorybus_providers.base import (
     StoredMemory,
 )
 from memorybus_providers.errors import ProviderError
-from memorybus_providers.mentisdb import export, finding, options, thoughts, tools
+from memorybus_providers.mentisdb import options, thoughts, tools
 from memorybus_providers.mentisdb.thoughts import Draft, Thought
-from memorybus_providers.remote import credentials
-from memorybus_providers.remote.names import name_of
+from memorybus_providers.owners import MAX_OWNERS
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
-from memorybus_providers.remote.replacement import replaced_entries
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.texts import (
+    clean_question,
+    name_of,
+    parse_milliseconds,
+    replaced_entries,
+    sendable,
+)
 
 if TYPE_CHECKING:
-    from memorybus_providers.mentisdb.service import MentisService
-    from memorybus_providers.mentisdb.store import MentisStore
+    from memorybus_providers.mentisdb.store import MentisService, MentisStore
+
 
 _EXPORT_SECONDS = 3_600.0
 """Seconds that an export may take."""
@@ -73,10 +77,9 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     def connect(self) -> _Open:
         """Read the key; the connection is made by the first request."""
-        from memorybus_providers.mentisdb.service import MentisService
-        from memorybus_providers.mentisdb.store import MentisStore
+        from memorybus_providers.mentisdb.store import MentisService, MentisStore
 
-        service = MentisService(self._options, credentials.api_key(self.config), self.config.clock)
+        service = MentisService(self._options, self.api_key(), self.config.clock)
         return _Open(service, MentisStore(service, self._options.prefix))
 
     def health(self, deadline: float) -> str:
@@ -165,7 +168,7 @@ class MentisDbProvider(RemoteProvider[_Open]):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return thoughts near a question from all branches; without one, the newest entries."""
         with self._within(ctx.deadline) as store:
-            return finding.find_near(store, ctx.scope, query, self._options.results)
+            return find_near(store, ctx.scope, query, self._options.results)
 
     def run_tool(self, call: tools.MentisCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
@@ -192,8 +195,72 @@ class MentisDbProvider(RemoteProvider[_Open]):
         """Yield the thoughts of a scope's chains, including retracted ones."""
         with self._within(_EXPORT_SECONDS) as store:
             for chain in store.list_chains(scope):
-                yield from export.export_chain(store, chain)
+                yield from export_chain(store, chain)
 
 
 def _is_whole(stored: Sequence[Thought]) -> bool:
     return bool(stored) and len(stored) >= int(stored[0].tag("parts") or 1)
+
+
+def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> list[Recollection]:
+    """Return thoughts near a question, best first; without a question, the newest entries.
+
+    Args:
+        store: the chains.
+        scope: the owners; at most `MAX_OWNERS` of them are searched.
+        query: the question.
+        most: the most thoughts of each owner.
+    """
+    question = clean_question(query)
+    owners = dict.fromkeys(map(thoughts.owners_chain, store.list_chains(scope)))
+    find = _search_ranked if question else _newest_entries
+    found = [find(store, own, question, most) for own in list(owners)[:MAX_OWNERS]]
+    return sorted((one for some in found for one in some), key=lambda one: -one.score)
+
+
+def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[Recollection]:
+    """Return the thoughts near a text in an owner's chain and its branches."""
+    ledgers = store.ledgers(own)
+    hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some are no longer valid
+    current = [
+        one for one in hits if ledgers.get(one.chain_key, ledgers[own]).is_current(one.thought)
+    ]
+    return [_to_recollection(one.thought, one.score.total) for one in current[:most]]
+
+
+def _newest_entries(store: MentisStore, own: str, _: str, most: int) -> list[Recollection]:
+    """Return the newest entries of the stores."""
+    entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
+    newest = store.ledger(own).current_thoughts(entries)[-most:]
+    return [_to_recollection(one, 0.0) for one in reversed(newest)]
+
+
+def _to_recollection(thought: Thought, score: float) -> Recollection:
+    return Recollection(
+        thought.content,
+        session=thought.tag("session"),
+        at=parse_milliseconds(thought.tag("at")),
+        score=score,
+        source=thought.thought_type,
+        event=thought.tag("event"),
+    )
+
+
+def export_chain(store: MentisStore, chain: str) -> Iterator[StoredMemory]:
+    """Yield the memories of a chain, the oldest first, including retracted ones."""
+    memories = filter(thoughts.is_memory, store.all_thoughts(chain))
+    yield from (_stored(memory, chain) for memory in memories)
+
+
+def _stored(thought: Thought, chain: str) -> StoredMemory:
+    _, agent, user, workspace, *_ = chain.split("__")
+    return StoredMemory(
+        thought.content,
+        agent=agent,
+        user=user,
+        workspace=workspace.removeprefix("w-") if workspace != "w" else "",
+        kind=thought.thought_type,
+        session=thought.tag("session"),
+        at=parse_milliseconds(thought.tag("at")),
+        event=thought.tag("event"),
+    )

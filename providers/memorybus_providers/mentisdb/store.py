@@ -1,21 +1,22 @@
-"""The chains on a server: finds the chain of a session, appends thoughts, and searches."""
+"""The server's REST API, and the chains on it: finds a session's chain, appends, and searches."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import msgspec
+from memorybus.clock import Clock
 from memorybus.events import Reason, Scope
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.mentisdb import chains, ledger, thoughts
-from memorybus_providers.mentisdb.ledger import MentisLedger
-from memorybus_providers.mentisdb.service import MentisService
-from memorybus_providers.mentisdb.thoughts import Draft, Relation, Thought
+from memorybus_providers.mentisdb import thoughts
+from memorybus_providers.mentisdb.options import MentisOptions
+from memorybus_providers.mentisdb.thoughts import Draft, MentisLedger, Relation, Thought
 from memorybus_providers.owners import Owner, owner_of
-from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import sendable
+from memorybus_providers.remote.http import HttpService, SharedDeadline
+from memorybus_providers.remote.texts import name_of, sendable
 
 _MAX_SESSIONS = 4_096
 """The most sessions whose chain and last thought are remembered; the oldest are dropped (G10)."""
@@ -27,6 +28,39 @@ MOST_CHAINS = 64
 """The most chains of an owner that one recall searches: its own and the newest branches (G10)."""
 
 _PAGE = 100
+
+
+T = TypeVar("T")
+
+
+class MentisService(HttpService):
+    """A server of MentisDB. May be used from several threads."""
+
+    name = "MentisDB"
+
+    def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        super().__init__(options.base_url, headers, key, clock)
+        self._timeout, self._deadline = options.timeout, SharedDeadline(clock)
+
+    def within(self, deadline: float) -> AbstractContextManager[None]:
+        """Let the requests of the block share a deadline, in seconds."""
+        return self._deadline.within(deadline)
+
+    def error_detail(self, answer: bytes) -> str:
+        """Return the body of a refusal: a line of text, or an object with ``error``."""
+        return answer.decode("utf-8", "replace")
+
+    def get(self, path: str, kind: type[T]) -> T:
+        """Get a path and return the answer; see `HttpService.request_json`."""
+        return self.request_json(kind, "GET", path, self._seconds())
+
+    def post(self, path: str, body: Any, kind: type[T]) -> T:
+        """Post a body and return the answer; see `HttpService.request_json`."""
+        return self.request_json(kind, "POST", path, self._seconds(), body)
+
+    def _seconds(self) -> float:
+        return min(self._timeout, self._deadline.seconds_left())
 
 
 class ThoughtPage(msgspec.Struct, frozen=True):
@@ -88,7 +122,7 @@ class MentisStore:
     def chain(self, scope: Scope | Owner) -> str:
         """Return the name of an owner's own chain."""
         owner = scope if isinstance(scope, Owner) else owner_of(scope)
-        return chains.chain_of(self._prefix, owner)
+        return thoughts.chain_of(self._prefix, owner)
 
     def place(self, scope: Scope, session_id: str) -> str:
         """Return the chain in which a session is kept: its owner's own chain, or a branch."""
@@ -103,7 +137,7 @@ class MentisStore:
     def list_chains(self, scope: RecallScope) -> list[str]:
         """Return the existing chains of a scope; this makes no chain."""
         names = self._service.get("/v1/chains", ChainList).chain_keys
-        return sorted(name for name in names if chains.is_in_scope(name, self._prefix, scope))
+        return sorted(name for name in names if thoughts.is_in_scope(name, self._prefix, scope))
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -180,7 +214,7 @@ class MentisStore:
 
     def _ensure_branch(self, source: str, before: Thought, ctx: HookContext) -> str:
         """Return the chain of a branched session; it is made if it is missing."""
-        wanted = chains.branch_of(source, ctx.session.id)
+        wanted = thoughts.branch_of(source, ctx.session.id)
         if wanted not in self._service.get("/v1/chains", ChainList).chain_keys:
             body = {
                 "source_chain_key": source,
@@ -213,7 +247,7 @@ class MentisStore:
 
     def ledger(self, chain: str) -> MentisLedger:
         """Return the ledger of a chain."""
-        return ledger.read_marks(self.search(chain, ledger.TAGS, MOST_MARKS))
+        return thoughts.read_marks(self.search(chain, thoughts.TAGS, MOST_MARKS))
 
     def ledgers(self, chain: str) -> dict[str, MentisLedger]:
         """Return the ledgers of an owner's chain and its newest branches, by chain."""

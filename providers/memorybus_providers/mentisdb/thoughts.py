@@ -1,6 +1,11 @@
-"""Makes thoughts with a type, tags and relations from events; pure.
+"""Makes thoughts with a type, tags and relations from events, and reads what they say; pure.
 
-MentisDB does not accept ids or times from us, so both are tags. Our tags begin with ``mb:``.
+MentisDB does not accept ids or times from us, so both are tags. Our tags begin with ``mb:``. A
+chain's name has four parts: prefix, agent, person and workspace, joined by ``__``, which no part
+contains; the name of a branch has a fifth part, the session. So a name shows its owner.
+
+A chain only grows. A thought that was replaced, removed or undone stays in it, and a later thought,
+the mark, records that it is no longer valid.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,10 +14,10 @@ from typing import Any, Final
 import msgspec
 from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
 
-from memorybus_providers.base import HookContext
-from memorybus_providers.remote import utterances
-from memorybus_providers.remote.names import name_of
-from memorybus_providers.remote.texts import sendable, split_text
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.owners import Owner
+from memorybus_providers.remote import texts
+from memorybus_providers.remote.texts import name_of, sendable, split_text
 
 TAG_PREFIX: Final = "mb:"
 MARK: Final = "mb:mark"
@@ -100,7 +105,7 @@ def store_tag(store: str) -> str:
 
 def drafts_of_turn(event: TurnCompleted, ctx: HookContext) -> list[Draft]:
     """Return a turn as one thought, or as several if it is long; none if nothing was said."""
-    text = utterances.join_lines(utterances.from_turn(event, person="user", agent="assistant"))
+    text = texts.join_lines(texts.from_turn(event, person="user", agent="assistant"))
     return _drafts("Finding", text, ctx)
 
 
@@ -184,4 +189,84 @@ def _tags(ctx: HookContext) -> tuple[str, ...]:
         session_tag(ctx.session.id),
         f"mb:root:{name_of(ctx.session.root)}",
         f"mb:at:{ctx.at}",
+    )
+
+
+_GLUE = "__"
+_OWN_PARTS = 4
+
+
+def chain_of(prefix: str, owner: Owner) -> str:
+    """Return the name of an owner's chain."""
+    return _GLUE.join(
+        (prefix, name_of(owner.agent), name_of(owner.user), _workspace(owner.workspace))
+    )
+
+
+def branch_of(chain: str, session_id: str) -> str:
+    """Return the name of the chain of a branched session, from any chain of its owner."""
+    own = _GLUE.join(chain.split(_GLUE)[:_OWN_PARTS])
+    return f"{own}{_GLUE}b-{name_of(session_id)}"
+
+
+def owners_chain(name: str) -> str:
+    """Return the name of the owner's own chain, from that chain or one of its branches."""
+    return _GLUE.join(name.split(_GLUE)[:_OWN_PARTS])
+
+
+def is_in_scope(name: str, prefix: str, scope: RecallScope) -> bool:
+    """Say whether a chain has our prefix and belongs to a scope."""
+    parts = name.split(_GLUE)
+    if len(parts) < _OWN_PARTS or parts[0] != prefix:
+        return False
+    wanted = (
+        None if scope.agent is None else name_of(scope.agent),
+        None if scope.user is None else name_of(scope.user),
+        None if scope.workspace is None else _workspace(scope.workspace),
+    )
+    return all(part in (None, its) for part, its in zip(wanted, parts[1:4], strict=True))
+
+
+def _workspace(workspace: str) -> str:
+    return f"w-{name_of(workspace)}" if workspace else "w"
+
+
+TAGS = (GONE, BRANCH)
+"""A ledger is read from the thoughts with one of these tags."""
+
+_TAKE_BACK = frozenset({"Invalidates", "Supersedes"})
+
+
+def is_memory(thought: Thought) -> bool:
+    """Say whether a thought is a memory: neither a mark nor the beginning of a branch."""
+    began = any(edge.kind == "BranchesFrom" for edge in thought.relations)
+    return MARK not in thought.tags and not began
+
+
+class MentisLedger(msgspec.Struct, frozen=True):
+    """What the marks of a chain say.
+
+    Attributes:
+        gone: the ids of thoughts that were replaced, removed or retracted.
+        branches: the chains that branch from this one.
+    """
+
+    gone: frozenset[str] = frozenset()
+    branches: tuple[str, ...] = ()
+
+    def is_current(self, thought: Thought) -> bool:
+        """Say whether a thought of this chain is a memory that is still valid."""
+        return thought.id not in self.gone and is_memory(thought)
+
+    def current_thoughts(self, thoughts: Iterable[Thought]) -> list[Thought]:
+        """Return the thoughts that are still valid."""
+        return [one for one in thoughts if self.is_current(one)]
+
+
+def read_marks(marks: Sequence[Thought]) -> MentisLedger:
+    """Return the ledger for the marks of a chain."""
+    taken = (edge for one in marks if GONE in one.tags for edge in one.relations)
+    return MentisLedger(
+        frozenset(edge.target_id for edge in taken if edge.kind in _TAKE_BACK),
+        tuple(dict.fromkeys(one.content for one in marks if BRANCH in one.tags)),
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
+from memorybus_providers.remote.provider import RemoteTool, ToolSet
 
 ThoughtType = Literal[
     "PreferenceUpdate",

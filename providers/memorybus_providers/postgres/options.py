@@ -10,7 +10,7 @@ from memorybus.errors import ConfigError
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.options import SCHEMA as OF_MEANING
 from memorybus_providers.embedding.options import MeaningOptions, options_of
-from memorybus_providers.remote.credentials import environment_value
+from memorybus_providers.remote.options import environment_value
 
 _OWN: Final[tuple[Mapping[str, Any], ...]] = (
     {

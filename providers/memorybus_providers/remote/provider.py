@@ -1,16 +1,19 @@
 """The base class of providers of services: it opens and closes the client, and runs tools.
 
-A subclass names its kind and options, connects, and defines what its hooks and tools do.
+A subclass names its kind and options, connects, and defines what its hooks and tools do. A tool is
+described to a model by the struct of its arguments.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
 from memorybus.errors import install_command
 from memorybus.events import Event, ToolCalled
+from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import (
     Capabilities,
@@ -20,9 +23,58 @@ from memorybus_providers.base import (
     ProviderConfig,
 )
 from memorybus_providers.errors import MissingProvider, Permanent
-from memorybus_providers.remote import own_options
-from memorybus_providers.remote.own_options import RemoteOptions
-from memorybus_providers.remote.tool_calls import ToolSet
+from memorybus_providers.remote import options
+from memorybus_providers.remote.options import RemoteOptions
+from memorybus_providers.tool_schema import argument_schema
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class RemoteTool(NamedTuple, Generic[T]):
+    """A tool of a service.
+
+    Attributes:
+        arguments: the struct of its arguments; the model sees the fields and their annotations.
+        description: what the model reads about the tool.
+        reads: whether it only reads.
+    """
+
+    arguments: type[T]
+    description: str
+    reads: bool = False
+
+
+class ToolSet(Generic[T]):
+    """The tools of a provider by name.
+
+    Attributes:
+        reading: the names of the tools that only read.
+    """
+
+    def __init__(self, tools: Mapping[str, RemoteTool[T]]) -> None:
+        self._tools = MappingProxyType(dict(tools))
+        self.reading = frozenset(name for name, tool in tools.items() if tool.reads)
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return the tools as OpenAI functions: ``name``, ``description``, ``parameters``."""
+        return [
+            {
+                "name": name,
+                "description": tool.description,
+                "parameters": argument_schema(tool.arguments),
+            }
+            for name, tool in self._tools.items()
+        ]
+
+    def parse_arguments(self, name: str, arguments: Mapping[str, Any]) -> T | str:
+        """Return a call's arguments, or what is wrong with them in a sentence for the model."""
+        tool = self._tools.get(name)
+        if tool is None:
+            return f"there is no tool {name[:100]!r}; there are {', '.join(self._tools)}"
+        try:
+            return msgspec.convert(dict(arguments), prepared(tool.arguments))
+        except msgspec.ValidationError as error:
+            return f"{name}: {error}"
 
 
 class Client(Protocol):
@@ -88,7 +140,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options: Any = own_options.read(config, self.options_type)
+        self._options: Any = options.read(config, self.options_type)
         self._client: C | None = None
 
     @abstractmethod
@@ -136,6 +188,10 @@ class RemoteProvider(MemoryProvider, Generic[C]):
         if self._client is not None:
             self._client.close()
             self._client = None
+
+    def api_key(self) -> str:
+        """Return the account's key; see `options.api_key`."""
+        return options.api_key(self.config)
 
     @property
     def client(self) -> C:

@@ -1,16 +1,29 @@
-"""Running the tools that only read (see `arguments`)."""
+"""Running the tools (see `arguments`): those that only read, and those that write.
 
-from collections.abc import Sequence
-from datetime import UTC, tzinfo
+A tool that writes runs inside the transaction that its caller has open.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.names import connections, facts_naming, names_beside
 from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.finding.source import FactSource
 from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.language.query import parse_question
-from memorybus_providers.ranking.ranking import Fact, Scored
+from memorybus_providers.language.words import folded_words
+from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
+from memorybus_providers.ranking.succession import Correction
+from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import (
+    Add,
     Contradict,
+    Correct,
+    Feedback,
     Listing,
     Probe,
     Reading,
@@ -18,15 +31,11 @@ from memorybus_providers.tools.arguments import (
     Related,
     Search,
     SessionSearch,
+    Writing,
     parse_time,
 )
-from memorybus_providers.tools.shown import (
-    ToolResult,
-    iso,
-    show_fact,
-    show_facts,
-    show_scored,
-)
+
+ToolResult = dict[str, Any]
 
 
 class ReadingTools:
@@ -130,3 +139,100 @@ class ReadingTools:
             for one in self._source.utterances_around(hit, reach, scope)
         ]
         return {"session": hit.session, "at": iso(hit.at), "id": hit.name, "said": said}
+
+
+def failure_result(why: str) -> ToolResult:
+    """Return the result of a call that failed and changed nothing."""
+    return {"ok": False, "error": why}
+
+
+def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
+    """Return facts as they are shown."""
+    return [show_fact(fact) for fact in found]
+
+
+def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
+    """Return facts as they are shown, with `until` and `before`."""
+    return [show_fact(one.fact, one.until, one.before) for one in found]
+
+
+def show_fact(fact: Fact, until: int = 0, before: str = "") -> ToolResult:
+    """Return a fact as it is shown."""
+    marks = {"until": iso(until)} if until else {}
+    marks |= {"before": before} if before else {}
+    return {
+        "id": fact.name,
+        "text": fact.content,
+        "kind": fact.kind,
+        "speaker": fact.speaker,
+        "session": fact.session,
+        "at": iso(fact.at),
+        "trust": fact.trust,
+        "category": fact.category,
+        "tags": fact.tags.split(),
+        **marks,
+    }
+
+
+def iso(at: int) -> str:
+    """Return a time in milliseconds as ISO 8601, to the second."""
+    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+    return said.isoformat(timespec="seconds")
+
+
+class WritingTools:
+    """Writes by the parts of a store."""
+
+    def __init__(self, parts: Parts, source: FactSource) -> None:
+        self._parts = parts
+        self._source = source
+
+    def write(self, call: Writing, ctx: HookContext) -> ToolResult:
+        """Run a tool once per event id; a call that comes again gets its first result."""
+        before = self._parts.results.get(ctx.event_id)
+        if before is not None:
+            return dict(json.loads(before))
+        result = self._run(call, ctx)
+        self._parts.results.put(ctx.event_id, json.dumps(result))
+        return result
+
+    def _run(self, call: Writing, ctx: HookContext) -> ToolResult:
+        match call:
+            case Add():
+                return self._add(call, ctx)
+            case Correct():
+                return self._correct(call, ctx)
+            case Feedback():
+                return self._judge(call, ctx)
+
+    def _correct(self, call: Correct, ctx: HookContext) -> ToolResult:
+        if bool(call.fact_id) is bool(call.old_text.strip()):
+            return failure_result("memory_correct: give fact_id or old_text, and not both")
+        wrong = self._find_wrong(call, ctx)
+        # What is not said anew stays as it was filed.
+        category = call.category or next((one.category for one in wrong if one.category), "")
+        tags = " ".join(call.tags) or next((one.tags for one in wrong if one.tags), "")
+        note = Note(NOTE, call.content, category, tags)
+        name = self._parts.notes.add(note, ctx) or ""
+        made = self._parts.corrections.add(call.fact_id, call.old_text, name, ctx)
+        replaced = [show_fact(fact) for fact in wrong if made.corrects(fact)]
+        return {"ok": True, "id": name, "replaces": replaced}
+
+    def _find_wrong(self, call: Correct, ctx: HookContext) -> list[Fact]:
+        """Return the facts that a call names, as they are before it."""
+        scope = RecallScope.own(ctx.scope)
+        if call.fact_id:
+            return list(self._source.facts_by_name([call.fact_id], scope).values())
+        named = Correction("", call.old_text, "", ctx.at)
+        near = self._source.facts_holding([folded_words(call.old_text)], scope)
+        return [fact for fact in near if named.corrects(fact)]
+
+    def _add(self, call: Add, ctx: HookContext) -> ToolResult:
+        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
+        return {"ok": True, "id": self._parts.notes.add(note, ctx)}
+
+    def _judge(self, call: Feedback, ctx: HookContext) -> ToolResult:
+        trust = self._parts.judgements.add(call.fact_id, ctx, helpful=call.helpful)
+        if trust is None:
+            return failure_result(f"no fact {call.fact_id}: give the id that memory_search shows")
+        return {"ok": True, "id": call.fact_id, "trust": trust}

@@ -86,14 +86,11 @@ def test_a_prompt_without_an_answer_counts_the_provider_that_failed(
 
         def has_failed():
             session.prefetch("Who said it?")
-            return NAME in bus.counters.prefetch_failed
+            return bus.counters.prefetch_failed
 
         wait_until(has_failed, "the other provider is asked, too", 60)
-        before = bus.counters
-        session.prefetch("Who said that the parrot is called Admiral?")
-        after = bus.counters
-    assert after.prefetch_failures == before.prefetch_failures + 1
-    assert after.prefetch_failed == {NAME: before.prefetch_failed.get(NAME, 0) + 1}
+        counters = bus.counters
+    assert counters.prefetch_failed == {NAME: counters.prefetch_failures}
 
 
 @pytest.mark.timeout(240)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_providers.builtin.ranking import matched_words, rank
+from memorybus_providers.builtin.entries import matched_words, rank
 
 ENTRIES = [
     "The user likes green tea in the morning.",

@@ -26,7 +26,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
 from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
-from memorybus_providers.builtin import BuiltinProvider, database, files, store
+from memorybus_providers.builtin import BuiltinProvider, files, store
 
 MINE = RecallContext(RecallScope(agent="coder", user="ann"))
 
@@ -40,8 +40,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let who finds the store locked wait longer than a busy machine or disk may stand still."""
-    for module in (database, store):
-        monkeypatch.setattr(module, "LOCK_WAIT_MS", 40_000)
+    monkeypatch.setattr(store, "LOCK_WAIT_MS", 40_000)
 
 
 @pytest.fixture
@@ -254,7 +253,7 @@ def test_a_reader_sees_a_rename_under_its_eyes_once(home, monkeypatch):
 
 def test_a_busy_new_file_can_be_opened(provider, home, monkeypatch):
     """Who meets another process at a database not yet in WAL mode leaves the switch to it."""
-    monkeypatch.setattr(database, "LOCK_WAIT_MS", 200)
+    monkeypatch.setattr(store, "LOCK_WAIT_MS", 200)
     provider.shutdown()
     holder = sqlite3.connect(home / "state.db", isolation_level=None)
     holder.execute("pragma journal_mode = delete")

@@ -11,21 +11,25 @@ from hypothesis import strategies as st
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.remote.credentials import api_key
-from memorybus_providers.remote.failures import (
+from memorybus_providers.remote.http import (
+    DEFAULT_PAUSE,
+    LONGEST_PAUSE,
+    RateLimit,
     error_for_connection,
     error_for_status,
     error_for_unreadable,
     quote,
-)
-from memorybus_providers.remote.names import MAX_NAME_CHARS, name_of
-from memorybus_providers.remote.rate_limit import (
-    DEFAULT_PAUSE,
-    LONGEST_PAUSE,
-    RateLimit,
     retry_after_seconds,
 )
-from memorybus_providers.remote.texts import LONGEST_QUESTION, clean_question, sendable, split_text
+from memorybus_providers.remote.options import api_key
+from memorybus_providers.remote.texts import (
+    LONGEST_QUESTION,
+    MAX_NAME_CHARS,
+    clean_question,
+    name_of,
+    sendable,
+    split_text,
+)
 
 
 def config(tmp_path: Path, **options: Any) -> ProviderConfig:

@@ -10,11 +10,15 @@ from memorybus.errors import ConfigError, MissingProvider, Permanent
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
-from memorybus_providers.remote import own_options, private_file, replacement, utterances
-from memorybus_providers.remote.deadline import DEADLINE_SHARE, SharedDeadline
-from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
+from memorybus_providers.remote import options, texts
+from memorybus_providers.remote.http import DEADLINE_SHARE, SharedDeadline
+from memorybus_providers.remote.provider import (
+    RemoteProvider,
+    RemoteTool,
+    ToolSet,
+    service_capabilities,
+)
 from memorybus_providers.remote.texts import parse_milliseconds
-from memorybus_providers.remote.tool_calls import RemoteTool, ToolSet
 
 
 class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ TOOLS: ToolSet[Look] = ToolSet(
 )
 
 
-class Options(own_options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A service's options."""
 
     base_url: str = "http://there"
@@ -88,12 +92,12 @@ def config(tmp_path: Path, **options: Any) -> ProviderConfig:
 def test_options_that_break_a_rule_are_named(tmp_path, options, said_of):
     """All that is wrong is said at once, with the instance's name."""
     with pytest.raises(ConfigError, match=f"provider there: .*{said_of}"):
-        own_options.read(config(tmp_path, **options), Options)
+        options.read(config(tmp_path, **options), Options)
 
 
 def test_options_have_their_defaults(tmp_path):
     """What is not given is as the service's struct says."""
-    assert own_options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
+    assert options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
 
 
 def test_a_provider_reads_its_options_when_it_is_made(tmp_path):
@@ -151,10 +155,10 @@ def test_requests_of_a_hook_share_its_deadline():
 def test_words_have_a_side_and_a_name():
     """Nobody said what the host wrote; a blank side said nothing."""
     turn = TurnCompleted(user="Hello.", assistant=" ", user_name="Ada")
-    assert utterances.from_turn(turn) == [utterances.RemoteUtterance(True, "Ada", "Hello.")]
-    assert utterances.from_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
-    told = utterances.from_delegation(Delegated(task="count", result="nine"))
-    assert utterances.join_lines(told) == "Task: count\nResult: nine"
+    assert texts.from_turn(turn) == [texts.RemoteUtterance(True, "Ada", "Hello.")]
+    assert texts.from_turn(TurnCompleted(user="Hello.", synthetic=True)) == []
+    told = texts.from_delegation(Delegated(task="count", result="nine"))
+    assert texts.join_lines(told) == "Task: count\nResult: nine"
 
 
 @pytest.mark.parametrize(
@@ -169,9 +173,9 @@ def test_words_have_a_side_and_a_name():
 def test_an_old_text_means_one_text_or_none(held, gone):
     """Where different entries hold it none is touched; one may be there several times."""
     write = MemoryWritten(action="remove", store="user", old_text=" cat ")
-    assert replacement.replaced_entries(write, held, str) == gone
+    assert texts.replaced_entries(write, held, str) == gone
     addition = MemoryWritten(action="add", store="user", content="x", old_text="cat")
-    assert replacement.replaced_entries(addition, held, str) == []
+    assert texts.replaced_entries(addition, held, str) == []
 
 
 def test_a_secret_file_is_its_owners_alone(tmp_path):
@@ -179,12 +183,12 @@ def test_a_secret_file_is_its_owners_alone(tmp_path):
     file = tmp_path / "secret"
     file.write_text("s")
     file.chmod(stat.S_IRUSR)
-    assert private_file.read(file, "we", "option") == "s"
+    assert options.read(file, "we", "option") == "s"
     file.chmod(0o640)
     with pytest.raises(ConfigError, match="chmod 600"):
-        private_file.read(file, "we", "option")
+        options.read(file, "we", "option")
     with pytest.raises(ConfigError, match="option cannot be read"):
-        private_file.read(tmp_path / "none", "we", "option")
+        options.read(tmp_path / "none", "we", "option")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.base import RecallContext
-from memorybus_providers.builtin.ranking import matched_words
+from memorybus_providers.builtin.entries import matched_words
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.sentences import split_prompt
 from unit.holographic.holographic_feeding import MINE, feed, texts, turn

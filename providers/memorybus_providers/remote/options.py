@@ -1,12 +1,17 @@
-"""Reads the options of an instance into a struct, and checks them; pure.
+"""Reads the options of an instance into a struct, and the key of its service; pure but for the key.
 
 A provider's struct inherits from `RemoteOptions` or `ServerOptions`, adds its own fields, and
-returns further rules from `rules`. This module makes the rows that the schemas of services share.
+returns further rules from `rules`. The options only name the environment variable or the private
+file with the key. So the key itself is in no settings file, no record in Redis and no list of
+processes.
 """
 
+import os
 import re
+import stat
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import msgspec
 from memorybus.errors import ConfigError
@@ -96,3 +101,82 @@ def prefix_row(places: str) -> Mapping[str, Any]:
         "workspace has one of its own; lower-case letters, digits and -, at most 20",
         "default": "memorybus",
     }
+
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "api_key_env",
+        "description": "the name of the environment variable that holds the service's key",
+        "default": "",
+        "secret": True,
+    },
+    {
+        "key": "api_key_file",
+        "description": "a file with the service's key that only its owner may read (0600)",
+        "default": "",
+    },
+)
+"""The two options; a provider adds them to its own schema."""
+
+
+def api_key(config: ProviderConfig) -> str:
+    """Return an instance's key; "" if no option names one.
+
+    Raises:
+        ConfigError: both options are set, the variable is not set, or the file is missing, empty or
+            readable by others.
+    """
+    variable = str(config.options.get("api_key_env") or "")
+    file = str(config.options.get("api_key_file") or "")
+    who = f"provider {config.name}"
+    if variable and file:
+        raise ConfigError(f"{who}: name api_key_env or api_key_file, not both")
+    if variable:
+        return environment_value("api_key_env", config)
+    return _read_key_file(Path(file).expanduser(), who) if file else ""
+
+
+def environment_value(option: str, config: ProviderConfig) -> str:
+    """Return the value of the environment variable that an option names; "" if it names none.
+
+    Raises:
+        ConfigError: the variable is not set.
+    """
+    variable = str(config.options.get(option) or "")
+    found = os.environ.get(variable, "").strip() if variable else ""
+    if variable and not found:
+        raise ConfigError(
+            f"provider {config.name}: {option} names the environment variable "
+            f"{variable[:100]!r}, which this process lacks; set it where the workers run"
+        )
+    return found
+
+
+def _read_key_file(path: Path, who: str) -> str:
+    if not (found := read_private(path, who, "api_key_file").strip()):
+        raise ConfigError(f"{who}: {path} holds no key")
+    return found
+
+
+_GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def read_private(path: Path, who: str, option: str) -> str:
+    """Return the content of a private file.
+
+    Args:
+        who: the words with which errors begin.
+        option: the option that names the file.
+
+    Raises:
+        ConfigError: the file cannot be read, or others may read or write it.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = file.read()
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{who}: {option} cannot be read: {error}") from error
+    if mode & _GROUP_AND_OTHERS:
+        raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
+    return found
