@@ -743,8 +743,8 @@ def test_the_rule_of_state_can_fail(source, found):
         (wall_clocks_asked, "datetime.datetime.now(UTC)", ["datetime.datetime.now"]),
         (
             contract_elsewhere,
-            "from memorybus_providers.keeping import Residue",
-            ["memorybus_providers.keeping.Residue"],
+            "from memorybus_providers.kept import Residue",
+            ["memorybus_providers.kept.Residue"],
         ),
         (code_from_bytes, "import pickle\neval('1')", ["eval", "pickle"]),
         (module_state, "def f():\n    global seen", ["global seen"]),

@@ -13,7 +13,7 @@ from gauge import Figures, Size, medians
 from memorybus.clock import SYSTEM
 from memorybus.health.metrics import CACHE_SECONDS
 from memorybus.health.metrics_server import Address, serve_metrics
-from memorybus_workers.processes.pulse import Pulse
+from memorybus_workers.processes.service import Pulse
 from stage import Stage
 
 _PROVIDERS = 5

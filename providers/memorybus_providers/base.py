@@ -17,10 +17,11 @@ from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import LeaseLost
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -39,9 +40,6 @@ from memorybus.events import (
 from memorybus.testing import CrashPoint, no_crash
 
 from memorybus_providers.errors import ProviderError
-from memorybus_providers.keeping import MemoryOwner, Residue, StoredMemory
-from memorybus_providers.recollections import RecallContext, RecallScope, Recollection, Why
-from memorybus_providers.transactions import Fence, Progress, Transaction
 
 __all__ = [
     "Capabilities",
@@ -179,6 +177,179 @@ class TurnCall(NamedTuple):
 
     event: TurnCompleted
     ctx: HookContext
+
+
+class RecallScope(msgspec.Struct, frozen=True):
+    """The owners whose memories may be recalled. None means everyone; only operators may ask that.
+
+    The empty workspace is a workspace like any other: that of sessions which name none.
+    """
+
+    agent: str | None = "default"
+    user: str | None = "default"
+    workspace: str | None = ""
+
+    @classmethod
+    def own(cls, scope: Scope) -> Self:
+        """Return what a session of a scope may recall: exactly its own."""
+        return cls(scope.agent, scope.user, scope.workspace)
+
+
+class RecallContext(msgspec.Struct, frozen=True):
+    """What a recall gets beside the query.
+
+    Attributes:
+        scope: whose memories may be returned; nothing outside it.
+        session: the asking session, or None.
+        budget: characters of text that are wanted at most; the caller cuts the rest.
+        deadline: seconds until the answer is of no use any more.
+        explain: whether the answer shall say why each memory was found (`Recollection.why`).
+        as_of: recall what was known at this time, milliseconds; None for now. What was said or
+            corrected later does not count. Only set for providers with `Capabilities.as_of`.
+    """
+
+    scope: RecallScope
+    session: SessionRef | None = None
+    budget: int = 2_000
+    deadline: float = 5.0
+    explain: bool = False
+    as_of: int | None = None
+
+
+class Why(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a memory was found, for a person who asks.
+
+    Attributes:
+        words: the words that memory and question share, as the memory spells them.
+        meaning: how near its meaning is to that of the question, -1 to 1; None if the provider
+            compared words alone.
+        parts: the amounts and factors of its score, in the order in which a person reads them, by
+            names that explain themselves ("speaker", "newer").
+    """
+
+    words: tuple[str, ...] = ()
+    meaning: float | None = None
+    parts: dict[str, float] = {}
+
+
+class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One remembered thing, best first in a result.
+
+    Attributes:
+        text: verbatim and not escaped; cut only if `truncated` is set.
+        session: the session it comes from; empty if unknown.
+        at: when it was said or written, milliseconds; 0 if unknown.
+        speaker: who said it; empty if unknown.
+        score: larger is better; comparable within one provider only.
+        source: where the provider found it (a file, an index); empty if unknown.
+        truncated: whether the provider left something out.
+        event: id of the event that brought it; empty if the provider does not know.
+        until: when something newer replaced it, milliseconds; 0 if it is current, as far as the
+            provider knows.
+        before: in short, what it replaced; empty if it replaced nothing.
+        why: why it was found; needed only if `RecallContext.explain` is set.
+    """
+
+    text: str
+    session: str = ""
+    at: int = 0
+    speaker: str = ""
+    score: float = 0.0
+    source: str = ""
+    truncated: bool = False
+    event: str = ""
+    until: int = 0
+    before: str = ""
+    why: Why | None = None
+
+
+class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that a provider keeps, as `MemoryProvider.export` yields it.
+
+    Attributes:
+        text: verbatim, as the backend has it.
+        agent: the agent; empty if it belongs to no single agent.
+        user: the person; empty if it belongs to no single person.
+        workspace: the project.
+        kind: the backend's own word for its kind ("fact", "conclusion"); empty if it has none.
+        session: the session it comes from; empty if unknown.
+        at: when it was said or written, milliseconds; 0 if unknown.
+        speaker: who said it; empty if unknown.
+        event: id of the event that brought it; empty if the provider does not know.
+        until: when something newer replaced it, milliseconds; 0 if it is current.
+        name: its name in the provider's tools; empty if they have none for it.
+        former: whether it is what an entry said before it was replaced or removed; the agent and
+            operators can change it no more.
+    """
+
+    text: str
+    agent: str = ""
+    user: str = ""
+    workspace: str = ""
+    kind: str = ""
+    session: str = ""
+    at: int = 0
+    speaker: str = ""
+    event: str = ""
+    until: int = 0
+    name: str = ""
+    former: bool = False
+
+
+class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An owner of whom a provider keeps memories.
+
+    Attributes:
+        agent: the agent.
+        user: the person.
+        workspace: the project; empty for none.
+        memories: how many there are; None if counting would take long.
+    """
+
+    agent: str
+    user: str
+    workspace: str = ""
+    memories: int | None = None
+
+
+class Residue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an erasure left, as far as the provider knows.
+
+    Attributes:
+        erased: how many memories it erased, as the backend counts them; None if unknown.
+        remains: what it could not erase: for each a sentence with the place, what is there and what
+            an operator can do, without any of the erased texts. Empty if nothing is left.
+    """
+
+    erased: int | None = None
+    remains: tuple[str, ...] = ()
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The right to write to a lane: its name (``p07``) and the owner's epoch."""
+
+    lane: str
+    epoch: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a lane has come in the provider's own store. ``entry`` "0-0" is the beginning."""
+
+    epoch: int
+    entry: str
+    n: int
+
+
+class Transaction(Protocol):
+    """One open transaction of a transactional provider."""
+
+    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of `event_ids` that the ledger already holds."""
+        ...
+
+    def record(self, event_ids: Sequence[str], progress: Progress) -> None:
+        """Write the ids into the ledger and advance the lane; commits with everything else."""
+        ...
 
 
 class MemoryProvider(ABC):
@@ -460,3 +631,23 @@ class TransactionalProvider(MemoryProvider):
         Hooks called inside it take part in it. Leaving it commits; an exception rolls back.
         """
         raise NotImplementedError
+
+
+def refuse_stale(fence: Fence, seen: int | None) -> None:
+    """Return unless a store has seen a newer owner of a lane (G5); `seen` is its epoch, if any.
+
+    Raises:
+        LeaseLost: the store has seen a newer owner.
+    """
+    if seen is not None and seen > fence.epoch:
+        raise LeaseLost(
+            f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {seen}",
+            fenced=True,
+        )
+
+
+def argument_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments, without what only documents the code."""
+    (schema,), definitions = msgspec.json.schema_components([kind])
+    body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
+    return {name: value for name, value in body.items() if name not in {"title", "description"}}

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from memorybus.errors import Transient, Unavailable
 
 from memorybus_providers.applied_ids import AppliedIds, TransactionIds
-from memorybus_providers.base import Fence, Progress
-from memorybus_providers.transactions import refuse_stale
+from memorybus_providers.base import Fence, Progress, refuse_stale
 
 MAX_EVENT_IDS = 100_000
 """The last 100,000 event ids of a database are remembered (G10): some 12 MB in a worker."""

@@ -4,15 +4,16 @@ An operator may ask the bus for everyone's memories; most backends have no such 
 adapter notes each owner, as a line of JSON in a file of its home.
 """
 
+import re
 from pathlib import Path
 
 import msgspec
 from memorybus import private
 from memorybus.events import Scope
+from memorybus.ids import derived_id
 from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.folder_names import folder_of
 
 MAX_OWNERS = 32
 """Owners that one recall asks about at most, the newest (G10)."""
@@ -93,3 +94,17 @@ def _decode(line: bytes) -> list[Owner]:
         return [msgspec.json.decode(line, type=prepared(Owner))]
     except msgspec.DecodeError:
         return []
+
+
+_PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+_READABLE_CHARS = 40
+
+
+def folder_of(owner: str) -> str:
+    """Return the directory name of an agent or a user: safe, and different for different ids."""
+    if _PLAIN.fullmatch(owner) and not _RESERVED.fullmatch(owner):
+        return owner
+    readable = _UNSAFE.sub("-", owner.lower())[:_READABLE_CHARS].strip("-")
+    return f"{readable}~{derived_id('folder', owner)}"

@@ -31,10 +31,9 @@ from memorybus.processes.lean import load_redis
 from memorybus.text.redact import masked
 
 from memorybus_workers import logs
-from memorybus_workers.processes.exit_codes import FAILED, MISCONFIGURED
 from memorybus_workers.processes.exporting import export_spans
 from memorybus_workers.processes.heap import share_one_heap
-from memorybus_workers.processes.parent import call_when_parent_ends
+from memorybus_workers.processes.process import FAILED, MISCONFIGURED, call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -110,7 +109,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "archive":
         load_redis()
         from memorybus_workers.archiving.archiver import run_once
-        from memorybus_workers.processes.json_line import print_json_line
+        from memorybus_workers.processes.process import print_json_line
 
         print_json_line(msgspec.to_builtins(run_once(settings)))
         return 0
@@ -119,7 +118,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 def _offer(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus_workers.inquiries.offers import list_offers
-    from memorybus_workers.processes.json_line import print_json_line
+    from memorybus_workers.processes.process import print_json_line
 
     for offer in list_offers(_split_names(options.kinds)):
         print_json_line(msgspec.to_builtins(offer))
@@ -133,7 +132,7 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
 
     from memorybus_workers.hosting.instances import make_instance
     from memorybus_workers.inquiries.trial import HANG_SECONDS, Trial, run_trial
-    from memorybus_workers.processes.json_line import print_json_line
+    from memorybus_workers.processes.process import print_json_line
 
     name, changed = options.name or options.provider, _options(options)
     kind = "" if name == options.provider else options.provider
@@ -150,8 +149,8 @@ def _options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.inquiries.describe import describe
-    from memorybus_workers.processes.json_line import print_json_line
+    from memorybus_workers.inquiries.offers import describe
+    from memorybus_workers.processes.process import print_json_line
 
     name = options.name or options.provider
     found = describe(settings, options.provider, name, _options(options))

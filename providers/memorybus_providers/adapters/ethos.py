@@ -39,8 +39,8 @@ from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, SessionRef, StoreName
 
 from memorybus_providers import registry
+from memorybus_providers.adapters.conversations import split_passages
 from memorybus_providers.adapters.hosted import Caller, options
-from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -50,8 +50,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.builtin.entries import rank
 from memorybus_providers.errors import Permanent
-from memorybus_providers.folder_names import folder_of
-from memorybus_providers.owners import Owner, Owners, owner_of, session_key
+from memorybus_providers.owners import Owner, Owners, folder_of, owner_of, session_key
 
 _SEARCHING_SOURCES: Final = frozenset({"vector", "honcho"})
 """Sources that search by the query themselves, so that answers need not share its words."""

@@ -23,9 +23,8 @@ from memorybus.errors import ConfigError
 from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreName, TurnCompleted
 
 from memorybus_providers import registry
-from memorybus_providers.adapters.conversations import Conversations
+from memorybus_providers.adapters.conversations import Conversations, split_passages
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error, options
-from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
     ENRICH_DEADLINE,

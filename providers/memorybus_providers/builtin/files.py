@@ -16,7 +16,7 @@ import msgspec
 from memorybus import private
 from memorybus.events import Scope, StoreName
 
-from memorybus_providers.folder_names import folder_of
+from memorybus_providers.owners import folder_of
 
 _NO_PENDING_WRITE: Final = 0
 """The number of a token that belongs to no pending write."""

@@ -8,9 +8,8 @@ transaction begins by reading what has been committed since, by any owner.
 from collections.abc import Sequence
 
 from memorybus_providers.applied_ids import AppliedIds, TransactionIds
-from memorybus_providers.base import Fence, Progress
+from memorybus_providers.base import Fence, Progress, refuse_stale
 from memorybus_providers.postgres.link import Connection
-from memorybus_providers.transactions import refuse_stale
 
 MAX_EVENT_IDS = 20_000
 """The most event ids that are remembered for each lane, the last ones (G10); they take 2 MB."""

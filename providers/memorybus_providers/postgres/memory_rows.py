@@ -14,8 +14,7 @@ from typing import Final
 
 from memorybus.events import Scope, StoreName
 
-from memorybus_providers.folder_names import folder_of
-from memorybus_providers.owners import Owner, owner_of, session_key
+from memorybus_providers.owners import Owner, folder_of, owner_of, session_key
 from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.remembering.notes import KINDS

@@ -21,11 +21,11 @@ from memorybus_providers.base import (
     MemoryProvider,
     Placement,
     ProviderConfig,
+    argument_schema,
 )
 from memorybus_providers.errors import MissingProvider, Permanent
 from memorybus_providers.remote import options
 from memorybus_providers.remote.options import RemoteOptions
-from memorybus_providers.tool_schema import argument_schema
 
 T = TypeVar("T", bound=msgspec.Struct)
 

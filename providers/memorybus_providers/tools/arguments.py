@@ -9,8 +9,8 @@ import msgspec
 from memorybus.msgspec_types import prepared
 from msgspec import Meta
 
+from memorybus_providers.base import argument_schema
 from memorybus_providers.ranking import facts
-from memorybus_providers.tool_schema import argument_schema
 
 Limit = Annotated[int, Meta(ge=1, le=50, description="How many results at most.")]
 Category = Annotated[

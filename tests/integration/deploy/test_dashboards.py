@@ -24,7 +24,7 @@ from memorybus.redis.connect import connect_jobs
 from memorybus_console.operations.doctor import canary
 from memorybus_console.operations.providers.lifecycle import pause_instance
 from memorybus_console.operations.stores import Stores
-from memorybus_workers.processes.pulse import Pulse
+from memorybus_workers.processes.service import Pulse
 
 pytestmark = pytest.mark.servers
 

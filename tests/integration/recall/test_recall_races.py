@@ -14,8 +14,7 @@ from memorybus.recall.model import CarryAsk, RecallRequest, WarmResult
 from memorybus.recall.requester import RecallRequester
 from memorybus.redis.connect import TIMEOUT
 from memorybus.redis.keys import Keys
-from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 
 HANG_SECONDS = TIMEOUT - 0.5
 """Seconds: less than the time-out of a command, more than asking may hold up an event."""

@@ -24,8 +24,7 @@ from memorybus.recall.retractions import change_mark, mark_of
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 from memorybus_workers.lanes import answers
 
 NAME = "holographic"

@@ -5,8 +5,8 @@ import threading
 import pytest
 from helpers.processes.time_up import TimeUp
 from memorybus.errors import Transient
+from memorybus_providers.adapters.conversations import split_passages
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, options
-from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import ProviderConfig, RecallScope
 from memorybus_providers.owners import MAX_OWNERS, Owner, Owners
 

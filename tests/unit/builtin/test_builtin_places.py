@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Scope
 from memorybus_providers.builtin.files import file_of, readable_files
-from memorybus_providers.folder_names import folder_of
+from memorybus_providers.owners import folder_of
 
 HOSTILE = [
     "",

@@ -6,7 +6,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from memorybus.health.metrics_server import with_probes
 from memorybus.testing import FakeClock
-from memorybus_workers.processes.pulse import STUCK_SECONDS, Pulse
+from memorybus_workers.processes.service import STUCK_SECONDS, Pulse
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 

@@ -38,6 +38,6 @@ def test_what_a_host_has_loaded_stays():
 def test_what_an_instance_would_be_is_told_without_redis():
     """Commands wait for a process that describes an instance: it loads no more than it needs."""
     loaded = loaded_by(
-        "import memorybus_workers.inquiries.describe, memorybus_workers.inquiries.trial"
+        "import memorybus_workers.inquiries.offers, memorybus_workers.inquiries.trial"
     )
     assert loaded.isdisjoint({"redis", "asyncio"})

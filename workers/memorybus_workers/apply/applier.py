@@ -26,11 +26,11 @@ from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.retry import (
     BackendDown,
     ParkKey,
+    RetryAt,
     RetryIn,
     decide_retry,
     describe_failure,
 )
-from memorybus_workers.calls.retry_at import RetryAt
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.answers import forget_warm_results
 from memorybus_workers.lanes.caution import MAX_KILLS

@@ -14,7 +14,7 @@ from memorybus_providers.base import HookContext, MemoryProvider, TurnCall
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.serial import ChunkOutcome, SerialApplier
-from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.retry import RetryAt
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.logs import bind_calls
 

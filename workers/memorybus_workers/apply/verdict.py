@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.retry import RetryAt
 
 
 class Done(msgspec.Struct, frozen=True):

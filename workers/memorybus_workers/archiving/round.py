@@ -26,10 +26,8 @@ from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.due import find_due
 from memorybus_workers.archiving.retention import read_policy
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer, SealingContext
-from memorybus_workers.calls.blame import raise_unless_lane_error
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
-from memorybus_workers.calls.retry import describe_failure
-from memorybus_workers.logs import bind_lane, bind_partition
+from memorybus_workers.calls.retry import describe_failure, raise_unless_lane_error
+from memorybus_workers.logs import RateLimitedWarning, bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
 

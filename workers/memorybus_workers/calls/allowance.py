@@ -1,4 +1,4 @@
-"""Bounds how many calls an instance makes in a second and in a day, over all workers (G10).
+"""Bounds how many calls an instance makes, and what else it spends, over all workers (G10).
 
 No thread waits for permission. A call that is not allowed yet is made later; its lane, its lease
 and everything else of the worker go on meanwhile.
@@ -8,9 +8,10 @@ from typing import Protocol
 
 from memorybus.clock import Clock
 from memorybus.config.call_limits import CallLimits
+from memorybus.errors import Unavailable
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from redis import Redis
+from redis import Redis, RedisError
 
 ASK_AGAIN = 5.0
 """Seconds after which Redis is asked again, even if the day lasts longer."""
@@ -94,3 +95,32 @@ def allowance_for(
     if not (limits.calls_per_second or limits.daily_budget):
         return Unbounded()
     return SharedAllowance(redis, keys, provider, limits, clock)
+
+
+class SharedSpending:
+    """Counts uses in Redis, for `ProviderConfig.spend`. May be called from several threads.
+
+    Args:
+        provider: the instance whose account is used; its copies use the same one.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
+        self._redis, self._keys, self._provider = redis, keys, provider
+
+    def __call__(self, what: str, a_day: int) -> bool:
+        """Count one use; return whether the limit of this day (UTC) allowed it.
+
+        Args:
+            what: the kind of use, a plain word that the provider chooses.
+            a_day: how many uses a day allows; 0 allows none.
+
+        Raises:
+            Unavailable: Redis is away.
+        """
+        if a_day <= 0:
+            return False
+        call = scripts.spend(self._keys.spent(self._provider, what), 0, a_day)
+        try:
+            return not scripts.run(self._redis, call).seconds
+        except RedisError as error:
+            raise Unavailable(f"what {self._provider} may spend is not known: {error}") from error

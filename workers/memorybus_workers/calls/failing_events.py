@@ -6,8 +6,7 @@ from collections.abc import Iterable
 import msgspec
 from memorybus.clock import Clock
 
-from memorybus_workers.calls.retry import retry_delay
-from memorybus_workers.calls.retry_at import RetryAt
+from memorybus_workers.calls.retry import RetryAt, retry_delay
 
 
 class FailingEvent(msgspec.Struct):

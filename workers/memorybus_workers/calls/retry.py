@@ -1,11 +1,14 @@
-"""Decides what to do after a failed call; pure, without a clock and without I/O."""
+"""Decides what to do after a failed call, and whether it concerns one lane alone; pure."""
 
 import random
+import re
 
 import msgspec
 from memorybus.concurrency.backoff import backoff
-from memorybus.errors import ProviderError, Transient, Unavailable
+from memorybus.errors import ForeignKey, LogError, ProviderError, Transient, Unavailable
+from memorybus.redis.connect import translate_redis_error
 from memorybus.text.redact import one_line
+from redis.exceptions import RedisError, ResponseError
 
 _FIRST_DELAY = 0.1
 _MAX_DELAY = 30.0
@@ -60,3 +63,42 @@ def describe_failure(error: BaseException) -> str:
         if isinstance(error, ProviderError)
         else one_line(f"{type(error).__name__}: {text}")
     )
+
+
+class RetryAt(msgspec.Struct, frozen=True):
+    """The event stays open, and its key waits.
+
+    Attributes:
+        at: when to try it again (monotonic seconds).
+    """
+
+    at: float
+
+
+_TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
+"""The error of one of our Lua scripts that found a field in a form that we never write."""
+
+
+def raise_unless_lane_error(error: Exception, where: str) -> Exception:
+    """Return an error that concerns one lane alone, so that only that lane stops.
+
+    Such an error lies in its keys, its entries, its part of the archive, or in our own code.
+
+    Args:
+        error: what a lane's turn raised.
+        where: the instance, for the message.
+
+    Raises:
+        LogError: Redis is away, which concerns all lanes.
+        ProviderError, OSError: the instance cannot continue.
+    """
+    if isinstance(error, RedisError):
+        meant = translate_redis_error(error, where)
+        if isinstance(meant, ForeignKey):
+            return meant
+        if isinstance(error, ResponseError) and _TRIPPED.search(str(error)):
+            return error
+        raise meant from error
+    if isinstance(error, LogError | ProviderError | OSError) and not isinstance(error, ForeignKey):
+        raise error
+    return error

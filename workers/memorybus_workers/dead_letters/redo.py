@@ -27,8 +27,7 @@ from memorybus.wire.codec import Encoder
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import Applier
-from memorybus_workers.calls.blame import raise_unless_lane_error
-from memorybus_workers.calls.retry import describe_failure
+from memorybus_workers.calls.retry import describe_failure, raise_unless_lane_error
 from memorybus_workers.dead_letters.decide import (
     LEAVE,
     Pass,

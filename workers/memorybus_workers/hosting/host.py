@@ -3,7 +3,8 @@
 A call that exceeds its deadline cannot be stopped. If the runner's thread made it, the thread is
 abandoned with its instance and its leases, and a new instance takes over. In a pool of threads only
 the thread that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
-waited for if it would count twice (`calls/abandoned.py`, G4). No agent waits for any of this (G9).
+waited for if it would count twice (`calls/thread_activity.py`, G4). No agent waits for any of this
+(G9).
 """
 
 import contextlib

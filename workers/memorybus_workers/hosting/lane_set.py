@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.choice import applier_for
 from memorybus_workers.calls.allowance import allowance_for
-from memorybus_workers.calls.blame import raise_unless_lane_error
+from memorybus_workers.calls.retry import raise_unless_lane_error
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext

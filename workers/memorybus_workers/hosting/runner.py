@@ -4,14 +4,18 @@ There is one thread per instance, which works on its lanes in turn. That is fast
 lane, and lets no provider wait for another.
 """
 
+import fcntl
 import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import partial
+from pathlib import Path
 
+from memorybus import private
 from memorybus.concurrency.backoff import backoff
-from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.errors import LogUnavailable, MemoryBusError, Unavailable
 from memorybus.redis.connect import connect_redis
 from memorybus.text.redact import describe_error
 from memorybus_providers.base import MemoryProvider
@@ -22,15 +26,13 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.calls.retry import describe_failure
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
-from memorybus_workers.hosting.store_use import StoreUse
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.leases import Lease
-from memorybus_workers.logs import unbind_lane
+from memorybus_workers.logs import RateLimitedWarning, unbind_lane
 
 _log = logging.getLogger("memorybus")
 
@@ -282,3 +284,52 @@ class Runner:
         if self._hurry.is_set() and not self._stop.is_set():
             self._hurry.clear()
             self._breaker.retry_now()
+
+
+_PREFIX = "used-by-"
+
+
+class StoreUse:
+    """Keeps a store in use until `close`.
+
+    Args:
+        home: the provider instance's directory.
+        log: a name for the log, the same for all of its workers.
+
+    Raises:
+        Unavailable: workers of another log use the store now.
+        OSError: the directory cannot be written.
+    """
+
+    def __init__(self, home: Path, log: str) -> None:
+        private.directory(home)
+        ours = home / f"{_PREFIX}{log}"
+        self._held = os.open(ours, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._held, fcntl.LOCK_SH)
+        for other in home.glob(f"{_PREFIX}*"):
+            if other != ours and _is_held(other):
+                self.close()
+                raise Unavailable(
+                    f"{home} is in use by workers of another log ({other.name[len(_PREFIX) :]}); "
+                    f"stop those workers, or give one of the two logs another data_dir"
+                )
+
+    def close(self) -> None:
+        """Release the store."""
+        os.close(self._held)
+
+
+def _is_held(path: Path) -> bool:
+    """Say whether a process has locked a file; remove the file if none has."""
+    try:
+        other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return True
+    finally:
+        os.close(other)
+    return False

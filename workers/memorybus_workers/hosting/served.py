@@ -7,6 +7,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
+from memorybus.events import ContextCompressing
 from memorybus.query.ranges import WHOLE
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
@@ -23,12 +24,11 @@ from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_cop
 from memorybus.registry.rebuild_lock import running_rebuilds
 from memorybus.registry.retry_requests import RetryRequest
 from memorybus.registry.roster import ProviderInfo
-from memorybus.registry.tools import DeclaredTools
+from memorybus.registry.tools import MOST_BYTES, DeclaredTools
 from memorybus.text.redact import describe_error, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.hosting.declare import info_of, infos_of, tools_of
 from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.lanes.context import Role
 
@@ -223,3 +223,71 @@ class ServedInstances:
 def _role(one: Instance, view: InstancesView) -> Role:
     answering = is_live_instance(one.name, one.provider, view.live)
     return Role(one.provider, one.options, one.plan, answering)
+
+
+_log = logging.getLogger("memorybus")
+
+
+def infos_of(
+    settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
+) -> dict[str, ProviderInfo]:
+    """Return what is registered about several instances, which need not be open.
+
+    Args:
+        providers: the instances, by name.
+        among: the names of these and other instances, in the order of recall.
+    """
+    return {
+        name: info_of(settings.provider_kind(name), provider, among.index(name))
+        for name, provider in providers.items()
+    }
+
+
+def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") -> ProviderInfo:
+    """Return what is registered about one instance, which need not be open."""
+    return ProviderInfo(
+        kind=kind,
+        delivery=provider.delivery,
+        placement=provider.placement,
+        order=order,
+        recall=provider.capabilities.recall,
+        as_of=provider.capabilities.as_of,
+        compresses=ContextCompressing in provider.capabilities.handles,
+        prompts=type(provider).system_prompt_block is not MemoryProvider.system_prompt_block,
+        examines=type(provider).health is not MemoryProvider.health,
+        exports=provider.capabilities.exports,
+        retracts=provider.capabilities.retracts,
+        note=provider.note,
+        copy_of=copy_of,
+    )
+
+
+def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools]:
+    """Return the tools of those instances that have some; the instances need not be open.
+
+    If an instance's schemas cannot be read, or are too large, it is registered without tools, and
+    the reason is logged.
+    """
+    return {
+        name: DeclaredTools(schemas, tuple(sorted(provider.capabilities.reading_tools)))
+        for name, provider in providers.items()
+        if provider.capabilities.tools and (schemas := _schemas(name, provider))
+    }
+
+
+def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
+    """Return an instance's schemas as JSON values; none if they cannot be published.
+
+    The code that offers the tools checks whether each schema is valid.
+    """
+    try:
+        body = msgspec.json.encode(list(provider.get_tool_schemas()))
+        if len(body) <= MOST_BYTES:
+            return msgspec.json.decode(body, type=tuple[object, ...])
+        why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
+    except Exception as error:  # its lanes are served, whatever the provider raises here
+        why = describe_error(error)
+    _log.warning(
+        "provider %s is registered without its tools: %s", name, why, extra={"provider": name}
+    )
+    return ()

@@ -1,14 +1,19 @@
-"""Lists the kinds of providers that could be set up, for commands that may not import providers."""
+"""Describes kinds and unopened instances for commands, which may not import providers."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.msgspec_types import prepared
-from memorybus.processes.reports import KindOffer, OptionField
+from memorybus.processes.reports import InstanceDescription, KindOffer, OptionField
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.registry import load, registered_kinds, schema_of
+
+from memorybus_workers.hosting.instances import make_instance, place_of
 
 
 def list_offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
@@ -40,3 +45,23 @@ def _offer_of(kind: str, provider: type[MemoryProvider]) -> KindOffer:
 def _first_sentence(provider: type[MemoryProvider]) -> str:
     paragraph = (inspect.getdoc(provider) or "").partition("\n\n")[0]
     return " ".join(paragraph.split())
+
+
+def describe(
+    settings: Settings, provider: str, name: str, options: Mapping[str, Any]
+) -> InstanceDescription:
+    """Describe a copy of an instance, or the instance itself if `name` is its own name.
+
+    Raises:
+        MissingProvider, ConfigError: it cannot be made.
+    """
+    kind = "" if name == provider else provider
+    made = make_instance(settings, name, SYSTEM, kind=kind, options=options)
+    return InstanceDescription(
+        kind=settings.provider_kind(provider),
+        delivery=made.delivery,
+        placement=made.placement,
+        by_home=made.fresh_by_home,
+        place=place_of(settings.provider_options(provider), made),
+        tunable=tuple(sorted(made.tunable)),
+    )

@@ -38,7 +38,7 @@ from memorybus_providers.base import (
 from redis import Redis
 
 from memorybus_workers.jobs.prefetch import render
-from memorybus_workers.jobs.requests import answer_request, parse_request
+from memorybus_workers.jobs.tools import answer_request, parse_request
 
 MAX_PAGE_ITEMS = 2_000
 """The most pairs or memories of a page."""

@@ -16,7 +16,7 @@ from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.calls.spending import SharedSpending
+from memorybus_workers.calls.allowance import SharedSpending
 from memorybus_workers.hosting.instances import make_copy, make_instance
 
 

@@ -25,8 +25,7 @@ from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import LiveInstances
-from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 
 _log = logging.getLogger("memorybus")
 

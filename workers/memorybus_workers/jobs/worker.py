@@ -1,17 +1,20 @@
 """The process that runs one provider's recall jobs with RQ, also in cases that RQ does not expect.
 
 RQ's own times are minutes. Here a job whose process was killed is found within seconds, a hung
-provider ends its process, and every key has a time to live.
+provider ends its process, and every key has a time to live. A job may call only what an allow-list
+names (`allowed_job`).
 """
 
 import faulthandler
 import logging
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, cast
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
@@ -28,19 +31,17 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
 from rq.executions import Execution
-from rq.job import Job
+from rq.job import Job, JobStatus
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.jobs.allowed import LIST_TTL_SECONDS, AllowList, allowed_job
 from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
-from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 from memorybus_workers.jobs.prompts import OVERTIME_SECONDS, PromptAnswerer
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.tools import ToolRunner
 
 _log = logging.getLogger("memorybus")
@@ -50,6 +51,13 @@ _LOOK_EVERY = 1
 
 _RQ_MARGIN_SECONDS = 15
 """RQ waits for a job for so many seconds less than it lets a process be silent."""
+
+
+LIST_TTL_SECONDS = 300
+"""Seconds for which RQ's lists of a queue stay after their last use."""
+
+
+AllowList = Mapping[str, Callable[..., Any]]
 
 
 class JobsEnded(MemoryBusError):
@@ -281,3 +289,78 @@ def job_worker(
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
     look = LostJobs(queue, allowed.keys(), lost)
     return JobWorker(queue, SYSTEM, look, longest_run(settings), crash, settings.secrets)
+
+
+class ForbiddenJob(Exception):
+    """A job names a callable that is not on the list."""
+
+
+class ListedJob(Job):
+    """A job that runs only callables of its list, and leaves no key that stays for ever.
+
+    Attributes:
+        allowed: the list; see `allowed_job`.
+    """
+
+    allowed: ClassVar[AllowList] = MappingProxyType({})
+
+    @property
+    def func(self) -> Any:
+        """The callable of the job's name.
+
+        Raises:
+            ForbiddenJob: it is not on the list.
+        """
+        name = str(self.func_name)
+        if name not in self.allowed:
+            raise ForbiddenJob(f"{name!r} is not on the list of jobs")
+        return self.allowed[name]
+
+    @property
+    def success_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    @property
+    def failure_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    @property
+    def stopped_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    def send_webhooks(self, status: str | JobStatus, *, exc_string: str | None = None) -> None:
+        """Send nothing, whatever the job names."""
+
+    @property
+    def should_retry(self) -> bool:
+        """False: the next turn asks again anyway."""
+        return False
+
+    def perform(self) -> Any:
+        """Call it, and first let the job expire, from which RQ has just kept it.
+
+        Without that, a job whose process is killed would stay for ever.
+        """
+        self.connection.expire(self.key, int(self.timeout or 0) + LIST_TTL_SECONDS)
+        return super().perform()
+
+    def heartbeat(
+        self,
+        timestamp: datetime,
+        ttl: int,
+        pipeline: Pipeline | None = None,
+        xx: bool = False,
+    ) -> None:
+        """Write RQ's sign of life, and let the job expire even if its process is killed now."""
+        super().heartbeat(timestamp, ttl, pipeline=pipeline, xx=xx)
+        connection = self.connection if pipeline is None else pipeline
+        connection.expire(self.key, ttl)
+        connection.expire(StartedJobRegistry.key_template.format(self.origin), LIST_TTL_SECONDS)
+
+
+def allowed_job(allowed: AllowList) -> type[Job]:
+    """Return a class of jobs that can run only `allowed`, by name."""
+    return type("AllowedJob", (ListedJob,), {"allowed": allowed})

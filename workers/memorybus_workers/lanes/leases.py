@@ -18,9 +18,8 @@ from memorybus.redis.scripts import OwnedLane
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.abandoned import AbandonedCalls
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
-from memorybus_workers.calls.thread_activity import ThreadActivity
+from memorybus_workers.calls.thread_activity import AbandonedCalls, ThreadActivity
+from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 

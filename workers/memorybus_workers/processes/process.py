@@ -1,16 +1,27 @@
-"""Runs a worker as a process, with its ready line, its signals and its exit code."""
+"""Runs a worker as a process: its ready line, its signals, its exit code and its end.
 
-from collections.abc import Sequence
+A process that is told to end ends in order, or at once if that takes too long. It also ends when
+the process that started it has ended, to which it reports JSON lines on stdout.
+"""
 
+import contextlib
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 from memorybus.processes.garbage import freeze_heap
 from memorybus.processes.lean import load_redis
 
-from memorybus_workers.processes.exit_codes import FAILED
 from memorybus_workers.processes.exporting import export_spans
-from memorybus_workers.processes.json_line import print_json_line
-from memorybus_workers.processes.orderly_end import OrderlyEnd
-from memorybus_workers.processes.parent import call_when_parent_ends
 
 
 def _report_given_up(provider: str) -> None:
@@ -59,3 +70,117 @@ def run_worker(
     with export_spans():
         worker.run(_report_ready)
     return FAILED if worker.failed else 0
+
+
+FAILED: Final = 1
+MISCONFIGURED: Final = 2
+"""Another start would fail in the same way, so a supervisor ends."""
+
+
+def print_json_line(line: dict[str, Any]) -> None:
+    """Print one JSON line on stdout; it is no error if the reader has gone."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")
+
+
+def call_when_parent_ends(tell: Callable[[], None]) -> None:
+    """Call `tell` once, from a thread, when our standard input ends.
+
+    The process that started us has the other end of that pipe, and the kernel closes it however
+    that process dies.
+    """
+    threading.Thread(target=_await_end, args=(tell,), name="memorybus-parent", daemon=True).start()
+
+
+def _await_end(tell: Callable[[], None]) -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    tell()
+
+
+_log = logging.getLogger("memorybus")
+
+_LAST_WORDS = 1.0
+_LEASES = (
+    "leases expire by themselves within %g s, and their next owners continue from the last commits"
+)
+
+
+class OrderlyEnd:
+    """Ends this process in order at the first request, and at once at the second.
+
+    The orderly end takes `grace` seconds at most. A separate thread acts, so that a call that hangs
+    elsewhere does not delay the end; a signal's handler only puts a request into a queue.
+
+    Args:
+        settings: its `grace`, the seconds that the orderly end may take.
+        stop: asks for the orderly end; called once.
+        at_once: called before this process ends at once, to do what still has to be done.
+        reserve: seconds in addition to `grace`, for a process that waits for others with the same
+            `grace`.
+        leave: ends the process at once.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stop: Callable[[], None],
+        at_once: Callable[[], None] = lambda: None,
+        *,
+        reserve: float = 0.0,
+        clock: Clock = SYSTEM,
+        leave: Callable[[int], Any] = os._exit,
+    ) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._at_once = at_once
+        self._reserve = reserve
+        self._clock = clock
+        self._leave = leave
+        self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._requested = Wake()
+        threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
+
+    def install(self) -> None:
+        """Handle SIGTERM and SIGINT."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self.request())
+
+    def request(self) -> None:
+        """Request the end; the second request ends the process at once."""
+        self._requests.put(True)
+        self._requested.set()
+
+    def request_as_orphan(self) -> None:
+        """Request an orderly end, however often this is called: the parent process has gone."""
+        self._requests.put(False)
+        self._requested.set()
+
+    def _run(self) -> None:
+        self._requests.get()
+        _log.info(
+            "shutting down: up to %g s to finish running work; a second signal stops it at once",
+            self._settings.grace,
+        )
+        self._stop()
+        # Log the reason before ending anything: the main thread may leave before this one does.
+        last_words = threading.Thread(
+            target=self._log_reason, args=(self._wait_for_reason(),), daemon=True
+        )
+        last_words.start()
+        last_words.join(_LAST_WORDS)  # do not wait for ever: perhaps nobody reads our log any more
+        self._at_once()
+        self._leave(FAILED)
+
+    def _wait_for_reason(self) -> str:
+        """Wait for the second request, or for the end of the time; return which it was."""
+        deadline = self._clock.monotonic() + self._settings.grace + self._reserve
+        while (left := deadline - self._clock.monotonic()) > 0:
+            self._requested.wait(left)
+            while not self._requests.empty():
+                if self._requests.get():
+                    return "second signal"
+        return f"not ended within {self._settings.grace:g} s"
+
+    def _log_reason(self, why: str) -> None:
+        _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)

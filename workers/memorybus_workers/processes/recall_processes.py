@@ -22,9 +22,9 @@ from memorybus.testing import no_crash
 from memorybus_providers.registry import load
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.jobs.prompts import PromptAnswerer
 from memorybus_workers.lanes.news import Inbox
+from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 

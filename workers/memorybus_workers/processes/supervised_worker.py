@@ -10,7 +10,7 @@ from memorybus.errors import NEEDS_A_PERSON, ConfigError, MemoryBusError
 from memorybus.processes.child import ChildProcess, start_child
 from memorybus.processes.keeper import Death, Keeper
 
-from memorybus_workers.processes.exit_codes import MISCONFIGURED
+from memorybus_workers.processes.process import MISCONFIGURED
 
 _log = logging.getLogger("memorybus")
 

@@ -1,33 +1,31 @@
 """Runs several worker processes as one: starts, restarts and ends them together.
 
 Each process is a full worker with its own share of the lanes, because Python runs one thread at a
-time. A provider that ends its process gets a process of its own (`worker_plans.py`).
+time. A provider that ends its process gets a process of its own.
 """
 
 import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import new_mark
 from memorybus.processes.child import ChildProcess, wait_for_any
+from memorybus.processes.commands import module_command
 
-from memorybus_workers.processes.exit_codes import FAILED
-from memorybus_workers.processes.json_line import print_json_line
-from memorybus_workers.processes.orderly_end import OrderlyEnd
-from memorybus_workers.processes.parent import call_when_parent_ends
-from memorybus_workers.processes.pulse import Pulse
-from memorybus_workers.processes.service import ServiceManager
-from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
-from memorybus_workers.processes.worker_plans import (
-    plan_workers,
-    separate_providers,
-    worker_command,
+from memorybus_workers.processes.process import (
+    FAILED,
+    OrderlyEnd,
+    call_when_parent_ends,
+    print_json_line,
 )
+from memorybus_workers.processes.service import Pulse, ServiceManager
+from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
 
 _log = logging.getLogger("memorybus")
 
@@ -220,3 +218,75 @@ def _serving_metrics(settings: Settings, metrics: str, pulse: Pulse) -> Iterator
 
     with serve_metrics(settings, parse_address(metrics), pulse) as where:
         yield str(where)
+
+
+class WorkerPlan(msgspec.Struct, frozen=True):
+    """What one worker process serves.
+
+    Attributes:
+        name: a name for people; it stays the same when the process serves other instances.
+        serves: the provider instances.
+        jobs: how many recall processes each of them has.
+    """
+
+    name: str
+    serves: tuple[str, ...]
+    jobs: int
+
+
+def spread_jobs(jobs: int, processes: int) -> list[int]:
+    """Return how many recall processes each worker runs: `jobs` in all, spread evenly.
+
+    So the death of one worker leaves the recall processes of the others at work.
+    """
+    each, more = divmod(jobs, processes)
+    return [each + (number < more) for number in range(processes)]
+
+
+def plan_workers(
+    providers: Sequence[str], separated: Collection[str], processes: int, jobs: int
+) -> list[WorkerPlan]:
+    """Return `processes` plans for the providers that share, and one for each separated one."""
+    sharing = tuple(name for name in providers if name not in separated)
+    shared = [
+        WorkerPlan(f"worker process {number} of {processes}", sharing, share)
+        for number, share in enumerate(spread_jobs(jobs, processes), 1)
+    ]
+    own = [
+        WorkerPlan(f"the worker process of {name}", (name,), jobs)
+        for name in providers
+        if name in separated
+    ]
+    return shared + own
+
+
+def separate_providers(
+    providers: Sequence[str], separated: frozenset[str], dangerous: Collection[str]
+) -> frozenset[str]:
+    """Return the providers that have their own process from now on.
+
+    The last provider that shares stays where it is, because it is alone there. No provider comes
+    back before the supervisor ends, because only a call shows whether a backend works again.
+
+    Args:
+        providers: all providers.
+        separated: the providers that have their own process already.
+        dangerous: the providers that have just proved dangerous.
+    """
+    for name in sorted(set(dangerous) & set(providers) - separated):
+        if len(set(providers) - separated) > 1:
+            separated |= {name}
+    return separated
+
+
+def worker_command(plan: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:
+    """Return the command line of one worker.
+
+    Args:
+        plan: what the worker serves.
+        providers: the providers of all workers, in the order of recall.
+        mark: the end of its id.
+    """
+    words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
+    served = ("--providers", ",".join(plan.serves), "--among", ",".join(providers))
+    return [*words, *served, "--jobs", str(plan.jobs)]

@@ -33,7 +33,6 @@ from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import ArchiverThread
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.hosting.drop import remove_dropped
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts
@@ -43,6 +42,7 @@ from memorybus_workers.lanes.context import WorkerContext
 from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
+from memorybus_workers.logs import RateLimitedWarning
 from memorybus_workers.membership.presence import Presence
 from memorybus_workers.processes.heap import Heap, find_trimmer
 from memorybus_workers.processes.recall_processes import RecallProcesses

@@ -27,7 +27,7 @@ from memorybus.text.display import iso
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.limited_warning import RateLimitedWarning
+from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 

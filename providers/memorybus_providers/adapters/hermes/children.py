@@ -15,11 +15,10 @@ from memorybus_providers.adapters.hermes.homes import (
     profile_of,
     user_id_of,
 )
-from memorybus_providers.adapters.hermes.launch import Launch, hermes_home
+from memorybus_providers.adapters.hermes.launch import Launch, find_python, hermes_home
 from memorybus_providers.adapters.hermes.link import HostLink
 from memorybus_providers.adapters.hermes.options import PluginOptions
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin
-from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.errors import Permanent
 from memorybus_providers.owners import Owner

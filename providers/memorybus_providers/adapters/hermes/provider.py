@@ -32,16 +32,15 @@ from memorybus.events import (
     TurnStarted,
 )
 
+from memorybus_providers.adapters.conversations import split_passages
 from memorybus_providers.adapters.hermes import requests
 from memorybus_providers.adapters.hermes.child.frames import CWD, OWNER_KEY
 from memorybus_providers.adapters.hermes.children import Children
-from memorybus_providers.adapters.hermes.homes import PluginHome
+from memorybus_providers.adapters.hermes.homes import PluginHome, SessionNotes
+from memorybus_providers.adapters.hermes.launch import find_python
 from memorybus_providers.adapters.hermes.link import OwnersMixed
-from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
-from memorybus_providers.adapters.hermes.python import find_python
-from memorybus_providers.adapters.passages import split_passages
 from memorybus_providers.base import (
     Capabilities,
     HookContext,

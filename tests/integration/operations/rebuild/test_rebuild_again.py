@@ -22,8 +22,7 @@ from memorybus.registry.instances import Instance, Instances, Live
 from memorybus_console.operations.rebuild.plan import RebuildPlan, RebuildRequest, plan_rebuild
 from memorybus_console.operations.stores import Stores
 from memorybus_providers.base import RecallContext, Recollection
-from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 
 MALLORY = Query(except_users=("mallory",))
 

@@ -22,7 +22,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis.keys import Keys
-from memorybus_workers.calls import abandoned
+from memorybus_workers.calls import thread_activity
 
 KINDS = ["Transactional", "Keyed", "Lookup", "Blind"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -159,7 +159,7 @@ def test_a_hanging_event_is_parked_after_its_tries(
     redis_client, make_settings, monkeypatch, tmp_path, kind
 ):
     """G6, G9: a call over `call_timeout` is abandoned; after `attempts` hangs its key is parked."""
-    monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 3)
+    monkeypatch.setattr(thread_activity, "MAX_TIME_LIMITS", 3)
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=2, lease=20.0, call_timeout=1.0, **recorded(kind))

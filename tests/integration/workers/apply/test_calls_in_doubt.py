@@ -33,7 +33,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent
 from memorybus.wire.codec import Decoder
 from memorybus_workers.apply.applier import STILL_UNDER_WAY
-from memorybus_workers.calls import abandoned
+from memorybus_workers.calls import thread_activity
 
 LOCKED = 4.0
 """Seconds for which a store is locked, a third of the time for which a call is waited for."""
@@ -182,7 +182,7 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
     redis_client, make_settings, monkeypatch, flag, kind
 ):
     """G4, G10: after `MAX_TIME_LIMITS` time-outs the backend is asked, and the event sent again."""
-    monkeypatch.setattr(abandoned, "MAX_TIME_LIMITS", 4)
+    monkeypatch.setattr(thread_activity, "MAX_TIME_LIMITS", 4)
     settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
     text = f"!hang={flag} for ever"
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -190,7 +190,10 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
         say(bus, "s", text)
         wait_until(lambda: text in calls(home(settings)), "it is sent")
         wait_until(lambda: calls(home(settings)).count(text) == 2, "it is sent again")
-        assert SYSTEM.monotonic() - begun > (abandoned.MAX_TIME_LIMITS - 1) * settings.call_timeout
+        assert (
+            SYSTEM.monotonic() - begun
+            > (thread_activity.MAX_TIME_LIMITS - 1) * settings.call_timeout
+        )
         assert calls(home(settings))[-2] == "knows"
         flag.unlink()
         wait_applied(redis_client, settings)

@@ -23,7 +23,7 @@ from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus_workers.calls import allowance
-from memorybus_workers.calls.spending import SharedSpending
+from memorybus_workers.calls.allowance import SharedSpending
 
 each = pytest.mark.parametrize("kind", ["Keyed", "Lookup", "Blind", "KeyedSide"])
 

@@ -13,8 +13,7 @@ from memorybus.health.monitor import read_status
 from memorybus.testing import FakeClock
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
-from memorybus_workers.hosting.runner import Runner
-from memorybus_workers.hosting.store_use import StoreUse
+from memorybus_workers.hosting.runner import Runner, StoreUse
 
 
 def test_workers_of_one_log_share_a_store(tmp_path):

@@ -8,8 +8,7 @@ from memorybus.clock import SYSTEM
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallContext, Recollection
-from memorybus_workers.jobs.prefetch import Recaller
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 
 LATE = 1_795_656_600_000
 """2026-11-26, 1:30 UTC: in New York it is the evening before."""

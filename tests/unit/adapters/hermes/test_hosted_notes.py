@@ -2,9 +2,8 @@
 
 import os
 
-from memorybus_providers.adapters.hermes import notes
-from memorybus_providers.adapters.hermes.homes import PluginHome, profile_of
-from memorybus_providers.adapters.hermes.notes import SessionNotes
+from memorybus_providers.adapters.hermes import homes
+from memorybus_providers.adapters.hermes.homes import PluginHome, SessionNotes, profile_of
 from memorybus_providers.owners import Owner
 
 ANNA, BOB = Owner("default", "anna", ""), Owner("default", "bob", "")
@@ -46,8 +45,8 @@ def test_a_note_cut_short_is_none(tmp_path):
 
 def test_notes_are_bounded(tmp_path, monkeypatch):
     """Beyond the bound the notes of the least used sessions go (G10)."""
-    monkeypatch.setattr(notes, "MAX_NOTES", 4)
-    monkeypatch.setattr(notes, "_NOTES_PER_DELETION", 2)
+    monkeypatch.setattr(homes, "MAX_NOTES", 4)
+    monkeypatch.setattr(homes, "_NOTES_PER_DELETION", 2)
     kept = SessionNotes(tmp_path)
     for number in range(4):
         kept.keep(ANNA, f"s{number}", {"n": str(number)})

@@ -20,7 +20,7 @@ import pytest
 from helpers.processes.waiting import wait_until
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import MemoryWritten, Scope, SessionStarted, SessionSwitched
-from memorybus_providers.adapters.hermes import host, python, requests
+from memorybus_providers.adapters.hermes import host, launch, requests
 from memorybus_providers.adapters.hermes.child import frames, hooks, instances, output
 from memorybus_providers.adapters.hermes.child.failures import (
     PERMANENT,
@@ -30,8 +30,7 @@ from memorybus_providers.adapters.hermes.child.failures import (
     answer_of,
     meaning_of,
 )
-from memorybus_providers.adapters.hermes.child.idle import is_idle
-from memorybus_providers.adapters.hermes.child.watch import Watch
+from memorybus_providers.adapters.hermes.child.watch import Watch, is_idle
 from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
 from memorybus_providers.adapters.hermes.plugins import NATIVE_KINDS
 from memorybus_providers.owners import Owner
@@ -442,10 +441,10 @@ def test_the_python_of_the_hermes_command_is_found(tmp_path, monkeypatch):
     command.write_text(f"#!{sys.executable}\nprint()\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert python.find_python("") == Path(sys.executable)
+    assert launch.find_python("") == Path(sys.executable)
     command.write_text("#!/bin/sh\n")
     with pytest.raises(MissingProvider, match="hermes_python"):
-        python.find_python("")
+        launch.find_python("")
 
 
 def test_a_kind_names_a_plugin():

@@ -2,9 +2,13 @@
 
 import pytest
 from memorybus.errors import LeaseLost
-from memorybus_workers.calls.abandoned import MAX_TIME_LIMITS, POLL_SECONDS, AbandonedCalls
-from memorybus_workers.calls.retry_at import RetryAt
-from memorybus_workers.calls.thread_activity import ThreadActivity
+from memorybus_workers.calls.retry import RetryAt
+from memorybus_workers.calls.thread_activity import (
+    MAX_TIME_LIMITS,
+    POLL_SECONDS,
+    AbandonedCalls,
+    ThreadActivity,
+)
 
 LANE = "ns:{p00}:lease:p"
 

@@ -3,7 +3,7 @@
 import logging
 
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.limited_warning import REPEAT_SECONDS, RateLimitedWarning
+from memorybus_workers.logs import REPEAT_SECONDS, RateLimitedWarning
 
 
 def test_each_reason_is_said_once_a_minute(caplog):

@@ -11,8 +11,8 @@ from memorybus.events import MemoryWritten, Scope
 from memorybus.registry.tools import collect_tools
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract.samples import feed, recall_context, steps
-from memorybus_workers.hosting.declare import tools_of
 from memorybus_workers.hosting.instances import make_instance
+from memorybus_workers.hosting.served import tools_of
 
 ANN = Scope(agent="coach", user="ann")
 

@@ -4,7 +4,7 @@ import fakeredis
 import pytest
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+from memorybus_workers.jobs.prefetch import ReadYourWrites
 
 LONGEST = 2.0
 KEYS = Keys("ns")

@@ -8,7 +8,7 @@ from memorybus.jobs.inspect import CheckHealth, Inspection
 from memorybus.jobs.replies import Reply, read_replies
 from memorybus.jobs.tools import ToolRequest
 from memorybus.redis.keys import Keys
-from memorybus_workers.jobs.requests import answer_request, parse_request
+from memorybus_workers.jobs.tools import answer_request, parse_request
 
 ASKED = Inspection(id="a" * 32, provider="p", instance="p", question=CheckHealth())
 

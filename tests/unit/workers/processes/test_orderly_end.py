@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
-from memorybus_workers.processes.orderly_end import OrderlyEnd
+from memorybus_workers.processes.process import OrderlyEnd
 
 FAR_SECONDS = 60.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 from memorybus.errors import NEEDS_A_PERSON, ConfigError, LogUnavailable
-from memorybus_workers.processes.exit_codes import MISCONFIGURED
+from memorybus_workers.processes.process import MISCONFIGURED
 from memorybus_workers.processes.supervised_worker import fatal_error
 
 

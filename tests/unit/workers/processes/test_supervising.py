@@ -20,9 +20,13 @@ from memorybus.errors import (
 )
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
-from memorybus_workers.processes.json_line import print_json_line
-from memorybus_workers.processes.supervisor import Supervisor
-from memorybus_workers.processes.worker_plans import plan_workers, separate_providers, spread_jobs
+from memorybus_workers.processes.process import print_json_line
+from memorybus_workers.processes.supervisor import (
+    Supervisor,
+    plan_workers,
+    separate_providers,
+    spread_jobs,
+)
 
 READY = """
 import json, os, signal, sys, threading

@@ -14,9 +14,8 @@ from typing import Any
 
 from . import frames
 from .failures import answer_of
-from .host import Host
+from .host import Host, Plugin
 from .output import Mask, capture, kept_secrets
-from .plugin import Plugin
 from .watch import Watch
 
 _HELLO_SECONDS = 10.0

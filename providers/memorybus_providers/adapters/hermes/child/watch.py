@@ -5,9 +5,12 @@ applied only if these threads have ended or are idle, and no failure was logged.
 is read or changed for that.
 """
 
+import asyncio
+import concurrent.futures.thread
 import contextlib
 import logging
 import math
+import queue
 import re
 import sys
 import threading
@@ -15,11 +18,11 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from .failures import TRANSIENT, CallRefused
-from .idle import is_idle
 
 _MAX_LINES = 5
 _POLL_SECONDS = 0.02
@@ -197,3 +200,37 @@ def _cause(record: logging.LogRecord) -> BaseException | None:
         return record.exc_info[1]
     args = record.args if isinstance(record.args, tuple) else ()
     return next((one for one in args if isinstance(one, BaseException)), None)
+
+
+def is_idle(thread: threading.Thread) -> bool:
+    """Return whether a thread has ended, or waits for work and has none."""
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  there is no other way
+    if frame is None:
+        return not thread.is_alive()
+    return _at_queue(frame) or _in_executor(frame) or _in_loop(frame)
+
+
+def _at_queue(frame: FrameType) -> bool:
+    """Return whether a thread waits in `Queue.get` for an empty queue."""
+    outer = frame.f_back
+    if outer is None or outer.f_code is not queue.Queue.get.__code__:
+        return False
+    waits = frame.f_code is threading.Condition.wait.__code__
+    return waits and bool(outer.f_locals["self"].empty())
+
+
+def _in_executor(frame: FrameType) -> bool:
+    """Return whether a thread belongs to an executor and has no work."""
+    if frame.f_code is not concurrent.futures.thread._worker.__code__:  # noqa: SLF001
+        return False
+    return "work_item" not in frame.f_locals and bool(frame.f_locals["work_queue"].empty())
+
+
+def _in_loop(frame: FrameType) -> bool:
+    """Return whether a thread runs an event loop that has no task and waits for events."""
+    outer = frame.f_back
+    if outer is None or outer.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]  # noqa: SLF001
+        return False
+    loop = outer.f_locals["self"]
+    waits = frame.f_code.co_name == "select"
+    return waits and not loop._ready and not asyncio.all_tasks(loop)  # noqa: SLF001
