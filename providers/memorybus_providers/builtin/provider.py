@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, Scope, StoreName
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
+from msgspec import Meta
 
 from memorybus_providers.base import (
     Capabilities,
@@ -27,6 +28,7 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
     Why,
+    option_rows,
 )
 from memorybus_providers.builtin.entries import (
     EntryWrite,
@@ -50,14 +52,18 @@ from memorybus_providers.digests import key_of, paired
 class BuiltinOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of an instance in ``memorybus.toml``; the limits are characters, as in Hermes."""
 
-    memory_limit: int = 2_200
-    user_limit: int = 1_375
-
-
-_DESCRIPTIONS = {
-    "memory_limit": "Characters of MEMORY.md shown in a system prompt; the newest entries stay.",
-    "user_limit": "Characters of USER.md shown in a system prompt; the newest entries stay.",
-}
+    memory_limit: Annotated[
+        int,
+        Meta(
+            description="Characters of MEMORY.md shown in a system prompt; the newest entries stay."
+        ),
+    ] = 2_200
+    user_limit: Annotated[
+        int,
+        Meta(
+            description="Characters of USER.md shown in a system prompt; the newest entries stay."
+        ),
+    ] = 1_375
 
 
 class BuiltinProvider(TransactionalProvider):
@@ -115,15 +121,7 @@ class BuiltinProvider(TransactionalProvider):
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Describe the options."""
-        return tuple(
-            {
-                "key": field.name,
-                "description": _DESCRIPTIONS[field.name],
-                "default": field.default,
-                "required": False,
-            }
-            for field in msgspec.structs.fields(BuiltinOptions)
-        )
+        return option_rows(BuiltinOptions)
 
     # -- writing ------------------------------------------------------------------------------
 

@@ -74,7 +74,6 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
     package = "hindsight_client"
     options_type = options.HindsightOptions
     _options: options.HindsightOptions
-    schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset(
         {

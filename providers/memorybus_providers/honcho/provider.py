@@ -45,7 +45,6 @@ class HonchoProvider(RemoteProvider["Account"]):
     package = "honcho"
     options_type = options.HonchoOptions
     _options: options.HonchoOptions
-    schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results", "context_ttl", "dialectic_per_day"})
 

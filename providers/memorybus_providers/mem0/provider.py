@@ -14,7 +14,7 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.mem0 import memories, options, tools
+from memorybus_providers.mem0 import memories, tools
 from memorybus_providers.mem0.memories import STORES, Mem0Memory, Messages
 from memorybus_providers.mem0.options import LibraryOptions, Mem0Options, Mem0ServerOptions
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
@@ -183,7 +183,6 @@ class Mem0Provider(_Mem0):
     package = "mem0"
     options_type = LibraryOptions
     _options: LibraryOptions
-    schema = options.LIBRARY
 
     def connect(self) -> "_Mem0Store":
         """Return a store that is ready."""
@@ -199,7 +198,6 @@ class Mem0ServerProvider(_Mem0):
     package = "urllib3"
     options_type = Mem0ServerOptions
     _options: Mem0ServerOptions
-    schema = options.SERVER
 
     def connect(self) -> "_Mem0Store":
         """Return a store that is ready."""

@@ -69,7 +69,6 @@ class MentisDbProvider(RemoteProvider[_Open]):
     package = "urllib3"
     options_type = options.MentisOptions
     _options: options.MentisOptions
-    schema = options.SCHEMA
     toolset = tools.TOOLS
     tunable = frozenset({"prefix", "results"})
 

@@ -9,17 +9,19 @@ processes.
 import os
 import re
 import stat
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from memorybus.errors import ConfigError
 from memorybus.msgspec_types import prepared
+from msgspec import Meta
 
-from memorybus_providers.base import ProviderConfig
+from memorybus_providers.base import ProviderConfig, option_rows
 
 _PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
+
+_PLACE = ("config_file", "base_url", "api_key_env", "api_key_file", "prefix")
 
 _HTTP = ("http://", "https://")
 
@@ -45,6 +47,18 @@ class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         }
 
 
+KeyVariable = Annotated[
+    str,
+    Meta(
+        description="the name of the environment variable that holds the service's key",
+        extra={"secret": True},
+    ),
+]
+KeyFile = Annotated[
+    str, Meta(description="a file with the service's key that only its owner may read (0600)")
+]
+
+
 class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of every service that is a server.
 
@@ -55,8 +69,8 @@ class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     base_url: str
-    api_key_env: str = ""
-    api_key_file: str = ""
+    api_key_env: KeyVariable = ""
+    api_key_file: KeyFile = ""
 
     def rules(self) -> dict[str, bool]:
         """Return the rules for the options, each with whether it is kept."""
@@ -86,37 +100,23 @@ def read(config: ProviderConfig, kind: type[T]) -> T:
     return found
 
 
-def address_row(
-    default: str, hint: str, description: str = "the server's address"
-) -> Mapping[str, Any]:
-    """Return the schema's row of ``base_url``."""
-    return {"key": "base_url", "description": description, "default": default, "hint": hint}
+def address(hint: str, description: str = "the server's address") -> Meta:
+    """Describe ``base_url``."""
+    return Meta(description=description, extra={"hint": hint})
 
 
-def prefix_row(places: str) -> Mapping[str, Any]:
-    """Return the schema's row of ``prefix``, for a service with a place for each owner."""
-    return {
-        "key": "prefix",
-        "description": f"what the names of its {places} begin with: each agent, person and "
-        "workspace has one of its own; lower-case letters, digits and -, at most 20",
-        "default": "memorybus",
-    }
+def prefix_of(places: str) -> Meta:
+    """Describe ``prefix`` of a service with a place for each owner."""
+    return Meta(
+        description=f"what the names of its {places} begin with: each agent, person and workspace "
+        "has one of its own; lower-case letters, digits and -, at most 20"
+    )
 
 
-SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
-    {
-        "key": "api_key_env",
-        "description": "the name of the environment variable that holds the service's key",
-        "default": "",
-        "secret": True,
-    },
-    {
-        "key": "api_key_file",
-        "description": "a file with the service's key that only its owner may read (0600)",
-        "default": "",
-    },
-)
-"""The two options; a provider adds them to its own schema."""
+def schema_of(options: type[RemoteOptions]) -> list[dict[str, Any]]:
+    """Return the options as they are shown to people: where the service is comes first."""
+    rows = option_rows(options)
+    return sorted(rows, key=lambda row: _PLACE.index(row["key"]) if row["key"] in _PLACE else 9)
 
 
 def api_key(config: ProviderConfig) -> str:

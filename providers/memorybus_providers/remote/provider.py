@@ -122,7 +122,6 @@ class RemoteProvider(MemoryProvider, Generic[C]):
     Attributes:
         package: the module of the service's client; without it no instance can be opened.
         options_type: the struct of its options.
-        schema: the options as they are shown to people.
         toolset: the tools.
     """
 
@@ -130,7 +129,6 @@ class RemoteProvider(MemoryProvider, Generic[C]):
     fresh_options: ClassVar[tuple[str, ...]] = ("prefix",)
     package: ClassVar[str]
     options_type: ClassVar[type[RemoteOptions]]
-    schema: ClassVar[Sequence[Mapping[str, Any]]]
     toolset: ClassVar[ToolSet[Any]]
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -164,7 +162,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Return the options."""
-        return cls.schema
+        return options.schema_of(cls.options_type)
 
     def open(self) -> None:
         """Make the client, unless the instance is open already.

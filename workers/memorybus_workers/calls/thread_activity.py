@@ -1,4 +1,4 @@
-"""Notes which call each thread is busy with, and which calls were given up but may take effect (G4).
+"""Notes which call each thread makes, and which calls were given up and may take effect (G4).
 
 A thread cannot be stopped: what it has sent may take effect long after its call was abandoned. If a
 repeated call would have a second effect, the event is not sent again before the thread has
