@@ -18,6 +18,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
+    Annotated,
     Any,
     ClassVar,
     Literal,
@@ -673,9 +674,10 @@ def option_rows(options: type[msgspec.Struct]) -> list[dict[str, Any]]:
 
 
 def _option_row(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
-    (meta,) = hint.__metadata__
-    row: dict[str, Any] = {"key": field.name, "description": meta.description}
+    kind, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    meta = metas[0] if metas else msgspec.Meta()
+    row: dict[str, Any] = {"key": field.name, "description": meta.description or ""}
     row |= {"required": True} if field.required else {"default": field.default}
-    if get_origin(hint.__origin__) is Literal:
-        row["choices"] = get_args(hint.__origin__)
+    if get_origin(kind) is Literal:
+        row["choices"] = get_args(kind)
     return row | (meta.extra or {})

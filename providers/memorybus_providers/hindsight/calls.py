@@ -62,7 +62,7 @@ class HindsightService:
         """Make a request and return the answer, which must come before `until` (monotonic time).
 
         Raises:
-            Unavailable, Transient, Permanent: see `remote.failures`.
+            Unavailable, Transient, Permanent: see `remote.http`.
         """
         self._rate_limit.check("Hindsight")
         left = until - self._clock.monotonic()

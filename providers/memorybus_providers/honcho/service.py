@@ -51,7 +51,7 @@ class HonchoService:
         """Let the requests of a block share a deadline in seconds, and translate their errors.
 
         Raises:
-            Unavailable, Transient, Permanent: see `remote.failures`.
+            Unavailable, Transient, Permanent: see `remote.http`.
         """
         self._rate_limit.check("Honcho")
         try:

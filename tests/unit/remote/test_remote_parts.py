@@ -10,8 +10,9 @@ from memorybus.errors import ConfigError, MissingProvider, Permanent
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
-from memorybus_providers.remote import options, texts
+from memorybus_providers.remote import texts
 from memorybus_providers.remote.http import DEADLINE_SHARE, SharedDeadline
+from memorybus_providers.remote.options import ServerOptions, read, read_private
 from memorybus_providers.remote.provider import (
     RemoteProvider,
     RemoteTool,
@@ -32,7 +33,7 @@ TOOLS: ToolSet[Look] = ToolSet(
 )
 
 
-class Options(options.ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A service's options."""
 
     base_url: str = "http://there"
@@ -55,7 +56,6 @@ class There(RemoteProvider[Connection]):
     capabilities = service_capabilities(TOOLS, frozenset({TurnCompleted}))
     package = "msgspec"
     options_type = Options
-    schema = ()
     toolset = TOOLS
 
     def connect(self) -> Connection:
@@ -92,12 +92,12 @@ def config(tmp_path: Path, **options: Any) -> ProviderConfig:
 def test_options_that_break_a_rule_are_named(tmp_path, options, said_of):
     """All that is wrong is said at once, with the instance's name."""
     with pytest.raises(ConfigError, match=f"provider there: .*{said_of}"):
-        options.read(config(tmp_path, **options), Options)
+        read(config(tmp_path, **options), Options)
 
 
 def test_options_have_their_defaults(tmp_path):
     """What is not given is as the service's struct says."""
-    assert options.read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
+    assert read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
 
 
 def test_a_provider_reads_its_options_when_it_is_made(tmp_path):
@@ -183,12 +183,12 @@ def test_a_secret_file_is_its_owners_alone(tmp_path):
     file = tmp_path / "secret"
     file.write_text("s")
     file.chmod(stat.S_IRUSR)
-    assert options.read(file, "we", "option") == "s"
+    assert read_private(file, "we", "option") == "s"
     file.chmod(0o640)
     with pytest.raises(ConfigError, match="chmod 600"):
-        options.read(file, "we", "option")
+        read_private(file, "we", "option")
     with pytest.raises(ConfigError, match="option cannot be read"):
-        options.read(tmp_path / "none", "we", "option")
+        read_private(tmp_path / "none", "we", "option")
 
 
 @pytest.mark.parametrize(
