@@ -677,7 +677,8 @@ def _option_row(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
     kind, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     meta = metas[0] if metas else msgspec.Meta()
     row: dict[str, Any] = {"key": field.name, "description": meta.description or ""}
-    row |= {"required": True} if field.required else {"default": field.default}
+    default = list(field.default) if isinstance(field.default, tuple) else field.default
+    row |= {"required": True} if field.required else {"default": default}
     if get_origin(kind) is Literal:
         row["choices"] = get_args(kind)
     return row | (meta.extra or {})

@@ -14,13 +14,12 @@ Each rule is a test, whose docstring states it in one sentence. The modules are:
 
 - ``declared``: kind, delivery class, capabilities, hooks, tools and options are well formed and
   agree with each other; a provider can be shut down at any time.
-- ``once``: an event's effect happens once; a stale owner changes nothing (G4, G5).
-- ``recalled``: for any text, a recall finds in time the asker's memories and no others.
-- ``digested``: the digest represents the state, in any order of keys (G8).
-- ``retracted``: what was retracted is gone, and nothing else is.
+- ``once``: an event's effect happens once; a stale owner changes nothing (G4, G5); several turns in
+  one call are remembered as if each came in its own call.
+- ``recalled``: for any text, a recall finds in time the asker's memories and no others; the digest
+  represents the state, in any order of keys (G8).
 - ``forgotten``: an erasure removes all of a scope and nothing else; an export yields what an
-  erasure would remove.
-- ``bulk``: several turns in one call are remembered as if each came in its own call.
+  erasure would remove; what was retracted is gone, and nothing else is.
 
 ``rules`` has the methods that an author supplies or overrides, and ``samples`` the events that are
 applied. See ``docs/providers.md``.
@@ -33,13 +32,10 @@ except ImportError as error:
         "the provider contract runs under pytest, which is not installed: pip install pytest"
     ) from error
 
-from memorybus_providers.contract.bulk import BulkRules
 from memorybus_providers.contract.declared import DeclaredRules
-from memorybus_providers.contract.digested import DigestRules
-from memorybus_providers.contract.forgotten import ForgetRules
-from memorybus_providers.contract.once import OnceRules
-from memorybus_providers.contract.recalled import RecallRules
-from memorybus_providers.contract.retracted import RetractRules
+from memorybus_providers.contract.forgotten import ForgetRules, RetractRules
+from memorybus_providers.contract.once import BulkRules, OnceRules
+from memorybus_providers.contract.recalled import DigestRules, RecallRules
 from memorybus_providers.contract.rules import ContractBroken
 
 __all__ = ["ContractBroken", "ProviderContract"]

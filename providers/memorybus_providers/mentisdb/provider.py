@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memorybus.events import (
     Delegated,
@@ -36,7 +36,7 @@ from memorybus_providers.remote.texts import (
 )
 
 if TYPE_CHECKING:
-    from memorybus_providers.mentisdb.store import MentisService, MentisStore
+    from memorybus_providers.mentisdb.store import MentisStore
 
 
 _EXPORT_SECONDS = 3_600.0
@@ -45,18 +45,7 @@ _EXPORT_SECONDS = 3_600.0
 _ALL_OWNERS = RecallScope(None, None, None)
 
 
-class _Open(NamedTuple):
-    """The parts of an open instance."""
-
-    service: MentisService
-    store: MentisStore
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.service.close()
-
-
-class MentisDbProvider(RemoteProvider[_Open]):
+class MentisDbProvider(RemoteProvider["MentisStore"]):
     """Keeps conversations as thoughts in chains of MentisDB."""
 
     kind = "mentisdb"
@@ -74,12 +63,11 @@ class MentisDbProvider(RemoteProvider[_Open]):
 
     # -- opening ----------------------------------------------------------------------------------
 
-    def connect(self) -> _Open:
+    def connect(self) -> MentisStore:
         """Read the key; the connection is made by the first request."""
-        from memorybus_providers.mentisdb.store import MentisService, MentisStore
+        from memorybus_providers.mentisdb.store import MentisStore
 
-        service = MentisService(self._options, self.api_key(), self.config.clock)
-        return _Open(service, MentisStore(service, self._options.prefix))
+        return MentisStore(self._options, self.api_key(), self.config.clock)
 
     def health(self, deadline: float) -> str:
         """Ask the server, which proves that address and key are right."""
@@ -90,8 +78,8 @@ class MentisDbProvider(RemoteProvider[_Open]):
     @contextmanager
     def _within(self, deadline: float) -> Iterator[MentisStore]:
         """Yield the store, whose requests share a deadline."""
-        with self.client.service.within(deadline):
-            yield self.client.store
+        with self.client.within(deadline):
+            yield self.client
 
     @contextmanager
     def _writing(self, ctx: HookContext) -> Iterator[MentisStore]:

@@ -33,36 +33,6 @@ _PAGE = 100
 T = TypeVar("T")
 
 
-class MentisService(HttpService):
-    """A server of MentisDB. May be used from several threads."""
-
-    name = "MentisDB"
-
-    def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        super().__init__(options.base_url, headers, key, clock)
-        self._timeout, self._deadline = options.timeout, SharedDeadline(clock)
-
-    def within(self, deadline: float) -> AbstractContextManager[None]:
-        """Let the requests of the block share a deadline, in seconds."""
-        return self._deadline.within(deadline)
-
-    def error_detail(self, answer: bytes) -> str:
-        """Return the body of a refusal: a line of text, or an object with ``error``."""
-        return answer.decode("utf-8", "replace")
-
-    def get(self, path: str, kind: type[T]) -> T:
-        """Get a path and return the answer; see `HttpService.request_json`."""
-        return self.request_json(kind, "GET", path, self._seconds())
-
-    def post(self, path: str, body: Any, kind: type[T]) -> T:
-        """Post a body and return the answer; see `HttpService.request_json`."""
-        return self.request_json(kind, "POST", path, self._seconds(), body)
-
-    def _seconds(self) -> float:
-        return min(self._timeout, self._deadline.seconds_left())
-
-
 class ThoughtPage(msgspec.Struct, frozen=True):
     """The answer of ``/v1/search`` and ``/v1/thoughts/traverse``."""
 
@@ -108,14 +78,31 @@ class ChainList(msgspec.Struct, frozen=True):
     chain_keys: list[str]
 
 
-class MentisStore:
+class MentisStore(HttpService):
     """The chains of a server whose names begin with a prefix. May be used from several threads."""
 
-    def __init__(self, service: MentisService, prefix: str) -> None:
-        self._service, self._prefix = service, prefix
+    name = "MentisDB"
+
+    def __init__(self, options: MentisOptions, key: str, clock: Clock) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        super().__init__(options.base_url, headers, key, clock)
+        self._prefix, self._timeout = options.prefix, options.timeout
+        self._deadline = SharedDeadline(clock)
         self._lock = threading.Lock()
         self._places: OrderedDict[tuple[Owner, str], str] = OrderedDict()
         self._last: OrderedDict[tuple[str, str], Thought] = OrderedDict()
+
+    def within(self, deadline: float) -> AbstractContextManager[None]:
+        """Let the requests of the block share a deadline, in seconds."""
+        return self._deadline.within(deadline)
+
+    def error_detail(self, answer: bytes) -> str:
+        """Return the body of a refusal: a line of text, or an object with ``error``."""
+        return answer.decode("utf-8", "replace")
+
+    def _send(self, kind: type[T], method: str, path: str, body: Any = None) -> T:
+        seconds = min(self._timeout, self._deadline.seconds_left())
+        return self.request_json(kind, method, path, seconds, body)
 
     # -- names of chains ----------------------------------------------------------------------
 
@@ -136,7 +123,7 @@ class MentisStore:
 
     def list_chains(self, scope: RecallScope) -> list[str]:
         """Return the existing chains of a scope; this makes no chain."""
-        names = self._service.get("/v1/chains", ChainList).chain_keys
+        names = self._send(ChainList, "GET", "/v1/chains").chain_keys
         return sorted(name for name in names if thoughts.is_in_scope(name, self._prefix, scope))
 
     # -- writing ------------------------------------------------------------------------------
@@ -210,18 +197,18 @@ class MentisStore:
 
     def _post(self, chain: str, draft: Draft, by: dict[str, str]) -> Thought:
         body = {"chain_key": chain, **by, **msgspec.to_builtins(draft)}
-        return self._service.post("/v1/thoughts", body, AppendAnswer).thought
+        return self._send(AppendAnswer, "POST", "/v1/thoughts", body).thought
 
     def _ensure_branch(self, source: str, before: Thought, ctx: HookContext) -> str:
         """Return the chain of a branched session; it is made if it is missing."""
         wanted = thoughts.branch_of(source, ctx.session.id)
-        if wanted not in self._service.get("/v1/chains", ChainList).chain_keys:
+        if wanted not in self._send(ChainList, "GET", "/v1/chains").chain_keys:
             body = {
                 "source_chain_key": source,
                 "branch_thought_id": before.id,
                 "branch_chain_key": wanted,
             }
-            self._service.post("/v1/chains/branch", body, BranchAnswer)
+            self._send(BranchAnswer, "POST", "/v1/chains/branch", body)
         return wanted
 
     def _mark_place(self, place: str, ctx: HookContext, *, branched: bool) -> None:
@@ -243,7 +230,7 @@ class MentisStore:
     def search(self, chain: str, tags: Sequence[str], most: int | None = None) -> list[Thought]:
         """Return a chain's thoughts with any of the tags, the newest `most`, the oldest first."""
         body = {"chain_key": chain, "tags_any": tags, "limit": most}
-        return self._service.post("/v1/search", body, ThoughtPage).thoughts
+        return self._send(ThoughtPage, "POST", "/v1/search", body).thoughts
 
     def ledger(self, chain: str) -> MentisLedger:
         """Return the ledger of a chain."""
@@ -259,11 +246,11 @@ class MentisStore:
         """Return the thoughts near a text in these chains, best first."""
         body: dict[str, Any] = {"text": text, "limit": most}
         if len(names) == 1:
-            return self._service.post(
-                "/v1/ranked-search", {**body, "chain_key": names[0]}, SearchHits
+            return self._send(
+                SearchHits, "POST", "/v1/ranked-search", {**body, "chain_key": names[0]}
             ).results
-        return self._service.post(
-            "/v1/federated-search", {**body, "chain_keys": names}, SearchHits
+        return self._send(
+            SearchHits, "POST", "/v1/federated-search", {**body, "chain_keys": names}
         ).results
 
     def all_thoughts(self, chain: str) -> Iterator[Thought]:
@@ -277,7 +264,7 @@ class MentisStore:
                 "include_anchor": at is None,
                 "anchor_index": at or 0,
             }
-            page = self._service.post("/v1/thoughts/traverse", body, ThoughtPage)
+            page = self._send(ThoughtPage, "POST", "/v1/thoughts/traverse", body)
             yield from page.thoughts
             if not (page.has_more and page.thoughts):
                 return

@@ -33,9 +33,8 @@ from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import ArchiverThread
-from memorybus_workers.hosting.drop import remove_dropped
 from memorybus_workers.hosting.host import ProviderHost
-from memorybus_workers.hosting.hosts import Hosts
+from memorybus_workers.hosting.hosts import Hosts, remove_dropped
 from memorybus_workers.hosting.instances import make_instance
 from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.context import WorkerContext

@@ -39,7 +39,7 @@ from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome, SessionNotes
 from memorybus_providers.adapters.hermes.launch import find_python
 from memorybus_providers.adapters.hermes.link import OwnersMixed
-from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
+from memorybus_providers.adapters.hermes.options import PluginOptions, options_of
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
 from memorybus_providers.base import (
     Capabilities,
@@ -50,6 +50,7 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
+    option_rows,
 )
 from memorybus_providers.dispatch import HOOKS
 from memorybus_providers.owners import Owner, Owners, owner_of
@@ -131,7 +132,7 @@ class HostedHermesProvider(MemoryProvider):
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Return the options."""
-        return SCHEMA
+        return option_rows(PluginOptions)
 
     def open(self) -> None:
         """Start the child of the instance's own HERMES_HOME, or connect to a running one.

@@ -34,7 +34,7 @@ from memorybus_console.operations.rebuild import drop as generation_drop
 from memorybus_console.operations.rebuild.drop import plan_drop
 from memorybus_console.operations.rebuild.pause import LanesStalled
 from memorybus_console.operations.stores import Stores
-from memorybus_workers.hosting import drop as dropping
+from memorybus_workers.hosting import hosts
 
 KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")
 
@@ -133,11 +133,11 @@ def test_a_frozen_removal_leaves_a_later_copy(redis_client, make_settings, monke
             stores.homes.move("cp", away)
             stores.add_instance(later)
 
-    monkeypatch.setattr(dropping, "delete_state", freeze)
+    monkeypatch.setattr(hosts, "delete_state", freeze)
     with Stores(settings) as stores:
         stores.add_instance(Instance(name="cp", provider=NAME, made_at=1))
         mark_dropped(stores, "cp")
-        dropping.remove_dropped(settings, redis_client, [*stores.instances.all().values()], (), ())
+        hosts.remove_dropped(settings, redis_client, [*stores.instances.all().values()], (), ())
         assert stores.instances.get("cp") == later
         assert stores.homes.all()["cp"] == away
         assert stores.lanes.count_remaining("cp") == settings.partitions
