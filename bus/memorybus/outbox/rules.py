@@ -57,7 +57,7 @@ class Counters(msgspec.Struct, frozen=True):
     Attributes:
         prefetch_failures: prompts that were answered without something that they asked for.
         prefetch_failed: how many of these prompts lacked what: the answer of the provider of this
-            name, which failed or was late, or ``redis``, from which no warm result could be read.
+            name, which failed, was late or is paused, or ``redis``, which could not be read.
         asks_dropped: requests for recalls that were dropped because too many waited.
     """
 

@@ -82,7 +82,7 @@ class SessionRecall:
             counted without a lock, so that a signal handler and a fork may count as well.
         failures: how many prompts were answered without something that they asked for.
         failed: how many of these prompts lacked what: the answer of the provider of this name,
-            which failed or was late, or ``redis``, from which no warm result could be read.
+            which failed, was late or is paused, or ``redis``, which could not be read.
 
     Args:
         warm: the warm cache.
@@ -112,14 +112,15 @@ class SessionRecall:
             answer = Answer({name: result.lines for name, result in warm.items() if result.lines})
         else:
             answer = self._combine(question.text, question.build, warm, wait)
-        if read is None or answer.replies.asked:
+        if read is None or answer.replies.asked or answer.replies.paused:
             self._count_failures(answer.replies, redis_failed=read is None)
         if question.window:
             self._leave_out_known(answer, question, wait - answer.waited_ms / 1000)
         return answer
 
     def _count_failures(self, replies: Replies, *, redis_failed: bool) -> None:
-        failed = (replies.asked or frozenset()) - replies.answered().keys()
+        wanted = replies.paused.union(replies.asked or ())
+        failed = wanted - replies.answered().keys()
         if redis_failed:
             failed |= {"redis"}
         self.failures += bool(failed)

@@ -48,6 +48,7 @@ class Replies(msgspec.Struct):
         seconds: how long each of them took.
         ended: whether no more answers will come.
         hung: whether Redis has taken the connection, but did not reply in time.
+        paused: the providers that are not asked at present, because their recalls fail.
     """
 
     asked: frozenset[str] | None = None
@@ -55,6 +56,7 @@ class Replies(msgspec.Struct):
     seconds: dict[str, float] = {}
     ended: bool = False
     hung: bool = False
+    paused: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:
@@ -121,7 +123,8 @@ class PromptAsker:
             self._waiters.wait_for(lambda: found.complete, wait)
         if found.asked is None and (found.hung or not found.ended):
             self._late = found, until + _SILENCE_SECONDS
-        return Replies(found.asked, dict(found.results), dict(found.seconds), ended=True)
+        results, seconds = dict(found.results), dict(found.seconds)
+        return Replies(found.asked, results, seconds, ended=True, paused=found.paused)
 
     def _is_silent(self) -> bool:
         """Say whether Redis is away, or has not taken the last question yet (it may hang)."""
@@ -153,7 +156,9 @@ class PromptAsker:
     def _ask(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
         began = self._clock.monotonic()
         exchange = self._connect()
-        self.recalling = frozenset(exchange.answering.current().recalling)
+        answering = exchange.answering.current()
+        self.recalling = frozenset(answering.recalling)
+        found.paused = frozenset(answering.paused).difference(there)
         asked = self.recalling.difference(there)
         left = until - self._clock.monotonic()
         ask = exchange.ask(question, asked, self._make_id(), left) if asked else None

@@ -9,17 +9,17 @@ from memorybus_providers.remote.options import ServerOptions, address, prefix_of
 Budget = Literal["low", "mid", "high"]
 """How thoroughly Hindsight searches (``budget``)."""
 
-Seconds = Annotated[
+_Seconds = Annotated[
     float, Meta(description="seconds for one write: Hindsight's model reads the text meanwhile")
 ]
-Queued = Annotated[
+_Queued = Annotated[
     bool,
     Meta(
         description="whether turns and delegations are put into Hindsight's own queue: an event "
         "then counts when it is queued, and what the queue fails on is shown by Hindsight alone"
     ),
 ]
-Prefetch = Annotated[
+_Prefetch = Annotated[
     Literal["recall", "reflect"],
     Meta(
         description="what a recall asks Hindsight for: memories (recall), or an answer that its "
@@ -35,9 +35,9 @@ class HindsightOptions(ServerOptions, frozen=True, kw_only=True, forbid_unknown_
         "http://localhost:8888"
     )
     prefix: Annotated[str, prefix_of("banks")] = "memorybus"
-    timeout: Seconds = 60.0
-    queued: Queued = False
-    prefetch: Prefetch = "recall"
+    timeout: _Seconds = 60.0
+    queued: _Queued = False
+    prefetch: _Prefetch = "recall"
     recall_budget: Annotated[
         Budget, Meta(description="how thoroughly a recall searches: low, mid or high")
     ] = "mid"

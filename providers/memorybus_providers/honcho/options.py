@@ -6,21 +6,21 @@ from msgspec import Meta
 
 from memorybus_providers.remote.options import ServerOptions, address, prefix_of
 
-Address = Annotated[
+_Address = Annotated[
     str,
     address(
         "Enter for Honcho's own",
         "the server's address: Honcho's own, or yours (http://localhost:8000)",
     ),
 ]
-Observes = Annotated[
+_Observes = Annotated[
     bool,
     Meta(
         description="whether it keeps what the agent holds of the person, apart from what is held "
         "of the person in general"
     ),
 ]
-Daily = Annotated[
+_Daily = Annotated[
     int,
     Meta(description="questions to its model a day (UTC) at most, over all workers; 0 for none"),
 ]
@@ -29,7 +29,7 @@ Daily = Annotated[
 class HonchoOptions(ServerOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of Honcho."""
 
-    base_url: Address = "https://api.honcho.dev"
+    base_url: _Address = "https://api.honcho.dev"
     prefix: Annotated[str, prefix_of("workspaces")] = "memorybus"
     timeout: Annotated[float, Meta(description="seconds for one request")] = 10.0
     results: Annotated[
@@ -48,8 +48,8 @@ class HonchoOptions(ServerOptions, frozen=True, kw_only=True, forbid_unknown_fie
     observe_agent: Annotated[bool, Meta(description="whether Honcho reasons about the agent")] = (
         False
     )
-    agent_observes: Observes = True
-    dialectic_per_day: Daily = 200
+    agent_observes: _Observes = True
+    dialectic_per_day: _Daily = 200
     dialectic_timeout: Annotated[
         float, Meta(description="seconds for one question to its model")
     ] = 30.0

@@ -12,21 +12,21 @@ from memorybus_providers.remote.options import (
     address_rule,
 )
 
-Prefix = Annotated[
+_Prefix = Annotated[
     str,
     Meta(
         description="what the ids of its agents and persons begin with; lower-case letters, "
         "digits and -, at most 20"
     ),
 ]
-Infer = Annotated[
+_Infer = Annotated[
     bool,
     Meta(
         description="whether Mem0's model makes memories of what was said, which takes seconds; "
         "if not, it is kept verbatim"
     ),
 ]
-ConfigFile = Annotated[
+_ConfigFile = Annotated[
     str,
     Meta(
         description="a JSON file that only its owner may read (0600) with what Mem0's "
@@ -39,8 +39,8 @@ ConfigFile = Annotated[
 class Mem0Options(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that the library and the server share."""
 
-    prefix: Prefix = "memorybus"
-    infer: Infer = True
+    prefix: _Prefix = "memorybus"
+    infer: _Infer = True
     results: Annotated[int, Meta(description="memories of one recall, 1 to 100")] = 10
     timeout: Annotated[
         float, Meta(description="seconds for one write: Mem0's model reads the text meanwhile")
@@ -55,7 +55,7 @@ class Mem0Options(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_field
 class LibraryOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of the library."""
 
-    config_file: ConfigFile
+    config_file: _ConfigFile
 
 
 class Mem0ServerOptions(Mem0Options, frozen=True, kw_only=True, forbid_unknown_fields=True):

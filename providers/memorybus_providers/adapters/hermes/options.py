@@ -11,14 +11,14 @@ from msgspec import Meta
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.owners import Owner
 
-Settle = Annotated[
+_Settle = Annotated[
     Literal["threads", "synchronous"],
     Meta(
         description="when a write is over: threads (those that it began have ended, or wait for "
         "more work) or synchronous (its hook has returned)"
     ),
 ]
-Apart = Annotated[
+_Apart = Annotated[
     bool,
     Meta(
         description="keep agents, persons and workspaces apart where the plugin does not: by a "
@@ -26,7 +26,7 @@ Apart = Annotated[
         "service's account, by refusing other owners' events; false lets everybody share"
     ),
 ]
-Variables = Annotated[
+_Variables = Annotated[
     tuple[str, ...],
     Meta(description="names of environment variables the plugin needs, its API keys for example"),
 ]
@@ -47,15 +47,15 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     directory: Annotated[
         str, Meta(description="the plugin's directory, if it is none of Hermes's own")
     ] = ""
-    settle: Settle = "threads"
+    settle: _Settle = "threads"
     agent: Annotated[str, Meta(description="whose hermes_home is: the agent")] = "default"
     user: Annotated[str, Meta(description="whose hermes_home is: the person")] = "default"
     workspace: Annotated[str, Meta(description="whose hermes_home is: the workspace")] = ""
-    apart: Apart = True
+    apart: _Apart = True
     instances: Annotated[int, Meta(description="sessions open at once in a process")] = 32
     processes: Annotated[int, Meta(description="processes held at once")] = 8
     idle: Annotated[float, Meta(description="seconds after which an unused process ends")] = 5.0
-    env: Variables = ()
+    env: _Variables = ()
 
     @property
     def home(self) -> Path | None:
