@@ -114,7 +114,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "done-set ignored",
-        (Patch(WORKERS + "apply/applier.py", "above(known.done, known.n)", "0"),),
+        (Patch(WORKERS + "apply/applier.py", "decode_done_above(owned.done, owned.n)", "0"),),
         (BY_HAND + "test_what_is_done_above_the_checkpoint_is_not_called_again", MACHINE),
     ),
     Sabotage(
