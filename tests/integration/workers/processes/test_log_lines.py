@@ -127,7 +127,7 @@ def test_what_ends_a_process_is_a_line(spawn):
     )
     child = spawn("-c", program % (OWN, OWN))
     assert child.wait() == 1
-    told = lines(child, "nobody caught")
+    told = lines(child, "uncaught exception")
     assert ["ValueError: api_key=*** and ***" in one["exception"] for one in told] == [True, True]
     nobody_tells(child.output())
 
