@@ -162,7 +162,7 @@ def _fetch(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.clock import SYSTEM
 
     from memorybus_workers.hosting.instances import make_instance
-    from memorybus_workers.processes.json_line import print_json_line
+    from memorybus_workers.processes.process import print_json_line
 
     make_instance(settings, options.provider, SYSTEM).fetch()
     print_json_line({"fetched": options.provider})
