@@ -62,8 +62,11 @@ def format_value(value: Any) -> str:
     return msgspec.json.encode(value).decode() if is_table else str(value)
 
 
-_RENAMED: Mapping[str, str] = {"spool_ballast": "spool_reserve"}
-"""What settings of former names are called."""
+_SUCCESSORS: Mapping[str, str] = {
+    "spool_ballast": "spool_reserve",
+    "notify": "the command `memorybus check --notify URL --every 60`",
+}
+"""What replaces settings of former names."""
 
 
 def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:
@@ -73,8 +76,8 @@ def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) ->
         UnknownSetting: the message names the nearest known one.
     """
     for name in values:
-        if name not in known and name in _RENAMED:
-            raise UnknownSetting(f"{source}: the setting {name!r} is now {_RENAMED[name]}")
+        if name in _SUCCESSORS:
+            raise UnknownSetting(f"{source}: the setting {name!r} is now {_SUCCESSORS[name]}")
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise UnknownSetting(f"{source}: unknown setting {name!r}; did you mean {near[0]!r}?")

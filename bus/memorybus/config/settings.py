@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -36,6 +36,11 @@ from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
 
+Seconds = Annotated[float, "seconds"]
+Bytes = Annotated[int, "bytes"]
+Characters = Annotated[int, "characters"]
+Events = Annotated[int, "events"]
+
 LogForm = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -61,14 +66,14 @@ _MAX_HEARTBEAT_SECONDS = 2.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be configured. Sizes are bytes, times are seconds.
+    """Everything that can be configured; people read these meanings (`config show`, ``--help``).
 
     Attributes:
-        url: Redis of the log, in one of the forms of `redis_urls` (one server, sentinels, cluster);
-            empty means the embedded server's socket under `data_dir`.
+        url: Redis of the log: one server, sentinels or a cluster; empty means the embedded server
+            of `memorybus up`, on a socket in `data_dir`.
         jobs_url: Redis of the RQ jobs, no cluster; empty means the same as `url`.
         namespace: prefix of every Redis key.
-        partitions: number of streams that the log is created with.
+        partitions: how many streams the log is created with.
         data_dir: directory of spools, the embedded server's data and local providers' state.
         agent: default agent identity.
         user: default user.
@@ -77,11 +82,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         providers: provider instances, in the order in which their recall is shown.
         provider: one table per instance; ``kind`` names the provider, the other keys are options.
         spool_max_bytes: how many bytes of events one process's spool may hold before `SpoolFull`,
-            including sent events that it still keeps (G10).
-        spool_keep: how long an event stays in the spool after Redis took it (G1).
+            including sent events that it still keeps.
+        spool_keep: how long an event stays in the spool after Redis took it.
         spool_reserve: size of a file that is deleted when the disk is full, so that the spool can
             still be sent.
-        event_max_bytes: size of the largest encoded event (G10).
+        event_max_bytes: size of the largest encoded event.
         compress_min_bytes: size from which events are compressed in the log, if that saves space.
         dedupe_window: how long the log remembers an event id.
         dedupe_max_ids: how many event ids a partition remembers at most (per half window).
@@ -90,47 +95,45 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         heartbeat: how often a worker shows that it lives, and reads what other workers and
             operators want of it; 2 at most, so that the others do not consider it dead.
         batch: how many events a lane reads and commits at once.
-        window: how many events a lane may work on beyond its checkpoint (G10).
+        window: how many events a lane may work on beyond its checkpoint.
         concurrency: how many calls at once a worker makes to an instance that allows several.
         capacity: this worker's weight when workers share out lanes.
         grace: how long a worker may take to end after a signal before it ends at once.
         attempts: how often an event with transient failures is tried before it is parked.
         recall_ttl: how long a warm result lives.
-        recall_budget: size of a memory block, characters.
+        recall_budget: size of a memory block.
         recall_wait: how long a recall job waits for the session's last event to be applied.
         recall_timeout: how long one recall job may run.
-        prompt_budget: size of the text that providers add to a session's system prompt, characters;
-            0 for none.
-        prompt_ttl: how long this text stays ready for a person's next session.
+        prompt_budget: size of the text that providers add to a session's system prompt; 0 for none.
+        prompt_ttl: how long the system prompt's text stays ready for a person's next session.
         timezone: the time zone of days, such as ``Europe/Berlin``: for "yesterday" in a question,
             and for the dates in a block. Empty means the zone of the host that recalls.
-        prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
-        prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
-            prompt ready (G9); 0 for not at all.
-        reply_max_bytes: size of the largest reply of a provider: a tool's result, or a contribution
-            (G10).
-        contribution_budget: size of what providers contribute to a compression's summary,
-            characters.
-        compress_wait: how long a host's compression waits for these contributions (up to 120).
+        prefetch_deadline: how long `prefetch` may wait until Redis has returned what is warm.
+        prefetch_wait: how long `prefetch` may wait, beyond `prefetch_deadline`, for providers that
+            have no answer to the prompt ready; 0 for not at all.
+        reply_max_bytes: size of the largest reply of a provider: a tool's result, or a
+            contribution.
+        contribution_budget: size of what providers contribute to a compression's summary.
+        compress_wait: how long a host's compression waits for contributions to its summary; 120 at
+            most.
         tool_wait: how long a host's tool call waits for its result.
-        turn_budget: size of the recall that a host injects at one turn, characters, if every later
-            request repeats it.
-        opening_wait: how long a new session may wait for the first system prompt of its person
-            (G9).
+        turn_budget: size of the recall that a host injects at one turn, if every later request
+            repeats it.
+        opening_wait: how long a new session may wait for the first system prompt of its
+            person.
         archive: where sealed segments of the log lie: a directory, or the URL of an object store
             (``s3://``, ``gs://``, ``az://``, ``file://``) that every worker reaches. Empty means
             ``archive`` in `data_dir`, which belongs to one host, like a local provider's state.
         segment_events: how many events a segment contains.
         segment_age: how old the first unsealed event may be before a smaller segment is sealed.
-        seal_after: how old an event must be to be sealed; more than the time that Redis may lose
-            (G7).
+        seal_after: how old an event must be to be sealed; more than the time that Redis may
+            lose.
         hot_window: how long a sealed event stays in the log.
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
-            ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest time that applies
-            to an event counts.
-        secrets_file: a file that only its user may read (`secrets_file`), with variables that
-            workers add to their environment; ``memorybus.secrets.toml`` next to ``memorybus.toml``
-            if it exists.
+            ``workspace:NAME``, ``platform:NAME``; 0 means without end. The shortest time that
+            applies to an event counts.
+        secrets_file: a file that only its user may read, with variables that workers add to their
+            environment; ``memorybus.secrets.toml`` next to ``memorybus.toml`` if it exists.
         secret_variables: environment variables whose values are masked wherever text is kept or
             shown; a worker adds those of its `secrets_file`.
         log: the form of workers' log lines: text for people, or a JSON object on each line.
@@ -150,7 +153,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     jobs_url: str = ""
     namespace: str = "mb"
-    partitions: int = 16
+    partitions: Annotated[int, "streams"] = 16
     data_dir: Path = msgspec.field(default_factory=_default_data_dir)
     agent: str = "default"
     user: str = "default"
@@ -158,43 +161,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     platform: str = ""
     providers: tuple[str, ...] = ("builtin", "holographic")
     provider: dict[str, dict[str, Any]] = {}
-    spool_max_bytes: int = 1 << 30
-    spool_keep: float = 5.0
-    spool_reserve: int = 4 << 20
-    event_max_bytes: int = 1 << 20
-    compress_min_bytes: int = 2_048
-    dedupe_window: float = 86_400.0
-    dedupe_max_ids: int = 200_000
-    lease: float = 10.0
-    call_timeout: float = 8.0
-    heartbeat: float = 1.0
-    batch: int = 500
-    window: int = 1024
-    concurrency: int = 16
+    spool_max_bytes: Bytes = 1 << 30
+    spool_keep: Seconds = 5.0
+    spool_reserve: Bytes = 4 << 20
+    event_max_bytes: Bytes = 1 << 20
+    compress_min_bytes: Bytes = 2_048
+    dedupe_window: Seconds = 86_400.0
+    dedupe_max_ids: Annotated[int, "ids"] = 200_000
+    lease: Seconds = 10.0
+    call_timeout: Seconds = 8.0
+    heartbeat: Seconds = 1.0
+    batch: Events = 500
+    window: Events = 1024
+    concurrency: Annotated[int, "calls"] = 16
     capacity: float = 1.0
-    grace: float = 25.0
-    attempts: int = 5
-    recall_ttl: float = 3_600.0
-    recall_budget: int = 2_000
-    recall_wait: float = 2.0
-    recall_timeout: float = 10.0
-    prompt_budget: int = 4_000
-    prompt_ttl: float = 604_800.0
+    grace: Seconds = 25.0
+    attempts: Annotated[int, "tries"] = 5
+    recall_ttl: Seconds = 3_600.0
+    recall_budget: Characters = 2_000
+    recall_wait: Seconds = 2.0
+    recall_timeout: Seconds = 10.0
+    prompt_budget: Characters = 4_000
+    prompt_ttl: Seconds = 604_800.0
     timezone: str = ""
-    prefetch_deadline: float = 0.05
-    prefetch_wait: float = 0.25
-    reply_max_bytes: int = 65_536
-    contribution_budget: int = 4_000
-    compress_wait: float = 2.0
-    tool_wait: float = 10.0
-    turn_budget: int = 800
-    opening_wait: float = 0.3
+    prefetch_deadline: Seconds = 0.05
+    prefetch_wait: Seconds = 0.25
+    reply_max_bytes: Bytes = 65_536
+    contribution_budget: Characters = 4_000
+    compress_wait: Seconds = 2.0
+    tool_wait: Seconds = 10.0
+    turn_budget: Characters = 800
+    opening_wait: Seconds = 0.3
     archive: str = ""
-    segment_events: int = 10_000
-    segment_age: float = 600.0
-    seal_after: float = 60.0
-    hot_window: float = 3_600.0
-    retention: dict[str, float] = {}
+    segment_events: Events = 10_000
+    segment_age: Seconds = 600.0
+    seal_after: Seconds = 60.0
+    hot_window: Seconds = 3_600.0
+    retention: Annotated[dict[str, float], "seconds"] = {}
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
     log: LogForm = "text"

@@ -2,47 +2,37 @@
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
-from memorybus.config.settings import FILE_NAME, read_layers
+from memorybus.config.settings import read_layers
 from memorybus.errors import ConfigError, install_command
 from memorybus.ids import NewSecret, new_secret
-from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common, settings_file
-from memorybus_console.result import Prints
-from memorybus_console.views.render import grid, settings_source
-from memorybus_console.views.safe import visible
+from memorybus_console.result import Remark, View
+from memorybus_console.views.render import settings_source
 
 if TYPE_CHECKING:
-    from memorybus.config.origins import EffectiveSetting
+    from memorybus_console.operations.settings import EffectiveSetting, PageToken, Reference
 
 MIN_TOKEN_CHARS = 16
 """The fewest characters of a token that a person chose."""
-
-
-class PageToken(TypedDict):
-    """A token, null if the caller chose it, and its hash for the settings."""
-
-    token: str | None
-    page_token: str
 
 
 def register(app: App) -> None:
     """Add this group's commands."""
     config = App(name="config", help="Settings, and where they come from.", group=OPERATE)
     config.command(run_config_show, name="show")
+    config.command(run_config_reference, name="reference")
     config.command(run_config_page_token, name="page-token")
     app.command(config)
 
 
 @shown
-def run_config_show(
-    *, common: Common = DEFAULT
-) -> "Annotated[int, Prints(list[EffectiveSetting])]":
-    """Show every setting with its value and its origin; credentials are masked.
+def run_config_show(*, common: Common = DEFAULT) -> "View[list[EffectiveSetting]]":
+    """Show every setting with its value, its origin and its meaning; credentials are masked.
 
     The origin is `default`, the file that was read, a variable or an option; each of these
     overrides those before it.
@@ -52,21 +42,26 @@ def run_config_show(
     - `memorybus config show`
     - `memorybus config show --json | jq '.[] | select(.origin != "default")'`
     """
-    from memorybus.config.origins import effective_settings
+    from memorybus_console.operations.settings import effective_settings
+    from memorybus_console.views.presenter import table_of
 
-    output = common.output()
-    found = effective_settings(read_layers(**common.overrides()))
-    if output.json:
-        output.result(found)
-        return 0
-    table = grid("setting", "value", "origin", texts=("value", "origin"))
-    for one in found:
-        cells = (one.name, one.value, one.origin)
-        style = "dim" if one.origin == "default" else ""
-        table.add_row(*(Text(visible(cell), style=style) for cell in cells))
-    output.show(table)
-    output.note(f"settings: {settings_source(settings_file())}")
-    return 0
+    settings = effective_settings(read_layers(**common.overrides()))
+    source = Remark(f"settings: {settings_source(settings_file())}")
+    return View(settings, [table_of(settings)], [source])
+
+
+@shown
+def run_config_reference(*, common: Common = DEFAULT) -> "Reference":
+    """Print a settings file in which every setting is a comment: meaning, default and unit.
+
+    For example:
+
+    - `memorybus config reference > memorybus.toml`
+    - `memorybus config reference --json | jq '.settings[].name'`
+    """
+    from memorybus_console.operations.settings import reference
+
+    return reference()
 
 
 @shown
@@ -76,7 +71,7 @@ def run_config_page_token(
         bool, Parameter(negative="", help="Read the token from standard input; else make one.")
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(PageToken)]":
+) -> "PageToken":
     """Make a token for `memorybus serve`, and its hash for the settings. Nothing is written.
 
     Whoever has the token can sign in to the page and act there. The settings hold only its hash.
@@ -85,12 +80,9 @@ def run_config_page_token(
 
     - `memorybus config page-token`
     - `memorybus config page-token --stdin < token.txt`
-
-    Parameters
-    ----------
-    json
-        Print one JSON object: token (null with --stdin), page_token.
     """
+    from memorybus_console.operations.settings import PageToken
+
     hashed, new_secret = _load_token_functions()
     token = sys.stdin.readline().strip() if stdin else new_secret()
     if len(token) < MIN_TOKEN_CHARS:
@@ -98,15 +90,7 @@ def run_config_page_token(
             f"the token has {len(token)} characters, at least {MIN_TOKEN_CHARS} are needed; leave "
             f"out --stdin to have one made"
         )
-    output = common.output()
-    if output.json:
-        output.result({"token": None if stdin else token, "page_token": hashed(token)})
-        return 0
-    if not stdin:
-        output.show(f"the token, shown this once: {token}")
-    output.show(f"for {FILE_NAME}:")
-    output.show(f'page_token = "{hashed(token)}"')
-    return 0
+    return PageToken(None if stdin else token, hashed(token))
 
 
 def _load_token_functions() -> tuple[Callable[[str], str], NewSecret]:

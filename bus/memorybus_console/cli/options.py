@@ -14,6 +14,7 @@ from memorybus.config.settings import LogForm, LogLevel, Settings, config_path, 
 from memorybus.text.display import iso
 from memorybus.text.times import parse_ago, parse_timestamp
 
+from memorybus_console.operations.settings import MEANINGS
 from memorybus_console.views.output import Output
 
 RUN = Group("Run", sort_key=1)
@@ -32,16 +33,9 @@ class Common:
     """The options of every command; memorybus.toml and MEMORYBUS_* may set them too."""
 
     json: Annotated[bool, Parameter(negative="", help="Print the result as JSON.")] = False
-    url: Annotated[
-        str | None,
-        Parameter(
-            help="Redis of the log; if none is configured, the embedded one of `memorybus up`."
-        ),
-    ] = None
-    data_dir: Annotated[
-        Path | None, Parameter(help="Directory of spools, the embedded server and memories.")
-    ] = None
-    namespace: Annotated[str | None, Parameter(help="Prefix of every Redis key.")] = None
+    url: Annotated[str | None, Parameter(help=MEANINGS["url"])] = None
+    data_dir: Annotated[Path | None, Parameter(help=MEANINGS["data_dir"])] = None
+    namespace: Annotated[str | None, Parameter(help=MEANINGS["namespace"])] = None
 
     def settings(self) -> Settings:
         """Return the settings: file, environment, then these options."""
@@ -122,30 +116,14 @@ class WorkerOptions(Common):
         bool, Parameter(negative="", help="Print one JSON line each time a worker is ready.")
     ] = False
     concurrency: Annotated[
-        int | None,
-        Parameter(
-            help="Concurrent calls to a provider that allows several, in each process.",
-            validator=positive,
-        ),
+        int | None, Parameter(help=MEANINGS["concurrency"], validator=positive)
     ] = None
-    capacity: Annotated[
-        float | None,
-        Parameter(help="Weight of each process when lanes are distributed.", validator=positive),
-    ] = None
-    grace: Annotated[
-        float | None,
-        Parameter(
-            help="Seconds that an orderly shutdown may take before it is forced.",
-            validator=positive,
-        ),
-    ] = None
-
-    log: Annotated[
-        LogForm | None, Parameter(help="Form of the log lines on stderr; text by default.")
-    ] = None
-    log_level: Annotated[
-        LogLevel | None, Parameter(help="The lowest level of log lines; info by default.")
-    ] = None
+    capacity: Annotated[float | None, Parameter(help=MEANINGS["capacity"], validator=positive)] = (
+        None
+    )
+    grace: Annotated[float | None, Parameter(help=MEANINGS["grace"], validator=positive)] = None
+    log: Annotated[LogForm | None, Parameter(help=MEANINGS["log"])] = None
+    log_level: Annotated[LogLevel | None, Parameter(help=MEANINGS["log_level"])] = None
 
     def overrides(self) -> dict[str, Any]:
         """Return the settings that these options override; None for those not given."""

@@ -15,7 +15,9 @@ def test_settings_are_shown_with_their_origin(tmp_path, monkeypatch, capsys):
     assert shown["batch"] == {
         "name": "batch",
         "value": "7",
+        "unit": "events",
         "origin": str(tmp_path / "memorybus.toml"),
+        "meaning": "How many events a lane reads and commits at once.",
     }
     assert main(["config", "show"]) == 0
     said = capsys.readouterr()

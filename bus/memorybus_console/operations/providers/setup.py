@@ -12,16 +12,17 @@ from typing import Any
 
 import msgspec
 from memorybus import private
+from memorybus.config.call_limits import CallLimits
 from memorybus.config.path_names import check_name
 from memorybus.config.secrets_file import SECRETS_NAME
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.processes.commands import describe_instance, fetch_for_instance, list_kinds
-from memorybus.processes.reports import KindOffer
+from memorybus.processes.reports import KindOffer, OptionField
 
 from memorybus_console.operations.providers import config_file, lifecycle
 from memorybus_console.operations.providers.config_file import FileEdit
-from memorybus_console.operations.providers.limits import with_limits
+from memorybus_console.operations.settings import meanings
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -117,6 +118,18 @@ def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindO
         if offer.missing:
             raise MissingProvider(offer.missing)
     return found
+
+
+def with_limits(offer: KindOffer) -> KindOffer:
+    """Return an offer with the limits of calls added to its options, if its calls can be limited.
+
+    Calls of a transactional provider cannot be limited: each is a transaction of a whole batch.
+    """
+    if offer.options is None or offer.missing or offer.delivery == "transactional":
+        return offer
+    texts = meanings(CallLimits)
+    limits = (OptionField(name, text, getattr(CallLimits(), name)) for name, text in texts.items())
+    return msgspec.structs.replace(offer, options=(*offer.options, *limits))
 
 
 def draft_setup(
