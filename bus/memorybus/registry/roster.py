@@ -52,6 +52,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         examines: whether it can check its backend.
+        digests: whether two states of it can be compared.
         exports: whether it can list what it keeps about a person.
         retracts: whether it forgets memories whose event is taken back.
         seen_at: when a worker last served it (server's wall time, milliseconds).
@@ -69,6 +70,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     compresses: bool = False
     prompts: bool = False
     examines: bool = False
+    digests: bool = False
     exports: bool = False
     retracts: bool = False
     seen_at: int = 0

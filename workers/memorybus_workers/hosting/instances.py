@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memorybus.clock import Clock
+from memorybus.config.call_limits import LIMITS, CallLimits
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import StoreName
@@ -49,7 +50,7 @@ def make_instance(
         ConfigError: an option is wrong, or may not come from Redis.
     """
     configured = kind or name
-    settings.provider_limits(configured)  # a wrong limit is reported before anything is served
+    limits = settings.provider_limits(configured)  # a wrong one is reported before it is served
     own = settings.provider_options(name) if kind else {}
     mirrors = load(settings.provider_kind(configured)).mirrors
     config = ProviderConfig(
@@ -65,7 +66,22 @@ def make_instance(
         spend=spend,
         zone=settings.zone,
     )
-    return _require_available(create(settings.provider_kind(configured), config, options.keys()))
+    provider = create(settings.provider_kind(configured), config, options.keys())
+    _check_obeys(provider, limits)
+    return _require_available(provider)
+
+
+def _check_obeys(provider: MemoryProvider, limits: CallLimits) -> None:
+    """Refuse limits for an instance whose calls cannot be limited.
+
+    Raises:
+        ConfigError: each of its calls is a transaction of a whole batch.
+    """
+    if provider.delivery == "transactional" and limits != CallLimits():
+        raise ConfigError(
+            f"provider {provider.config.name}: its calls cannot be limited, because each one is a "
+            f"transaction of a whole batch; delete {' and '.join(LIMITS)} from its table"
+        )
 
 
 def _require_available(provider: MemoryProvider) -> MemoryProvider:

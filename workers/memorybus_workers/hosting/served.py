@@ -255,6 +255,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
         compresses=ContextCompressing in provider.capabilities.handles,
         prompts=type(provider).system_prompt_block is not MemoryProvider.system_prompt_block,
         examines=type(provider).health is not MemoryProvider.health,
+        digests=type(provider).digest is not MemoryProvider.digest,
         exports=provider.capabilities.exports,
         retracts=provider.capabilities.retracts,
         note=provider.note,

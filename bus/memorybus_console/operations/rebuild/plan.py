@@ -104,7 +104,7 @@ class RebuildPlan(Result, frozen=True):
         live: the instance that serves now.
         known: whether the generation was begun already.
         swapped: whether it is live already, and only the end of the swap is missing.
-        compared: whether the new state must equal the live one.
+        compared: whether the new state must equal the live one, by their digests.
         kept: what it inherits from the live instance: the choice of events (``history``), or
             options.
         served: whether a live worker serves the provider.
@@ -176,10 +176,16 @@ def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> Rebuil
         live=live,
         known=known is not None,
         swapped=done,
-        compared=wanted.verify and must_equal(instance, serves),
+        compared=wanted.verify and must_equal(instance, serves) and _has_digests(stores, provider),
         kept=_inherited_parts(wanted, serves),
         served=provider in stores.roster.job_providers(),
     )
+
+
+def _has_digests(stores: Stores, provider: str) -> bool:
+    """Return whether two states of a provider can be compared; no, if no worker ever served it."""
+    info = stores.roster.providers().get(provider)
+    return info is not None and info.digests
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> None:
