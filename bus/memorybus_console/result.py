@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Unit = Literal["", "bytes", "milliseconds", "seconds", "share", "time"]
+Unit = Literal["", "bytes", "milliseconds", "seconds", "rate", "share", "time"]
 """How a number is shown; ``time`` is a wall time in milliseconds, or ISO 8601."""
 
 Style = Literal["", "bold", "dim", "green", "magenta", "red", "yellow"]

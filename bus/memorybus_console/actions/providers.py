@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from memorybus_console.actions.action import Action, Ground
 from memorybus_console.operations.providers import lifecycle, move, removal, retry_now
@@ -11,6 +12,9 @@ from memorybus_console.operations.providers.move import Move
 from memorybus_console.operations.providers.removal import Removal
 from memorybus_console.operations.providers.retry_now import RetryNow
 from memorybus_console.operations.stores import Stores
+
+NO_REASON: Final = "no reason given"
+"""Stands for the reason of a pause, because an empty one would mean that nothing is paused."""
 
 
 @contextmanager
@@ -33,7 +37,6 @@ class PauseProvider(Action[PauseResult, PauseResult]):
     title = "pause provider"
     recorded = ("name",)
     is_harmless = True
-    needs_reason = True
 
     name: str
 
@@ -44,13 +47,13 @@ class PauseProvider(Action[PauseResult, PauseResult]):
     def plan(self, ground: Ground) -> PauseResult:
         """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
-            return lifecycle.plan_pause(stores, self.name, self.reason)
+            return lifecycle.plan_pause(stores, self.name, self.reason or NO_REASON)
 
     def carry_out(self, ground: Ground) -> PauseResult:
         """Pause them."""
         with checked_stores(ground) as stores:
             return lifecycle.pause_instance(
-                stores, self.name, self.reason, ground.operator, ground.clock
+                *(stores, self.name, self.reason or NO_REASON, ground.operator, ground.clock)
             )
 
 

@@ -45,7 +45,9 @@ def run_status(
 ) -> "Annotated[int, Prints(Status)]":
     """Show Redis, the spool, the providers' backlog, the workers and the jobs.
 
-    With --check, a Redis that is away is shown as memorybus check shows it.
+    Whatever it shows, it ends with exit code 0. With --check it ends with that of memorybus check,
+    and a Redis that is away is shown as memorybus check shows it. On a terminal, --watch shows each
+    finding on one line; without it, what to do stands below each.
 
     For example:
 
@@ -142,5 +144,5 @@ def _watch_live(output: Output, settings: Settings) -> None:
     with Live(console=output.out, auto_refresh=False, screen=True) as live:
         for status in _every_second(settings):
             found = _judge(settings, status).findings
-            parts = status_tables(status, found, SYSTEM.now_ms())
+            parts = status_tables(status, found, SYSTEM.now_ms(), remedies=False)
             live.update(FittedToScreen(Group(*parts)), refresh=True)

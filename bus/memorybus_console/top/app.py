@@ -1,53 +1,109 @@
-"""The screen: four views of the bus, and the keys."""
+"""The screen: four views of the bus, the keys, and the acts."""
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
+from memorybus.text.display import count_text, iso
 from memorybus.text.redact import masked
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
+from textual.widgets import Footer, Input, Static
 
-from memorybus_console.actions.action import Action
-from memorybus_console.actions.dead_letters import DiscardLetters, RetryLetters
+from memorybus_console.actions.action import Action, Ground, perform
+from memorybus_console.actions.dead_letters import DiscardLetters, LettersAction, RetryLetters
 from memorybus_console.actions.providers import PauseProvider, ResumeProvider
-from memorybus_console.top import rows
-from memorybus_console.top.acts import ActQuestion, Acts
-from memorybus_console.top.dialogs import HelpDialog, ReasonDialog
-from memorybus_console.top.grid import LiveTable
-from memorybus_console.top.head import head_line
+from memorybus_console.top import tables
 from memorybus_console.top.reader import Reader, Snapshot, TopView
-from memorybus_console.views.safe import one_line
+from memorybus_console.top.tables import LiveTable
+from memorybus_console.views.figures import duration
+from memorybus_console.views.safe import one_line, visible
 from memorybus_console.views.status import finding_line
 
-VIEWS: Final[tuple[TopView, ...]] = ("overview", "lanes", "letters", "tail")
-_TITLES: Final = ("1 Overview", "2 Lanes", "3 Dead letters", "4 Tail")
+VIEWS: Final[dict[TopView, str]] = {
+    "overview": "1 Overview",
+    "lanes": "2 Lanes",
+    "letters": "3 Dead letters",
+    "tail": "4 Tail",
+}
+SILENT_SECONDS: Final = 3.0
+"""Seconds without a new snapshot after which the screen shows that."""
+
+_WAIT_SECONDS: Final = 15.0
+"""Seconds to wait for the lanes' owners; they carry a request out even if that takes longer."""
+
 _MESSAGE_WIDTH: Final = 300
 """The most characters of a message that is shown for a moment."""
+
+_STYLES: Final = {"OK": "bold green", "WARNING": "bold yellow", "CRITICAL": "bold red"}
 
 _CSS: Final = """
 #head, #tabs { height: 1; padding: 0 1; }
 #tabs { color: $text-muted; }
-ContentSwitcher { height: 1fr; }
-#overview LiveTable { height: auto; max-height: 60%; }
-#findings { height: 1fr; padding: 1 1 0 1; }
-#letters LiveTable { height: 1fr; }
-#detail { height: 4; padding: 0 1; border-top: solid $surface; }
+LiveTable { height: 1fr; }
+.overview LiveTable { height: auto; max-height: 60%; }
+#below { height: 1fr; padding: 1 1 0 1; display: none; }
+.overview #below { display: block; }
+.letters #below { display: block; height: 4; padding: 0 1; border-top: solid $surface; }
 #filter { dock: bottom; height: 1; border: none; display: none; margin-bottom: 1; }
-ModalScreen { align: center middle; }
+Dialog { align: center middle; }
 #box { width: 72; max-width: 95%; height: auto; padding: 1 2; border: round $primary; }
 #box { background: $surface; }
-#title { margin-bottom: 1; }
-#why { margin-top: 1; }
 """
+
+_KEYS: Final = """\
+1 2 3 4    overview, lanes, dead letters, tail
+tab        the next view; shift+tab the previous one
+enter      on a provider: its lanes
+/          only rows with these words; esc shows all again
+g          dead letters by key, or by error
+p          pause the provider under the cursor, or resume it
+r          retry the dead letters under the cursor
+d          discard them
+space      freeze the screen, or let it continue
+q          quit
+
+Only what loses something asks first. The acts are those of the commands
+memorybus provider pause, dlq retry and dlq discard."""
+
+
+class Dialog(ModalScreen[str | None]):
+    """Shows a text until a key is pressed, or until a reason is given, which is its result.
+
+    Args:
+        text: what is shown.
+        asks: whether a reason is needed.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel")]
+
+    def __init__(self, text: str, *, asks: bool) -> None:
+        super().__init__()
+        self._text = text
+        self._asks = asks
+
+    def compose(self) -> ComposeResult:
+        """Show the text, and a line for the reason."""
+        with Vertical(id="box"):
+            yield Static(Text(visible(self._text)))
+            if self._asks:
+                yield Input(placeholder="reason? enter: do it, esc: cancel", max_length=500)
+
+    def on_input_submitted(self, submitted: Input.Submitted) -> None:
+        """Take the reason; an empty one is ignored."""
+        if reason := submitted.value.strip():
+            self.dismiss(reason)
+
+    def on_key(self) -> None:
+        """Close a dialog that asks nothing."""
+        if not self._asks:
+            self.dismiss()
 
 
 class TopApp(App[None]):
@@ -62,10 +118,7 @@ class TopApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", "Quit", priority=False),
         Binding("question_mark", "help", "Keys", key_display="?"),
-        *(
-            Binding(str(number), f"show({view!r})", show=False)
-            for number, view in enumerate(VIEWS, 1)
-        ),
+        *(Binding(title[0], f"show({view!r})", show=False) for view, title in VIEWS.items()),
         Binding("tab", "turn(1)", show=False, priority=True),
         Binding("shift+tab", "turn(-1)", show=False, priority=True),
         Binding("slash", "filter", "Filter", key_display="/"),
@@ -77,113 +130,55 @@ class TopApp(App[None]):
         Binding("space", "hold", "Hold"),
     ]
 
-    class SnapshotArrived(Message):
-        """The reader has read the bus."""
-
-        def __init__(self, snapshot: Snapshot) -> None:
-            super().__init__()
-            self.snapshot = snapshot
-
-    class ActPlanned(Message):
-        """The plan of an action is known."""
-
-        def __init__(self, question: ActQuestion) -> None:
-            super().__init__()
-            self.question = question
-
-    class ActEnded(Message):
-        """An action was carried out, or failed."""
-
-        def __init__(self, text: str, *, failed: bool) -> None:
-            super().__init__()
-            self.text = text
-            self.failed = failed
-
     def __init__(self, settings: Settings, operator: str, clock: Clock = SYSTEM) -> None:
         super().__init__()
-        self._settings = settings
-        self._clock = clock
-        self._reader = Reader(settings, self._post_snapshot, clock)
-        self._acts = Acts(settings, operator, clock)
+        self._ground = Ground(settings, operator, _WAIT_SECONDS, clock=clock)
+        self._reader = Reader(settings, lambda now: self.call_later(self.take, now), clock)
         self._snapshot: Snapshot | None = None
         self._snapshot_at = clock.monotonic()
-        self._error = ""
-        self._provider = ""
-        self._words = ""
-        self._by_error = False
-        self._held = False
-        self._busy = False
-
-    # -- views and snapshots -----------------------------------------------------------------------
+        self._error = self._provider = self._words = ""
+        self._by_error = self._held = self._busy = False
 
     def compose(self) -> ComposeResult:
-        """Create the views."""
+        """Create the parts of the screen."""
         yield Static(id="head")
         yield Static(id="tabs")
-        with ContentSwitcher(initial="overview"):
-            with Vertical(id="overview"):
-                yield LiveTable(rows.PROVIDERS, "providers")
-                with VerticalScroll(can_focus=False):
-                    yield Static(id="findings")
-            with Vertical(id="lanes"):
-                yield LiveTable(rows.LANES, "all-lanes")
-            with Vertical(id="letters"):
-                yield LiveTable(rows.LETTERS, "keys")
-                yield LiveTable(rows.ERRORS, "errors")
-                yield Static(id="detail")
-            with Vertical(id="tail"):
-                yield LiveTable(rows.EVENTS, "events")
+        yield LiveTable()
+        with VerticalScroll(id="below", can_focus=False):
+            yield Static(id="detail")
         yield Input(placeholder="rows with these words", id="filter")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Start to read the bus."""
-        self.query_one("#errors").display = False
         self._reader.start()
-        self.set_interval(1.0, self._tick)
+        self.set_interval(1.0, self._show_head)
         self.action_show("overview")
 
     def on_unmount(self) -> None:
         """Stop reading the bus."""
-        self._reader.stop()
-
-    def _post_snapshot(self, snapshot: Snapshot) -> None:
-        """Pass on a snapshot from the reader's thread."""
-        self.post_message(self.SnapshotArrived(snapshot))
+        self._reader.stop.set()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Ignore the keys of the views while a dialog is open."""
-        return action == "quit" or not isinstance(self.screen, ModalScreen)
+        return action == "quit" or not isinstance(self.screen, Dialog)
 
     # -- what is shown -----------------------------------------------------------------------------
 
     @property
-    def view(self) -> TopView:
-        """The view that is shown."""
-        return self._reader.view
-
-    @property
     def grid(self) -> LiveTable:
-        """The table of this view."""
-        letters = "errors" if self._by_error else "keys"
-        names = {
-            "overview": "providers",
-            "lanes": "all-lanes",
-            "letters": letters,
-            "tail": "events",
-        }
-        return self.query_one(f"#{names[self.view]}", LiveTable)
+        """The table."""
+        return self.query_one(LiveTable)
 
-    def on_top_app_snapshot_arrived(self, arrived: SnapshotArrived) -> None:
+    def take(self, snapshot: Snapshot) -> None:
         """Show a snapshot; if Redis did not answer, the one before stays on the screen.
 
         A snapshot that arrives while the app is closing is dropped, because the views are gone.
         """
         if not self.is_running:
             return
-        snapshot = arrived.snapshot
         if snapshot.bus.status is not None:
-            self._snapshot_at = self._clock.monotonic()
+            self._snapshot_at = self._ground.clock.monotonic()
             if not self._held:
                 self._snapshot = snapshot
                 self._show()
@@ -196,102 +191,113 @@ class TopApp(App[None]):
         """Show the last snapshot in the current view."""
         if self._snapshot is None:
             return
-        self.grid.show([row for row in self._rows(self._snapshot) if row.contains(self._words)])
-        if self.view == "overview":
-            self._show_findings(self._snapshot)
-        if self.view == "letters":
-            self._show_detail()
-
-    def _rows(self, snapshot: Snapshot) -> Sequence[rows.TableRow]:
-        match self.view:
-            case "overview":
-                return rows.provider_rows(snapshot.bus)
-            case "lanes":
-                return rows.lane_rows(snapshot.bus, self._provider)
-            case "letters":
-                of = rows.error_rows if self._by_error else rows.letter_rows
-                return of(snapshot.letters or ())
-            case "tail":
-                return rows.event_rows(snapshot.events or ())
-
-    def _show_findings(self, snapshot: Snapshot) -> None:
-        lines = [finding_line(one) for one in snapshot.bus.findings]
-        text = Text("\n").join(lines) if lines else Text("Nothing is wrong.", "green")
-        self.query_one("#findings", Static).update(text)
-
-    def _show_detail(self) -> None:
-        """Show in full the columns that the row under the cursor cuts off."""
-        row, snapshot = self.grid.current, self._snapshot
-        text = Text("No dead letters." if row is None else "")
-        if row is not None:
-            text = Text("\n").join(row.cells[-1 if self._by_error else -2 :])
-        if snapshot is not None and snapshot.cut:
-            text.append("\nOnly the first dead letters of each lane are shown.", "yellow")
+        columns, rows = self._table(self._snapshot)
+        self.grid.show(columns, [row for row in rows if row.contains(self._words)])
+        letters = self._reader.view == "letters"
+        text = self._letter(self._snapshot) if letters else self._findings(self._snapshot)
         self.query_one("#detail", Static).update(text)
 
-    def _tick(self) -> None:
-        """Show how old the snapshot is, unless the app is closing."""
-        if self.is_running:
-            self._show_head()
+    def _table(self, snapshot: Snapshot) -> tuple[tables.Columns, list[tables.TableRow]]:
+        match self._reader.view:
+            case "overview":
+                return tables.PROVIDERS, tables.provider_rows(snapshot.bus)
+            case "lanes":
+                return tables.LANES, tables.lane_rows(snapshot.bus, self._provider)
+            case "letters":
+                columns = tables.ERRORS if self._by_error else tables.KEYS
+                return columns, tables.letter_rows(snapshot.letters, by_error=self._by_error)
+            case "tail":
+                return tables.EVENTS, tables.event_rows(snapshot.events)
+
+    def on_data_table_row_highlighted(self) -> None:
+        """Show all of what the row of a dead letter cuts off."""
+        if self._snapshot and self._reader.view == "letters" and self.is_running:
+            self.query_one("#detail", Static).update(self._letter(self._snapshot))
+
+    def _findings(self, snapshot: Snapshot) -> Text:
+        lines = [finding_line(finding) for finding in snapshot.bus.findings]
+        return Text("\n").join(lines) if lines else Text("Nothing is wrong.", "green")
+
+    def _letter(self, snapshot: Snapshot) -> Text:
+        row, last = self.grid.current, -1 if self._by_error else -2
+        cells = [Text("No dead letters.")] if row is None else [*self.grid.cells(row)][last:]
+        cut = "\nOnly the first dead letters of each lane are shown." if snapshot.cut else ""
+        return Text("\n").join(cells).append(cut, "yellow")
+
+    def on_data_table_row_selected(self) -> None:
+        """Show a provider's lanes."""
+        if self._reader.view == "overview" and self.grid.current is not None:
+            self._provider = self.grid.current.provider
+            self.action_show("lanes")
 
     def _show_head(self) -> None:
-        silent = self._clock.monotonic() - self._snapshot_at
-        bus = self._snapshot.bus if self._snapshot else None
-        text = head_line(self._settings.namespace, bus, silent, frozen=self._held)
-        self.query_one("#head", Static).update(text)
+        """Show the state of the bus and the views, unless the app is closing."""
+        if not self.is_running:
+            return
+        self.query_one("#head", Static).update(self._head())
         tabs = Text("   ").join(
-            Text(title, "bold reverse" if view == self.view else "")
-            for view, title in zip(VIEWS, _TITLES, strict=True)
+            Text(title, "bold reverse" if view == self._reader.view else "")
+            for view, title in VIEWS.items()
         )
         for name, value in (("lanes of", self._provider), ("only", self._words)):
-            if value and (name == "only" or self.view == "lanes"):
+            if value:
                 tabs.append(f"   {name} ").append(one_line(value, 20), "bold")
         self.query_one("#tabs", Static).update(tabs)
 
-    def on_data_table_row_highlighted(self) -> None:
-        """Show the details of the row under the cursor."""
-        if self.view == "letters":
-            self._show_detail()
+    def _head(self) -> Text:
+        """Return the state of the bus; if it was not read for a while, only when that was."""
+        head = Text.assemble("memorybus ", (self._ground.settings.namespace, "bold"), "  ")
+        silent = self._ground.clock.monotonic() - self._snapshot_at
+        if silent >= SILENT_SECONDS:
+            head.append(f"no news for {duration(silent)}  ", "bold red")
+        if self._snapshot is None or self._snapshot.bus.status is None:
+            return head
+        bus, status = self._snapshot.bus, self._snapshot.bus.status
+        at = f"{(iso(bus.at_ms) or '')[11:19]} UTC"
+        if silent >= SILENT_SECONDS:
+            return head.append(f"shown as of {at}", "dim")
+        head.append(bus.verdict.state, _STYLES.get(bus.verdict.state, "bold"))
+        head.append("  frozen (space)" if self._held else "", "bold yellow")
+        workers, events = len(status.workers), status.log.published
+        return head.append(
+            f"  {count_text(workers, 'worker')}  {count_text(events, 'event')}  {at}"
+        )
 
-    def on_data_table_row_selected(self, chosen: DataTable.RowSelected) -> None:
-        """Show a provider's lanes."""
-        if self.view == "overview" and self.grid.current is not None:
-            self._provider = self.grid.current.provider
-            self.action_show("lanes")
+    def _show_message(self, text: str, *, failed: bool) -> None:
+        message = one_line(masked(text, self._ground.settings.secrets), _MESSAGE_WIDTH)
+        self.clear_notifications()
+        self.notify(message, severity="error" if failed else "information", markup=False)
 
     # -- keys --------------------------------------------------------------------------------------
 
     def action_show(self, view: TopView) -> None:
         """Show a view."""
-        self.query_one(ContentSwitcher).current = view
         if view != "lanes":
             self._provider = ""
-        self._reader.look_now(view)
+        self._reader.read_now(view)
+        self.screen.set_classes(view)
         self.grid.focus()
         self._show()
         self._show_head()
 
     def action_turn(self, by: int) -> None:
         """Show the next view, or the one before."""
-        self.action_show(VIEWS[(VIEWS.index(self.view) + by) % len(VIEWS)])
+        views = list(VIEWS)
+        self.action_show(views[(views.index(self._reader.view) + by) % len(views)])
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(HelpDialog())
+        self.push_screen(Dialog(_KEYS, asks=False))
 
     def action_hold(self) -> None:
         """Freeze the screen, or let it follow the bus again."""
         self._held = not self._held
-        self._reader.look_now(self.view)
-        self._show_head()
+        self.action_show(self._reader.view)
 
     def action_group(self) -> None:
         """Show dead letters by key, or by error."""
-        if self.view == "letters":
-            self._by_error = not self._by_error
-            self.query_one("#keys").display = not self._by_error
-            self.query_one("#errors").display = self._by_error
-            self.action_show("letters")
+        self._by_error = not self._by_error
+        self._show()
 
     def action_filter(self) -> None:
         """Open the field for the words of the filter."""
@@ -301,90 +307,70 @@ class TopApp(App[None]):
 
     def action_all(self) -> None:
         """Show all rows again."""
-        self._provider = ""
-        self.query_one("#filter", Input).value = ""
-        self._set_filter("")
+        self._provider = self._words = self.query_one("#filter", Input).value = ""
+        self.on_input_submitted()
 
-    def on_input_changed(self, said: Input.Changed) -> None:
+    def on_input_changed(self, changed: Input.Changed) -> None:
         """Show only rows that contain the words of the filter."""
-        if said.input.id == "filter":
-            self._words = said.value.strip()
-            self._show()
-
-    def on_input_submitted(self, said: Input.Submitted) -> None:
-        """Go back to the rows."""
-        if said.input.id == "filter":
-            self._set_filter(said.value.strip())
-
-    def _set_filter(self, words: str) -> None:
-        self._words = words
-        self.query_one("#filter", Input).display = False
-        self.grid.focus()
+        self._words = changed.value.strip()
         self._show()
-        self._show_head()
+
+    def on_input_submitted(self) -> None:
+        """Go back to the rows."""
+        self.query_one("#filter", Input).display = False
+        self.action_show(self._reader.view)
 
     # -- acts --------------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
         """Pause the provider under the cursor, or resume it."""
-        row, snapshot = self.grid.current, self._snapshot
-        if self.view not in ("overview", "lanes") or row is None or snapshot is None:
+        row, status = self.grid.current, self._snapshot and self._snapshot.bus.status
+        if row is None or not status or self._reader.view not in ("overview", "lanes"):
             return
-        status = snapshot.bus.status
-        found = [one for one in status.providers if one.name == row.provider] if status else []
-        if found:
-            kind = ResumeProvider if found[0].paused else PauseProvider
-            self._ask_about(kind(name=row.provider))
+        paused = any(each.paused for each in status.providers if each.name == row.provider)
+        kind = ResumeProvider if paused else PauseProvider
+        self._begin(kind(name=row.provider))
 
-    def action_settle(self, name: Literal["retry", "discard"]) -> None:
+    def action_settle(self, name: str) -> None:
         """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
-        if self.view != "letters" or row is None:
-            return
-        error, key = (row.name, None) if self._by_error else (None, row.name)
-        kind = RetryLetters if name == "retry" else DiscardLetters
-        self._ask_about(kind(key=key, error=error, provider=row.provider))
+        if self._reader.view == "letters" and row is not None:
+            error, key = (row.name, None) if self._by_error else (None, row.name)
+            kind: type[LettersAction] = RetryLetters if name == "retry" else DiscardLetters
+            self._begin(kind(key=key, error=error, provider=row.provider))
 
-    def _ask_about(self, action: Action[Any, Any]) -> None:
-        self._run_on_thread(lambda: self.ActPlanned(self._acts.question(action)))
-
-    def on_top_app_act_planned(self, planned: ActPlanned) -> None:
-        """Ask the operator whether to act, and for the reason."""
-        action = planned.question.action
-
-        def carry_out(reason: str) -> Message:
-            text, failed = self._acts.carry_out(action, reason)
-            return self.ActEnded(text, failed=failed)
-
-        def answered(reason: str | None) -> None:
-            if reason is not None:
-                self._run_on_thread(lambda: carry_out(reason))
-
-        self.push_screen(ReasonDialog(planned.question), answered)
-
-    def on_top_app_act_ended(self, told: ActEnded) -> None:
-        """Show the result of an action, and read the bus again."""
-        self._show_message(told.text, failed=told.failed)
-        self._reader.look_now(self.view)
-
-    def _show_message(self, text: str, *, failed: bool) -> None:
-        said = one_line(masked(text, self._settings.secrets), _MESSAGE_WIDTH)
-        self.clear_notifications()
-        self.notify(said, severity="error" if failed else "information", markup=False)
-
-    def _run_on_thread(self, work: Callable[[], Message]) -> None:
-        """Do something that may wait on a thread of its own; only one at a time."""
+    def _begin(self, action: Action[Any, Any]) -> None:
+        """Carry an act out on a thread, because it may wait; only one at a time."""
         if self._busy:
-            self._show_message("the last action is not done yet", failed=True)
+            self._show_message("the last act is not done yet", failed=True)
             return
         self._busy = True
+        threading.Thread(
+            target=self._act, args=(action,), name="memorybus-top-act", daemon=True
+        ).start()
 
-        def run() -> None:
-            try:
-                message: Any = work()
-            except MemoryBusError as error:
-                message = self.ActEnded(str(error), failed=True)
-            self._busy = False
-            self.post_message(message)
+    def _act(self, action: Action[Any, Any]) -> None:
+        """Carry an act out, or plan it if a reason for it is missing."""
+        try:
+            if action.needs_reason and not action.reason:
+                plan = "\n".join([action.question(), *action.plan(self._ground).sentences()])
+                self.call_later(self._ask, action, plan)
+            else:
+                done = perform(action, self._ground)
+                text, failed = "\n".join(done.sentences()), done.failed()
+                self.call_later(self._show_end, text, failed=failed)
+        except MemoryBusError as error:
+            self.call_later(self._show_end, str(error), failed=True)
+        self._busy = False
 
-        threading.Thread(target=run, name="memorybus-top-act", daemon=True).start()
+    def _ask(self, action: Action[Any, Any], plan: str) -> None:
+        def carry_out(reason: str | None) -> None:
+            if reason:
+                self._begin(replace(action, reason=reason))
+
+        self.push_screen(Dialog(plan, asks=True), carry_out)
+
+    def _show_end(self, text: str, *, failed: bool) -> None:
+        """Show the result of an act, and read the bus again."""
+        self._show_message(text, failed=failed)
+        self._reader.read_now(self._reader.view)

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Final, Literal
 
 import msgspec
-from memorybus.clock import SYSTEM, Clock
+from memorybus.clock import Clock
 from memorybus.concurrency.wakeup import StopSignal
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
@@ -33,16 +33,15 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         bus: the state of the bus; without a status if Redis could not be read.
-        letters: the dead letters, if the view shows them; None if they were not read.
+        letters, events: the dead letters, or the newest events, if the view shows them.
         cut: whether there are more dead letters than these.
-        events: the newest events, if the view shows them; None if they were not read.
         error: why something that the view shows could not be read. Hostile text.
     """
 
     bus: BusState
-    letters: Sequence[LocatedLetter] | None = None
+    letters: Sequence[LocatedLetter] = ()
     cut: bool = False
-    events: Sequence[LoggedEvent] | None = None
+    events: Sequence[LoggedEvent] = ()
     error: str = ""
 
 
@@ -50,64 +49,54 @@ class Reader:
     """Takes a snapshot once a second while it runs.
 
     Args:
-        tell: receives each snapshot; called from the reader's thread.
+        receive: receives each snapshot; called from the reader's thread.
 
     Attributes:
         view: the view that is shown; it decides what is read besides the status.
     """
 
-    def __init__(
-        self, settings: Settings, tell: Callable[[Snapshot], None], clock: Clock = SYSTEM
-    ) -> None:
+    def __init__(self, settings: Settings, receive: Callable[[Snapshot], object], clock: Clock):
         self.view: TopView = "overview"
         self._settings = settings
-        self._tell = tell
+        self._receive = receive
         self._bus_state = BusStateCache(settings, clock)
-        self._stop = StopSignal()
+        self.stop = StopSignal()
 
     def start(self) -> None:
         """Start to read; the thread is a daemon, so that it never delays the process's end."""
         threading.Thread(target=self._run, name="memorybus-top", daemon=True).start()
 
-    def stop(self) -> None:
-        """Stop reading."""
-        self._stop.set()
-
-    def look_now(self, view: TopView) -> None:
+    def read_now(self, view: TopView) -> None:
         """Take a snapshot at once, because another view is shown or something was changed."""
         self.view = view
         self._bus_state.forget()
-        self._stop.interrupt()
+        self.stop.interrupt()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            self._tell(self.read())
-            self._stop.wait(READ_INTERVAL)
+        while not self.stop.is_set():
+            self._receive(self.read())
+            self.stop.wait(READ_INTERVAL)
 
     def read(self) -> Snapshot:
         """Return a snapshot."""
         view, bus = self.view, self._bus_state.read()
         if bus.status is None:
-            return Snapshot(bus, error="; ".join(one.text for one in bus.findings))
+            return Snapshot(bus, error="; ".join(finding.text for finding in bus.findings))
         try:
             if view == "letters":
-                letters, cut = self._letters(bus)
-                return Snapshot(bus, letters=letters, cut=cut)
-            return Snapshot(bus, events=self._events() if view == "tail" else None)
+                return self._with_letters(bus)
+            return Snapshot(bus, events=self._events() if view == "tail" else ())
         except MemoryBusError as error:
             return Snapshot(bus, error=str(error))
 
-    def _letters(self, bus: BusState) -> tuple[list[LocatedLetter], bool]:
-        """Return the dead letters, and whether there are more than these."""
-        status = bus.status
-        found = [*status.providers, *status.copies] if status else []
-        names = [one.live or one.name for one in found if one.dead_letters]
+    def _with_letters(self, bus: BusState) -> Snapshot:
+        instances = [*bus.status.providers, *bus.status.copies] if bus.status else []
+        names = [each.live or each.name for each in instances if each.dead_letters]
         with closing(DeadLetters(self._settings)) as desk:
-            if sum(one.dead_letters for one in found) <= MAX_LETTERS:
-                return desk.letters(names), False
-            return [
-                dead for name in names for dead in desk.first_letters(name, _LETTERS_PER_LANE)
-            ], True
+            if sum(each.dead_letters for each in instances) <= MAX_LETTERS:
+                return Snapshot(bus, letters=desk.letters(names))
+            firsts = [desk.first_letters(name, _LETTERS_PER_LANE) for name in names]
+        return Snapshot(bus, letters=[letter for some in firsts for letter in some], cut=True)
 
     def _events(self) -> list[LoggedEvent]:
         with closing(journal.open_history(self._settings)) as history:

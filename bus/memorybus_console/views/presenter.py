@@ -1,6 +1,7 @@
 """Shows the answer of any command: a list as a table, a struct as a block, either as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import msgspec
@@ -9,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.result import Column, Presentation, Remark, Result
+from memorybus_console.result import Column, Presentation, Remark, Result, Unit
 from memorybus_console.views.figures import duration, short
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid, line
+from memorybus_console.views.render import grid, line, rate
 from memorybus_console.views.safe import one_line
 
 _PLAIN = Column()
@@ -48,9 +49,9 @@ def parts_of(value: Any) -> Iterator[RenderableType]:
         yield from [table_of(value)] if value else []
         return
     yield from _lines_of(value)
-    for name, column in columns_of(type(value)).items():
+    for name in columns_of(type(value)):
         rows = getattr(value, name)
-        if _is_list_of_structs(rows) and not column.hidden:
+        if _is_list_of_structs(rows):
             yield table_of(rows)
 
 
@@ -75,22 +76,22 @@ def _notes_of(value: Any, if_empty: str) -> Iterator[Remark]:
         yield Remark(if_empty)
 
 
-def table_of(rows: Sequence[msgspec.Struct]) -> Table:
-    """Return structs of one type as a table."""
-    shown = {name: one for name, one in columns_of(type(rows[0])).items() if not one.hidden}
-    wraps = [_title(name, one) for name, one in shown.items() if one.wraps]
-    table = grid(*(_title(name, one) for name, one in shown.items()), texts=wraps)
+def table_of(rows: Sequence[msgspec.Struct], without: str = "") -> Table:
+    """Return structs of one type as a table; the field `without` is left out."""
+    shown = [item for item in columns_of(type(rows[0])).items() if item[0] != without]
+    wraps = [title_of(name, column) for name, column in shown if column.wraps]
+    table = grid(*(title_of(name, column) for name, column in shown), texts=wraps)
     for row in rows:
-        table.add_row(*(_cell(getattr(row, name), one) for name, one in shown.items()))
+        table.add_row(*(cell_of(getattr(row, name), column) for name, column in shown))
     return table
 
 
 def _fields_of(value: Any) -> dict[str, Text]:
     """Return a struct's fields as people see them, by title; lists of structs are left out."""
     return {
-        _title(name, column): _cell(getattr(value, name), column)
+        title_of(name, column): cell_of(getattr(value, name), column)
         for name, column in columns_of(type(value)).items()
-        if not column.hidden and not _is_list_of_structs(getattr(value, name))
+        if not _is_list_of_structs(getattr(value, name))
     }
 
 
@@ -102,9 +103,10 @@ def _block(lines: Mapping[str, Text]) -> Text:
 
 
 def columns_of(kind: Any) -> Mapping[str, Column]:
-    """Return how the fields of a type are shown, by name."""
+    """Return how those fields of a type are shown that people see, by name."""
     hints = get_type_hints(kind, include_extras=True)
-    return {name: _column_of(hints[name]) for name in kind.__struct_fields__}
+    columns = {name: _column_of(hints[name]) for name in kind.__struct_fields__}
+    return {name: column for name, column in columns.items() if not column.hidden}
 
 
 def _column_of(hint: Any) -> Column:
@@ -112,11 +114,15 @@ def _column_of(hint: Any) -> Column:
     return next((each for each in given if isinstance(each, Column)), _PLAIN)
 
 
-def _title(name: str, column: Column) -> str:
+def title_of(name: str, column: Column) -> str:
+    """Return the head of a field's column."""
     return column.title or name.replace("_", " ")
 
 
-def _cell(value: Any, column: Column) -> Text:
+def cell_of(value: Any, column: Column) -> Text:
+    """Return a value as people see it; one that is styled already stays as it is."""
+    if isinstance(value, Text):
+        return value
     return Text(one_line(text_of(value, column)), column.style if value else "")
 
 
@@ -134,18 +140,23 @@ def text_of(value: Any, column: Column = _PLAIN) -> str:
 
 
 def _with_unit(value: Any, column: Column) -> str:
-    match column.unit:
-        case "bytes":
-            return format_size(value)
-        case "milliseconds":
-            return f"{value:.0f} ms"
-        case "seconds":
-            return duration(value)
-        case "share":
-            return f"{value:.0%}"
-        case "time":
-            return short(value if isinstance(value, str) else iso(value)) or "-"
-    return str(value)
+    return _FORMATS.get(column.unit, str)(value)
+
+
+def _time(value: Any) -> str:
+    return short(value if isinstance(value, str) else iso(value)) or "-"
+
+
+_FORMATS: Mapping[Unit, Callable[[Any], str]] = MappingProxyType(
+    {
+        "bytes": format_size,
+        "milliseconds": "{:.0f} ms".format,
+        "rate": lambda value: str(rate(value)),
+        "seconds": duration,
+        "share": "{:.0%}".format,
+        "time": _time,
+    }
+)
 
 
 def _is_list_of_structs(value: Any) -> bool:

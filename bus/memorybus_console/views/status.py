@@ -1,7 +1,9 @@
 """Shows people the status: findings first, then figures; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
+import msgspec
 from memorybus.health.finding import Finding
 from memorybus.health.status import (
     JobsStatus,
@@ -18,7 +20,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from memorybus_console.result import Column
 from memorybus_console.views.figures import duration
+from memorybus_console.views.presenter import table_of
 from memorybus_console.views.render import (
     add_row,
     cell,
@@ -30,40 +34,47 @@ from memorybus_console.views.render import (
 )
 from memorybus_console.views.safe import one_line, visible
 
+_UNWRAPPED = 10_000
+"""A width in which no line is wrapped."""
+
 _MAX_QUOTED_CHARS = 1_000
 """The most characters of a finding that are shown; the JSON form has all."""
 
 
-def status_tables(status: Status, findings: Iterable[Finding], now_ms: int) -> list[Table | Text]:
+def status_tables(
+    status: Status, findings: Sequence[Finding], now_ms: int, *, remedies: bool = True
+) -> list[Table | Text]:
     """Return a status as lines and tables: findings first.
 
     Args:
         status: what ``memorybus status --json`` prints.
         findings: what is wrong.
         now_ms: this machine's wall time in milliseconds.
+        remedies: whether each finding has its remedy below it; otherwise it is one line.
     """
+    hint = [] if remedies or not findings else [line("→ what to do: memorybus status", "yellow")]
+    rows = [provider_row(provider, now_ms) for provider in status.providers]
     return [
-        *map(finding_line, findings),
+        *(finding_line(finding, with_remedy=remedies) for finding in findings),
+        *hint,
         _head(status),
-        _providers(status.providers, now_ms),
+        *([table_of(rows, without="state")] if rows else []),
         *_copies(status.copies),
-        *map(_report_line, (one for one in (*status.providers, *status.copies) if one.reports)),
-        *map(_served_by_line, (one for one in status.providers if one.live)),
-        *map(_kept_line, (one for one in status.copies if one.kept)),
+        *_remarks(status),
         *_workers(status.workers, now_ms),
         _jobs(status.jobs, now_ms),
-        *map(_recall_failure_line, (one for one in status.jobs if one.error)),
+        *(_recall_failure_line(jobs) for jobs in status.jobs if jobs.error),
         *_prompts(status.jobs),
     ]
 
 
-def finding_line(finding: Finding) -> Text:
+def finding_line(finding: Finding, *, with_remedy: bool = True) -> Text:
     """Return a finding as a coloured line, with its remedy below."""
     kind = "DATA LOSS" if finding.code == "data_loss" else finding.severity.upper()
     since = f" (since {finding.since})" if finding.since else ""
     text = visible(f"{kind}: {one_line(finding.text, _MAX_QUOTED_CHARS)}{since}")
     style = "bold red" if finding.severity == "critical" else "yellow"
-    return Text.assemble((text, style), remedy(finding.remedy))
+    return Text.assemble((text, style), remedy(finding.remedy) if with_remedy else "")
 
 
 def _head(status: Status) -> Text:
@@ -86,25 +97,51 @@ def _published_rate(status: Status) -> str:
     return "" if now is None else f", {now} events/s"
 
 
-def _providers(providers: Sequence[ProviderStatus], now_ms: int) -> Table:
-    table = grid(
-        *("provider", "applied", "events/s", "backlog", "ETA", "oldest"),
-        *("refused", "behind", "lanes"),
+class ProviderRow(msgspec.Struct, frozen=True):
+    """A provider as `status` and `top` show it."""
+
+    provider: str
+    state: Text
+    backlog: Annotated[int, Column(style="yellow")]
+    rate: Annotated[float | None, Column(title="events/s", unit="rate")]
+    seconds_left: Annotated[float | None, Column(title="ETA", unit="seconds")]
+    age: str | None
+    refused: Annotated[int, Column(style="red")]
+    behind: Annotated[int, Column(style="red")]
+    lanes: str
+    applied: int
+
+
+def provider_row(provider: ProviderStatus, now_ms: int) -> ProviderRow:
+    """Return a provider as a row.
+
+    `age` is that of the oldest event to apply; `behind` counts what waits behind a refused event.
+    """
+    return ProviderRow(
+        provider=provider.name,
+        state=_state(provider),
+        backlog=provider.backlog,
+        rate=provider.rate,
+        seconds_left=provider.seconds_left or None,
+        age=_ago(provider.oldest_unapplied_at, now_ms),
+        refused=provider.refused,
+        behind=provider.waiting_behind,
+        lanes=_lanes(provider),
+        applied=provider.applied,
     )
-    for one in providers:
-        add_row(
-            table,
-            one.name,
-            one.applied,
-            rate(one.rate),
-            cell(one.backlog, "yellow" if one.backlog else ""),
-            duration(one.seconds_left) or None,
-            _ago(one.oldest_unapplied_at, now_ms),
-            cell(one.refused, "red" if one.refused else ""),
-            cell(one.waiting_behind, "red" if one.waiting_behind else ""),
-            cell(_lanes(one), "" if one.lanes_owned else "yellow"),
-        )
-    return table
+
+
+def _state(provider: ProviderStatus) -> Text:
+    """Return a provider's state in one word; the findings have more."""
+    if provider.paused:
+        return Text("paused", "yellow")
+    if provider.failing:
+        return Text("failing", "bold red")
+    if not provider.lanes_owned:
+        return Text("unserved", "bold red")
+    if provider.parked_keys:
+        return Text("parked", "bold red")
+    return Text("behind", "yellow") if provider.backlog else Text("ok", "green")
 
 
 def _ago(at: str | None, now_ms: int) -> str | None:
@@ -117,9 +154,9 @@ def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
     if not copies:
         return
     table = grid("copy", "of", "backlog", "parked", "lanes")
-    for one in copies:
-        to_do = None if one.kept else one.backlog  # a rollback brings it up to date
-        add_row(table, one.name, one.copy_of, to_do, one.parked_keys, _lanes(one))
+    for copy in copies:
+        to_do = None if copy.kept else copy.backlog  # a rollback brings it up to date
+        add_row(table, copy.name, copy.copy_of, to_do, copy.parked_keys, _lanes(copy))
     yield table
 
 
@@ -127,63 +164,62 @@ def _lanes(provider: ProviderStatus) -> str:
     return f"{provider.lanes_owned}/{provider.lanes}"
 
 
-def _served_by_line(provider: ProviderStatus) -> Text:
-    return cell(f"{provider.name} is served by {provider.live}", "dim")
+def _remarks(status: Status) -> Iterator[Text]:
+    """Yield what instances report about themselves, what serves in their place, and what is kept.
 
-
-def _report_line(provider: ProviderStatus) -> Text:
-    """Return what an instance reports about itself; the text may quote a service."""
-    return cell(one_line(f"{provider.name}: {provider.reports}", _MAX_QUOTED_CHARS), "yellow")
-
-
-def _kept_line(copy: ProviderStatus) -> Text:
-    return cell(f"{copy.name} is paused, {copy.paused}", "dim")
+    A report may quote a service.
+    """
+    for each in (*status.providers, *status.copies):
+        if each.reports:
+            yield cell(one_line(f"{each.name}: {each.reports}", _MAX_QUOTED_CHARS), "yellow")
+    yield from (cell(f"{p.name} is served by {p.live}", "dim") for p in status.providers if p.live)
+    yield from (cell(f"{c.name} is paused, {c.paused}", "dim") for c in status.copies if c.kept)
 
 
 def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> Iterable[Table]:
     if not workers:
         return
     table = grid("worker", "host", "pid", "lanes", "last seen")
-    for one in workers:
-        add_row(table, one.id, one.host, one.pid, one.lanes, _ago(one.heartbeat_at, now_ms))
+    for each in workers:
+        add_row(table, each.id, each.host, each.pid, each.lanes, _ago(each.heartbeat_at, now_ms))
     yield table
 
 
 def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
     table = grid("queue", "queued", "oldest", "started", "failed", "skipped")
-    for one in jobs:
+    for each in jobs:
         add_row(
             table,
-            one.queue,
-            one.queued,
-            _ago(one.oldest_at, now_ms),
-            one.started,
-            cell(one.failed, "red" if one.failing else ""),
-            f"{one.skipped}{' (paused)' if one.paused else ''}",
+            each.queue,
+            each.queued,
+            _ago(each.oldest_at, now_ms),
+            each.started,
+            cell(each.failed, "red" if each.failing else ""),
+            f"{each.skipped}{' (paused)' if each.paused else ''}",
         )
     return table
 
 
-def _recall_failure_line(one: JobsStatus) -> Text:
-    failure = f"{one.queue}: the last failure, {one.failed_at}: {one.error}"
-    return cell(one_line(failure, _MAX_QUOTED_CHARS), "red" if one.failing else "dim")
+def _recall_failure_line(jobs: JobsStatus) -> Text:
+    text = f"{jobs.queue}: the last failure, {jobs.failed_at}: {jobs.error}"
+    return cell(one_line(text, _MAX_QUOTED_CHARS), "red" if jobs.failing else "dim")
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
     """Yield the table of how prompts were answered, if there were any."""
-    counts = [(queue.provider, queue.prompts) for queue in jobs if queue.prompts != PromptCounts()]
+    counts = [(each.provider, each.prompts) for each in jobs if each.prompts != PromptCounts()]
     if not counts:
         return
     table = grid("prompts", "warm", "fresh", "late", "no match", "mean wait")
-    for name, of in counts:
-        mean = None if of.mean_ms is None else f"{of.mean_ms:.0f} ms"
-        late = cell(of.late, "yellow" if of.late else "")
-        add_row(table, name, of.warm, of.fresh, late, of.nothing, mean)
+    for name, prompts in counts:
+        mean = None if prompts.mean_ms is None else f"{prompts.mean_ms:.0f} ms"
+        late = cell(prompts.late, "yellow" if prompts.late else "")
+        add_row(table, name, prompts.warm, prompts.fresh, late, prompts.nothing, mean)
     yield table
 
 
 class FittedToScreen:
-    """A renderable cut to the height of the terminal; its last line counts the hidden lines.
+    """A renderable cut to the terminal: no line is wrapped, and the last counts the hidden ones.
 
     Args:
         what: what is shown.
@@ -194,13 +230,20 @@ class FittedToScreen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines that fit."""
-        lines = console.render_lines(self._what, options.update(height=None), pad=False)
+        wide = options.update(width=_UNWRAPPED, height=None)
+        lines = console.render_lines(self._what, wide, pad=False)
         rows = options.height or options.max_height
         hidden = len(lines) - max(0, rows - 1) if len(lines) > rows else 0
-        for one in lines[: len(lines) - hidden]:
-            yield from one
+        for segments in lines[: len(lines) - hidden]:
+            yield from _cut(segments, options.max_width)
             yield Segment.line()
         if hidden:
-            more = count_text(hidden, "more line")
-            note = f"… {more}: enlarge the terminal, or run `memorybus status`"
-            yield Text(note, style="yellow", overflow="crop", no_wrap=True)
+            hint = f"… {count_text(hidden, 'more line')}: enlarge the terminal, or memorybus status"
+            yield Text(hint, style="yellow", overflow="crop", no_wrap=True)
+
+
+def _cut(segments: list[Segment], width: int) -> list[Segment]:
+    """Return a line cut to a width; an ellipsis stands for the rest."""
+    if Segment.get_line_length(segments) <= width:
+        return segments
+    return [*Segment.adjust_line_length(segments, width - 1, pad=False), Segment("…")]

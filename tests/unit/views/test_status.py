@@ -9,9 +9,9 @@ from memorybus.health.findings import findings_of
 from memorybus.health.monitor import with_published_rate
 from memorybus.health.status import LogFigures, Status
 from memorybus_console.views.render import check_line
-from memorybus_console.views.status import status_tables
+from memorybus_console.views.status import FittedToScreen, status_tables
 from msgspec import convert
-from rich.console import Console
+from rich.console import Console, Group
 
 NOW = 1_767_600_000_000
 
@@ -170,3 +170,28 @@ def test_a_rate_is_what_came_between_two_looks(grown, rate):
     before, now = (statuses.status(log=LogFigures(published=100 + n)) for n in (0, grown))
 
     assert with_published_rate(before, now, 2.0).published_rate == rate
+
+
+def test_a_watched_status_fits_a_small_terminal():
+    """On 24 lines of 80 columns a finding is one line, and every table is there, not folded."""
+    named = [{**STATUS["providers"][0], "name": name} for name in ("builtin", "holographic")]
+    status = convert(
+        STATUS | {"providers": named, "memory": {**STATUS["memory"], "used": 6 << 20}}, Status
+    )
+    findings = findings_of(status, ("builtin", "holographic"), NOW)
+    parts = status_tables(status, findings, NOW, remedies=False)
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True)
+
+    lines = console.render_lines(FittedToScreen(Group(*parts)), console.options.update(height=24))
+    screen = ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+    assert len(findings) > 3
+    assert len(screen) <= 24
+    assert all(len(line) <= 80 for line in screen)
+    for finding in findings:
+        begin = f"{finding.severity.upper()}: {finding.text[:50]}"
+        assert sum(line.startswith(begin) for line in screen) == 1
+    for head in ("provider     backlog", "worker  host", "queue  ", "Archive: "):
+        assert any(line.startswith(head) for line in screen)
+    assert "what to do: memorybus status" in "\n".join(screen)
+    assert "more line" not in "\n".join(screen)

@@ -20,7 +20,7 @@ def run_pause(
     name: InstanceOption,
     /,
     *,
-    reason: Annotated[str, Parameter(help="Why; status and doctor show it.")],
+    reason: Annotated[str, Parameter(help="Why; status and doctor show it.")] = "",
     common: Common = DEFAULT,
 ) -> "PauseResult | None":
     """Pause an instance's lanes: no events are applied to it, and none is lost.
