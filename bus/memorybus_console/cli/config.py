@@ -11,7 +11,7 @@ from memorybus.ids import NewSecret, new_secret
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common, settings_file
-from memorybus_console.result import Remark, View
+from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import settings_source
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def register(app: App) -> None:
 
 
 @shown
-def run_config_show(*, common: Common = DEFAULT) -> "View[list[EffectiveSetting]]":
+def run_config_show(*, common: Common = DEFAULT) -> "Presentation[list[EffectiveSetting]]":
     """Show every setting with its value, its origin and its meaning; credentials are masked.
 
     The origin is `default`, the file that was read, a variable or an option; each of these
@@ -47,7 +47,7 @@ def run_config_show(*, common: Common = DEFAULT) -> "View[list[EffectiveSetting]
 
     settings = effective_settings(read_layers(**common.overrides()))
     source = Remark(f"settings: {settings_source(settings_file())}")
-    return View(settings, [table_of(settings)], [source])
+    return Presentation(settings, [table_of(settings)], [source])
 
 
 @shown

@@ -125,13 +125,14 @@ def reference() -> Reference:
     """Return what is known of every setting; the limits of calls stand in an instance's table."""
     return Reference(
         [
-            *(one for one in _documented(Settings()) if one.name != "provider"),
-            *_documented(CallLimits(), "provider.NAME."),
+            *(one for one in documented(Settings()) if one.name != "provider"),
+            *documented(CallLimits(), "provider.NAME."),
         ]
     )
 
 
-def _documented(defaults: Settings | CallLimits, table: str = "") -> list[DocumentedSetting]:
+def documented(defaults: Settings | CallLimits, table: str = "") -> list[DocumentedSetting]:
+    """Return what is known of each field of a struct, whose names begin with `table`."""
     kind = type(defaults)
     units, texts = _units(kind), meanings(kind)
     return [

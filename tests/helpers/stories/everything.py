@@ -66,6 +66,7 @@ class Everything(NamedTuple):
             ("check",),
             ("doctor",),
             ("config", "show"),
+            ("config", "reference"),
             ("provider", "ls"),
             ("provider", "test", "holographic", "--wait", "0"),
             ("dlq", "ls"),

@@ -22,7 +22,7 @@ from memorybus.processes.reports import KindOffer, OptionField
 
 from memorybus_console.operations.providers import config_file, lifecycle
 from memorybus_console.operations.providers.config_file import FileEdit
-from memorybus_console.operations.settings import meanings
+from memorybus_console.operations.settings import documented
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -127,8 +127,10 @@ def with_limits(offer: KindOffer) -> KindOffer:
     """
     if offer.options is None or offer.missing or offer.delivery == "transactional":
         return offer
-    texts = meanings(CallLimits)
-    limits = (OptionField(name, text, getattr(CallLimits(), name)) for name, text in texts.items())
+    limits = (
+        OptionField(limit.name, limit.meaning, limit.default, hint=limit.unit)
+        for limit in documented(CallLimits())
+    )
     return msgspec.structs.replace(offer, options=(*offer.options, *limits))
 
 

@@ -88,9 +88,10 @@ def test_warm_results_of_before_are_asked_for_anew(redis_client, make_settings, 
 
 
 def test_a_backend_without_a_digest_cannot_be_verified(redis_client, make_settings, spawn):
-    """G8: of a provider that gives no digest verify reports that nothing can be compared."""
-    settings = make_settings(**recorded("Lookup", digest=False))
+    """G8: of a provider that gives no digest no command promises to compare two states."""
+    settings = make_settings(**recorded("WithoutDigest"))
     child = worker(spawn, settings, jobs=1)
+    assert not ran(spawn, settings, "rebuild", NAME)["compared"]
     assert "cannot be compared with the history" in ran(spawn, settings, "verify", NAME, code=1)
     assert child.terminate() == 0
 
