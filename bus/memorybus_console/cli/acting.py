@@ -1,6 +1,7 @@
 """Carries out an action from the command line: shows the plan and asks first, unless --yes."""
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -70,6 +71,9 @@ def act(
         if not Dialogue(output.err).confirm(action.question(), default=False):
             output.note("nothing was done")
             return None
+        if action.needs_reason and not action.reason:
+            reason = Dialogue(output.err).ask("Reason, written to the log")
+            action = replace(action, reason=reason)
     with show_bar(output, action.title, "", interrupted) as progress:
         return perform(action, Ground(settings, operator(), wait, progress))
 

@@ -20,8 +20,6 @@ def why_refused(site: Site, request: Request, who: Operator | None, form: dict[s
         return "sign in first"
     if not site.access.is_own_form(request, who, form.get("proof", "")):
         return "this form is not from this page, or is too old: load the page again"
-    if not form.get("why", "").strip():
-        return "give a reason: it is recorded with what you do"
     return ""
 
 

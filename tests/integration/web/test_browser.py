@@ -165,7 +165,6 @@ def test_an_act_is_done_and_told_to_the_log(guarded, browser: Browser):
                 about={"name": "builtin"},
             )
         ]
-        tab.page.fill("#why-resume", "done")
         tab.page.get_by_role("button", name="Resume").click()
         tab.page.get_by_role("status").filter(has_text="builtin is resumed").wait_for()
         with Stores(guarded) as stores:

@@ -14,7 +14,7 @@ from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, PATIENT, home, recorded, say, thread_worker
 from helpers.web.hostile import HOSTILE, elements
 from helpers.web.letters import put_aside
-from helpers.web.pages import HASH, Visitor, served
+from helpers.web.pages import HASH, Answer, Visitor, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
@@ -75,13 +75,18 @@ def links(text: str, begin: str) -> list[str]:
 
 def act(visitor: Visitor, path: str, plan: str, **fields: str) -> str:
     """Send the form of a plan as a browser does; return what is said then."""
-    page = visitor.get(plan).text
-    hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', page)
-    form = {name: html.unescape(value) for name, value in hidden} | fields
-    answer = visitor.post(path, form)
+    answer = send(visitor, path, plan, **fields)
     assert answer.status == 303, answer.text
     shown = visitor.get(answer.headers["location"]).text
     return html.unescape(re.findall(r'<p class="flash" role="status">(.*?)</p>', shown)[0])
+
+
+def send(visitor: Visitor, path: str, plan: str, **fields: str) -> Answer:
+    """Send the form of a plan as a browser does."""
+    page = visitor.get(plan).text
+    hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', page)
+    form = {name: html.unescape(value) for name, value in hidden} | fields
+    return visitor.post(path, form)
 
 
 def test_letters_are_shown_by_error_and_by_key(ann):
@@ -146,6 +151,7 @@ def test_a_discard_frees_what_waits(parked, ann):
         if " one" in (page := ann.get(path).text)
     )
     (discard,) = links(letter, "/dead/discard?")
+    assert "give a reason" in send(ann, "/dead/discard", discard, why=" ").text
     said = act(ann, "/dead/discard", discard, why="test data")
     assert said.startswith("1 event discarded, 2 events applied")
     resolved = [one for one in told(parked) if isinstance(one, DeadLetterResolved)]
