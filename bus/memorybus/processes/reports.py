@@ -109,6 +109,7 @@ class TrialStep(msgspec.Struct, frozen=True):
         seconds: how long it took.
         found: the result; for a failed step the exact error, credentials masked.
         fix: what to do; empty if there is nothing to do.
+        claimed: whether the provider claims to do this; otherwise nothing was tried.
     """
 
     name: str
@@ -116,3 +117,4 @@ class TrialStep(msgspec.Struct, frozen=True):
     seconds: float
     found: str
     fix: str = ""
+    claimed: bool = True

@@ -122,7 +122,7 @@ class ForgetRules(Rules):
         """After an erasure an export of the same scope is empty."""
         with self._opened_exporting(tmp_path) as provider:
             if not provider.capabilities.forgets:
-                pytest.skip("erases nothing")
+                pytest.skip("not claimed: erases nothing")
             feed(provider, [self._step_about(provider, 1, _GONE_WORD, HERE)])
             _forget(provider, _PERSON)
             require(not list(provider.export(_PERSON)), "an export still has what was erased")
@@ -131,7 +131,7 @@ class ForgetRules(Rules):
         """Owners are listed once, in order, from any point; a forgotten owner is not listed."""
         with self._opened_exporting(tmp_path) as provider:
             if provider.owners() is None:
-                pytest.skip("cannot tell whose memories it keeps")
+                pytest.skip("not claimed: cannot tell whose memories it keeps")
             for n, scope in enumerate((HERE, OTHER_USER, OTHERS, HERE), 1):
                 feed(provider, [self._step_about(provider, n, f"{_KEPT_WORD} {n}", scope)])
             found = _owners(provider)
@@ -156,7 +156,7 @@ class ForgetRules(Rules):
         home.mkdir(exist_ok=True)
         with self.opened_recalling(home) as provider:
             if not provider.capabilities.forgets:
-                pytest.skip("erases nothing")
+                pytest.skip("not claimed: erases nothing")
             yield provider
 
     @contextmanager
@@ -164,7 +164,7 @@ class ForgetRules(Rules):
         """Open an instance, or skip the test if it does not export texts word for word."""
         with self.opened(home) as provider:
             if not (provider.capabilities.exports and self.verbatim):
-                pytest.skip("no verbatim export")
+                pytest.skip("not claimed: no verbatim export")
             yield provider
 
 
@@ -266,7 +266,7 @@ class RetractRules(Rules):
         """Open an instance, or skip the test if it retracts nothing that could be recalled."""
         with self.opened_recalling(home) as provider:
             if not (provider.capabilities.retracts and handles_event(provider, TurnCompleted)):
-                pytest.skip("retracts no turns")
+                pytest.skip("not claimed: retracts no turns")
             yield provider
 
 

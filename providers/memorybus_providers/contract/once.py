@@ -44,7 +44,7 @@ class OnceRules(Rules):
         given = steps(*every_event(f"{_WORD} again"))
         with self.opened(tmp_path) as provider:
             if provider.delivery not in {"transactional", "keyed"}:
-                pytest.skip(f"delivery is {provider.delivery!r}")
+                pytest.skip(f"not claimed: delivery is {provider.delivery!r}")
             feed(provider, given)
             before = self.state(provider, _WORD)
             feed(provider, given)
@@ -57,7 +57,7 @@ class OnceRules(Rules):
         """A ``lookup`` provider distinguishes events that it stored from others (G4)."""
         with self.opened(tmp_path) as provider:
             if provider.delivery != "lookup":
-                pytest.skip(f"delivery is {provider.delivery!r}")
+                pytest.skip(f"not claimed: delivery is {provider.delivery!r}")
             overridden = type(provider).knows is not MemoryProvider.knows
             require(overridden, "a lookup provider must define knows")
             sent, unsent = steps(*(self.remember(provider, f"{_WORD} {n}") for n in range(2)))
@@ -182,7 +182,7 @@ class BulkRules(Rules):
         """Of a ``keyed`` provider a call repeated after a lost answer has no second effect (G4)."""
         with self._opened_bulky(tmp_path / "keyed") as provider:
             if provider.delivery != "keyed":
-                pytest.skip(f"delivery is {provider.delivery!r}")
+                pytest.skip(f"not claimed: delivery is {provider.delivery!r}")
             _send(provider, _turns())
             before = self._state(provider)
             _send(provider, _turns())
@@ -199,7 +199,7 @@ class BulkRules(Rules):
         home.mkdir()
         with self.opened_recalling(home) as provider:
             if type(provider).sync_turns is MemoryProvider.sync_turns:
-                pytest.skip("takes one turn at a time")
+                pytest.skip("not claimed: takes one turn at a time")
             yield provider
 
 

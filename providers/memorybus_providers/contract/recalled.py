@@ -57,7 +57,7 @@ class RecallRules(Rules):
         """A provider that declares `as_of` leaves out what was remembered later."""
         with self.opened_recalling(tmp_path) as provider:
             if not provider.capabilities.as_of:
-                pytest.skip("it does not say that it can recall as of a time")
+                pytest.skip("not claimed: it does not say that it can recall as of a time")
             feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             for moment, expected in ((AT - 1, False), (AT, True)):
                 then = msgspec.structs.replace(recall_context(HERE), as_of=moment)
@@ -79,7 +79,7 @@ class RecallRules(Rules):
         """
         with self.opened_recalling(tmp_path) as provider:
             if not handles_event(provider, TurnCompleted):
-                pytest.skip("it remembers no turns")
+                pytest.skip("not claimed: it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
                 told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
                 feed(provider, [SampleStep(n, told, _in(where))])
@@ -112,7 +112,7 @@ class RecallRules(Rules):
         """A recall is answered within its deadline, even for a query of 100,000 characters."""
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.recall:
-                pytest.skip("no recall")
+                pytest.skip("not claimed: no recall")
             feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             for query in (_QUESTION, "", HOSTILE_TEXTS[-1], HOSTILE_TEXTS[-2]):
                 began = SYSTEM.monotonic()
@@ -124,7 +124,7 @@ class RecallRules(Rules):
         """An unknown tool raises a provider error or answers with an ``error``."""
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.tools:
-                pytest.skip("no tools")
+                pytest.skip("not claimed: no tools")
             try:
                 result = provider.handle_tool_call("no_such_tool", {}, _any_context())
             except (ProviderError, NotImplementedError):
@@ -239,7 +239,7 @@ class DigestRules(Rules):
         """Open an instance, or skip the test if it gives no digest."""
         with self.opened(home) as provider:
             if provider.digest() is None:
-                pytest.skip("gives no digest")
+                pytest.skip("not claimed: gives no digest")
             yield provider
 
 

@@ -68,7 +68,7 @@ class Rules(ABC):
         """Open an instance, or skip the test if it is not transactional."""
         with self.opened(tmp_path) as provider:
             if not isinstance(provider, TransactionalProvider):
-                pytest.skip(f"delivery is {provider.delivery!r}")
+                pytest.skip(f"not claimed: delivery is {provider.delivery!r}")
             yield provider
 
     @contextmanager
@@ -76,5 +76,5 @@ class Rules(ABC):
         """Open an instance, or skip the test if it recalls nothing, or not word for word."""
         with self.opened(tmp_path) as provider:
             if not (provider.capabilities.recall and self.verbatim):
-                pytest.skip("no verbatim recall")
+                pytest.skip("not claimed: no verbatim recall")
             yield provider

@@ -55,6 +55,10 @@ class TrialFailed(ProviderError):
     """A step did not succeed; the message says what was observed."""
 
 
+class NotClaimed(ProviderError):
+    """The provider does not claim to do what a step tries."""
+
+
 class Trial:
     """The steps of a trial. They run in one thread, like a worker's lane.
 
@@ -116,6 +120,8 @@ class Trial:
     def _write(self) -> str:
         writer = self._opened[0]
         events = _events(self._word, writer.capabilities.handles)
+        if not events:
+            raise NotClaimed("it handles no turns")
         ids = [self._make_id() for _ in events]
         if isinstance(writer, TransactionalProvider):
             self._commit(writer, events, ids)
@@ -123,7 +129,7 @@ class Trial:
             self._call(writer, events, ids)
         what = " and ".join(type(event).__name__ for event in events)
         owner = f"agent {self._scope.agent}, user {self._scope.user}"
-        return f"{what or 'nothing: it hears of no turns'} ({owner})"
+        return f"{what} ({owner})"
 
     def _commit(
         self, writer: TransactionalProvider, events: Sequence[Event], ids: Sequence[str]
@@ -150,7 +156,7 @@ class Trial:
     def _recall(self) -> str:
         can = self._opened[0].capabilities
         if not (can.recall and can.handles & {TurnCompleted, MemoryWritten}):
-            return "not asked: it recalls nothing, or hears of no turns"
+            raise NotClaimed("it recalls nothing, or handles no turns")
         asked, until = self._open_another(), self.clock.monotonic() + self._wait
         while True:
             found = self._ask(asked)
@@ -168,7 +174,7 @@ class Trial:
         if self._scope != SCOPE:
             return f"not asked, since it would take all of {self._scope.user}: a turn stays"
         if not self._opened[0].capabilities.forgets:
-            return f"it cannot: what was written stays, under agent and user {SCOPE.user}"
+            raise NotClaimed(f"what was written stays, under agent and user {SCOPE.user}")
         asked = self._opened[-1]
         residue = asked.forget(RecallScope.own(SCOPE))
         if asked.capabilities.recall and self._is_known(self._ask(asked)):
@@ -235,15 +241,17 @@ def _run_steps(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | Non
 
 
 def _run_step(trial: Trial, step: str, act: Callable[[], str], name: str) -> TrialStep:
-    begun = trial.clock.monotonic()
+    begun, claimed = trial.clock.monotonic(), True
     try:
         ok, found, fix = True, act(), ""
+    except NotClaimed as error:
+        ok, claimed, found, fix = True, False, f"not claimed: {error}", ""
     except TrialFailed as error:
         ok, found, fix = False, str(error), advice(error, step, name)
     except Exception as error:
         said = describe_error(error, trial.settings.secrets)
         ok, found, fix = False, said, advice(error, step, name)
-    return TrialStep(step, ok, round(trial.clock.monotonic() - begun, 4), found, fix)
+    return TrialStep(step, ok, round(trial.clock.monotonic() - begun, 4), found, fix, claimed)
 
 
 def advice(error: Exception, step: str, name: str) -> str:

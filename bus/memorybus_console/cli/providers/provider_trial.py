@@ -6,12 +6,13 @@ from typing import Annotated, TypedDict
 from cyclopts import Parameter
 from memorybus.health.finding import Check
 from memorybus.processes.reports import TrialStep, TrialTerms
+from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
 from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import check_line
+from memorybus_console.views.render import check_line, line
 
 
 class Tried(TypedDict):
@@ -73,9 +74,12 @@ def show_steps(
     for step in steps:
         done.append(step)
         if not output.json:
-            took = f"{step.seconds * 1000:.0f} ms"
-            check = Check(
-                name=step.name, ok=step.ok, found=f"{took:>8}  {step.found}", fix=step.fix
-            )
-            (output.aside if aside else output.show)(check_line(check))
+            (output.aside if aside else output.show)(_step_line(step))
     return done
+
+
+def _step_line(step: TrialStep) -> Text:
+    if not step.claimed:
+        return line(f"– {step.name:<16} {'':>8}  {step.found}", "dim")
+    found = f"{f'{step.seconds * 1000:.0f} ms':>8}  {step.found}"
+    return check_line(Check(name=step.name, ok=step.ok, found=found, fix=step.fix))

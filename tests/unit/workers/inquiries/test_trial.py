@@ -178,13 +178,13 @@ def test_the_first_step_that_fails_says_why(kind, last, said, fix, run, made):
     assert behind == ([] if last in ("open", "forget") else ["forget"])
 
 
-def test_who_hears_of_no_turns_is_not_asked(run):
-    """Nothing is made up: the steps say that nothing was written, and nothing asked."""
+def test_what_a_provider_does_not_claim_is_not_tried(run):
+    """Nothing is made up: such a step is no success, and is marked as not claimed."""
     steps = run(Elsewhere)
 
     assert all(step.ok for step in steps)
-    assert "nothing" in steps[1].found
-    assert "not asked" in steps[2].found
+    assert [step.name for step in steps if not step.claimed] == ["write", "recall", "forget"]
+    assert all(step.found.startswith("not claimed: ") for step in steps if not step.claimed)
 
 
 def test_somebodys_own_memories_are_not_erased(tmp_path):
