@@ -31,6 +31,7 @@ class Column:
         hidden: whether only ``--json`` has it.
         wraps: whether it is running text, which a narrow terminal may wrap.
         style: its colour, if it is neither 0 nor empty.
+        words: what stands for false and for true.
     """
 
     title: str = ""
@@ -38,6 +39,7 @@ class Column:
     hidden: bool = False
     wraps: bool = False
     style: Style = ""
+    words: tuple[str, str] = ("no", "yes")
 
 
 HIDDEN = Column(hidden=True)

@@ -7,7 +7,7 @@ from typing import Any
 from memorybus_console.cli.options import DEFAULT
 from memorybus_console.result import IfEmpty, Result
 from memorybus_console.views.output import NOTHING_DONE, Output
-from memorybus_console.views.presenter import parts_of, present
+from memorybus_console.views.presenter import json_of, parts_of, present
 
 
 def shown(command: Callable[..., Any]) -> Callable[..., int]:
@@ -34,7 +34,7 @@ def _show(output: Output, answer: Any, if_empty: str) -> int:
         return answer
     if isinstance(answer, Iterator):
         for each in answer:
-            _show_line(output, each)
+            show_line(output, each)
         return 0
     code = present(output, answer, if_empty)
     if isinstance(answer, Result) and answer.is_plan() and not output.json:
@@ -42,9 +42,10 @@ def _show(output: Output, answer: Any, if_empty: str) -> int:
     return code
 
 
-def _show_line(output: Output, answer: Any) -> None:
+def show_line(output: Output, answer: Any) -> None:
+    """Show one of many answers; with JSON on a line of its own."""
     if output.json:
-        output.json_line(answer)
+        output.json_line(json_of(answer))
     else:
         for part in parts_of(answer):
             output.show(part)

@@ -1,16 +1,18 @@
 """``memorybus check``: one line and an exit code, for monitoring plugins."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable, MemoryBusError
 
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import show_line, shown
 from memorybus_console.cli.options import DEFAULT, INSPECT, Common, RepeatedOption, positive
-from memorybus_console.result import Prints
+from memorybus_console.result import Presentation
 from memorybus_console.views.output import Output
+from memorybus_console.views.presenter import present
+from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
     from memorybus.health.verdict import Verdict
@@ -39,7 +41,7 @@ def run_check(
         Parameter(validator=positive, help="Look again after so many seconds, without end."),
     ] = None,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Verdict)]":
+) -> "Presentation[Verdict] | None":
     """Show in one line whether all is well, as Nagios, Icinga and their like want it.
 
     It reads and changes nothing. Exit codes: 0 all is well, 1 a warning, 2 something critical (so
@@ -54,13 +56,12 @@ def run_check(
     - `memorybus check --json | jq '.findings[].remedy'`
     - `memorybus check --notify MEMORY_HOOK --every 60`
     """
-    output = common.output()
     if every:
-        return _check_again_and_again(common, output, notify or [], every)
+        _check_again_and_again(common, notify or [], every)
     verdict = _judge(common)
     if notify and verdict.state != "OK":
-        _notify(_notifier(common, notify), verdict, output)
-    return print_verdict(output, verdict)
+        _notify(_notifier(common, notify), verdict, common.output())
+    return presented(verdict)
 
 
 def _judge(common: Common) -> "Verdict":
@@ -77,20 +78,15 @@ def _judge(common: Common) -> "Verdict":
         return unknown_verdict(error)
 
 
-def _check_again_and_again(
-    common: Common, output: Output, targets: Sequence[str], seconds: float
-) -> int:
+def _check_again_and_again(common: Common, targets: Sequence[str], seconds: float) -> NoReturn:
     """Print a verdict at each look, and notify people of changes, until Ctrl-C."""
     from memorybus_console.operations.notification import VerdictChange
 
+    output, change = common.output(), VerdictChange()
     notifier = _notifier(common, targets) if targets else None
-    change = VerdictChange()
     while True:
         verdict = _judge(common)
-        if output.json:
-            output.json_line(verdict)
-        else:
-            output.show(verdict.line)
+        show_line(output, presented(verdict))
         if change.is_news(verdict) and (notifier is None or _notify(notifier, verdict, output)):
             change.note_sent(verdict)
         SYSTEM.sleep(seconds)
@@ -121,13 +117,9 @@ def report_misuse(error: CycloptsError, *, as_json: bool) -> int:
     """Report wrong options as "unknown" and return 3: a plugin's code 2 would mean "critical"."""
     from memorybus.health.verdict import unknown_verdict
 
-    return print_verdict(Output(json=as_json), unknown_verdict(error))
+    return present(Output(json=as_json), presented(unknown_verdict(error)))
 
 
-def print_verdict(output: Output, found: "Verdict") -> int:
-    """Print a verdict; return its exit code."""
-    if output.json:
-        output.result(found)
-    else:
-        output.show(found.line)
-    return found.code
+def presented(verdict: "Verdict") -> "Presentation[Verdict]":
+    """Return a verdict with its line and its exit code."""
+    return Presentation(verdict, [line(verdict.line)], code=verdict.code)

@@ -9,16 +9,18 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from rich.console import Group
+from rich.text import Text
 
-from memorybus_console.cli.answers import shown
-from memorybus_console.cli.check import print_verdict
+from memorybus_console.cli.answers import show_line, shown
+from memorybus_console.cli.check import presented
 from memorybus_console.cli.options import DEFAULT, INSPECT, Common, settings_file
-from memorybus_console.result import Prints
+from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.output import Output
 
 if TYPE_CHECKING:
     from memorybus.health.status import Status
     from memorybus.health.verdict import Verdict
+    from rich.table import Table
 
 WATCH_EVERY = 1.0
 
@@ -42,7 +44,7 @@ def run_status(
         Parameter(negative="", help="Exit with the code of memorybus check: 0, 1 or 2."),
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Status)]":
+) -> "Presentation[Status] | Presentation[Verdict] | None":
     """Show Redis, the spool, the providers' backlog, the workers and the jobs.
 
     Whatever it shows, it ends with exit code 0. With --check it ends with that of memorybus check,
@@ -63,18 +65,17 @@ def run_status(
     try:
         if watch:
             _watch(output, settings)
-            return 0
+            return None
         status = _read_status_here(settings)
         verdict = _judge(settings, status)
-        _show(output, status, verdict)
-        _warn_of_foreign_keys(output, settings)
+        code = verdict.code if check else 0
+        return Presentation(status, _parts(status, verdict), _foreign_keys(settings), code)
     except LogUnavailable as error:
         spool = spool_status(settings)
         if check:
-            return print_verdict(output, unreachable_verdict(error, spool))
+            return presented(unreachable_verdict(error, spool))
         output.note(f"{spool.events} events ({spool.bytes} bytes) are spooled on this host")
         raise
-    return verdict.code if check else 0
 
 
 def _read_status_here(settings: Settings) -> "Status":
@@ -89,15 +90,14 @@ def _judge(settings: Settings, status: "Status") -> "Verdict":
     return judge_status(status, settings.providers, SYSTEM.now_ms())
 
 
-def _warn_of_foreign_keys(output: Output, settings: Settings) -> None:
+def _foreign_keys(settings: Settings) -> list[Remark]:
     """Name foreign keys under names of ours: their partitions look idle, but do not work."""
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 
-    for key in EventLog(connect_redis(settings), settings).foreign_keys():
-        output.note(
-            f"{key} holds something that memorybus did not write: rename or delete it", "red"
-        )
+    keys = EventLog(connect_redis(settings), settings).foreign_keys()
+    what = "holds something that memorybus did not write: rename or delete it"
+    return [Remark(f"{key} {what}", "red") for key in keys]
 
 
 def _every_second(settings: Settings) -> Iterator["Status"]:
@@ -113,14 +113,11 @@ def _every_second(settings: Settings) -> Iterator["Status"]:
         looked, before = at, now
 
 
-def _show(output: Output, status: "Status", verdict: "Verdict") -> None:
+def _parts(status: "Status", verdict: "Verdict") -> "Iterator[Table | Text]":
+    """Yield what people see of a status."""
     from memorybus_console.views.status import status_tables
 
-    if output.json:
-        output.result(status)
-    else:
-        for part in status_tables(status, verdict.findings, SYSTEM.now_ms()):
-            output.show(part)
+    yield from status_tables(status, verdict.findings, SYSTEM.now_ms())
 
 
 def _watch(output: Output, settings: Settings) -> None:
@@ -128,11 +125,8 @@ def _watch(output: Output, settings: Settings) -> None:
     if output.is_live and not output.out.is_dumb_terminal:
         _watch_live(output, settings)
     for status in _every_second(settings):
-        if output.json:
-            output.json_line(status)
-        else:
-            _show(output, status, _judge(settings, status))
-            output.show("")
+        parts = [*_parts(status, _judge(settings, status)), Text()]
+        show_line(output, Presentation(status, parts))
 
 
 def _watch_live(output: Output, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """``memorybus tools``: list the tools that providers offer a model, and call one."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
@@ -13,9 +13,7 @@ from rich.text import Text
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
 from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid, line
+from memorybus_console.result import HIDDEN, TEXT, Column, IfEmpty, Presentation
 from memorybus_console.views.safe import json_text
 
 SESSION = "memorybus-tools"
@@ -24,16 +22,18 @@ SESSION = "memorybus-tools"
 
 _TIMEOUT = 10.0
 
+_NO_TOOLS = IfEmpty("no provider has declared tools yet; workers declare them: memorybus up")
 
-class OfferedTool(TypedDict):
+
+class OfferedTool(msgspec.Struct, frozen=True):
     """A tool as a model is offered it; `parameters` is a JSON schema."""
 
-    name: str
+    name: Annotated[str, Column(title="tool")]
     provider: str
-    tool: str
-    writes: bool
-    description: str
-    parameters: dict[str, Any]
+    tool: Annotated[str, HIDDEN]
+    writes: Annotated[bool, Column(title="does", words=("reads", "writes"))]
+    description: Annotated[str, TEXT]
+    parameters: Annotated[dict[str, Any], HIDDEN]
 
 
 def check_pairs(_: Any, given: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ def register(app: App) -> None:
 
 
 @shown
-def run_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[OfferedTool])]":
+def run_ls(*, common: Common = DEFAULT) -> Annotated[list[OfferedTool], _NO_TOOLS]:
     """List the tools of all registered providers, by the names a model calls them.
 
     For example:
@@ -84,35 +84,18 @@ def run_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[OfferedTo
     """
     from memorybus.registry.tools_note import fetch_declared_tools
 
-    output = common.output()
-    found = tools.collect_tools(fetch_declared_tools(common.settings()))
-    rows = [_row(tool, schema) for tool, schema in found.pairs()]
-    if output.json:
-        output.result(rows)
-    elif rows:
-        _show(output, rows)
-    else:
-        output.note("no provider has declared tools yet; workers declare them: memorybus up")
-    return 0
-
-
-def _row(tool: tools.Tool, schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": tool.offered,
-        "provider": tool.provider,
-        "tool": tool.name,
-        "writes": tool.writes,
-        "description": schema["description"],
-        "parameters": schema["parameters"],
-    }
-
-
-def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = grid("tool", "provider", "does", "description", texts=("description",))
-    for row in rows:
-        cells = (row["name"], row["provider"], "writes" if row["writes"] else "reads")
-        table.add_row(*map(line, (*cells, row["description"])))
-    output.show(table)
+    offered = tools.collect_tools(fetch_declared_tools(common.settings()))
+    return [
+        OfferedTool(
+            name=tool.offered,
+            provider=tool.provider,
+            tool=tool.name,
+            writes=tool.writes,
+            description=schema["description"],
+            parameters=schema["parameters"],
+        )
+        for tool, schema in offered.pairs()
+    ]
 
 
 @shown
@@ -128,7 +111,7 @@ def run_call(
     session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
     timeout: ResultTimeoutOption = _TIMEOUT,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(dict[str, Any])]":
+) -> Presentation[dict[str, Any]]:
     """Call a tool as a model would; a tool that writes leaves an event in the log.
 
     For example:
@@ -139,17 +122,13 @@ def run_call(
     from memorybus.agent.client import MemoryBus
     from memorybus.registry.tools_note import ToolsNote
 
-    output, settings = common.output(), common.settings()
+    settings = common.settings()
     ToolsNote(settings, SYSTEM, new_id).refresh()
     with MemoryBus.connect(settings) as bus:
         given = build_arguments(arg, json_args, bus.tools(), name)
         asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
         result = asking.call_tool(name, given, timeout=timeout)
-    if output.json:
-        output.result(result)
-    else:
-        output.show(Text(json_text(result)))
-    return 1 if result.get("ok") is False else 0
+    return Presentation(result, [Text(json_text(result))], code=int(result.get("ok") is False))
 
 
 def build_arguments(

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import msgspec
 from memorybus.dead_letters.queue import LocatedLetter
-from memorybus.health.status import LaneFigures
 from memorybus.health.verdict import BusState
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
+from memorybus.registry.lanes import LaneState
 from memorybus.text.display import iso
 from rich.text import Text
 from textual.widgets import DataTable
@@ -85,7 +85,7 @@ def lane_rows(bus: BusState, only: str = "") -> list[TableRow]:
     return [TableRow(name, part, (name, part, *_figures(lane))) for lane, name, part in lanes]
 
 
-def _figures(lane: LaneFigures) -> tuple[Any, ...]:
+def _figures(lane: LaneState) -> tuple[Any, ...]:
     state = Text("owned", "green") if lane.owned else Text("no owner", "yellow")
     state = Text("halted", "bold red") if lane.halted else state
     return state, lane.backlog, lane.n, lane.head, lane.refused, lane.waiting_behind

@@ -28,7 +28,7 @@ def present(output: Output, value: Any, if_empty: str = "") -> int:
         if_empty: the note that stands for an empty list.
     """
     if output.json:
-        output.result(value.value if isinstance(value, Presentation) else value)
+        output.result(json_of(value))
     else:
         for part in parts_of(value):
             output.show(part)
@@ -38,6 +38,11 @@ def present(output: Output, value: Any, if_empty: str = "") -> int:
     if isinstance(value, Presentation):
         return value.code
     return int(isinstance(value, Result) and value.failed())
+
+
+def json_of(value: Any) -> Any:
+    """Return what ``--json`` prints of a command's answer."""
+    return value.value if isinstance(value, Presentation) else value
 
 
 def parts_of(value: Any) -> Iterator[RenderableType]:
@@ -131,7 +136,7 @@ def text_of(value: Any, column: Column = _PLAIN) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return column.words[value]
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={text_of(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """``memorybus provider``: list the instances."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 from rich.table import Table
@@ -17,7 +17,7 @@ from memorybus_console.cli.providers.provider_life import (
 )
 from memorybus_console.cli.providers.provider_setup import run_setup
 from memorybus_console.cli.providers.provider_trial import run_test
-from memorybus_console.result import Prints
+from memorybus_console.result import Presentation
 from memorybus_console.views.render import grid
 from memorybus_console.views.safe import one_line
 
@@ -40,7 +40,7 @@ def register(app: App) -> None:
 
 
 @shown
-def run_provider_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[ListedProvider])]":
+def run_provider_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedProvider]]":
     """List the provider instances: kind, delivery class, home, lanes, backlog.
 
     For example:
@@ -50,12 +50,8 @@ def run_provider_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(list[
     """
     from memorybus_console.operations.providers.inventory import list_instances
 
-    output, found = common.output(), list_instances(common.settings())
-    if output.json:
-        output.result(found)
-    else:
-        output.show(_table(found))
-    return 0
+    instances = list_instances(common.settings())
+    return Presentation(instances, [_table(instances)])
 
 
 def _table(found: "list[ListedProvider]") -> Table:
