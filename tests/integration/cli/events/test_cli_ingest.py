@@ -141,3 +141,38 @@ def test_an_export_of_any_program_comes_again_without_a_trace(ready, capsys, nam
     assert ingested(capsys, EXPORTS / name)[0] == 0
     code, report = ingested(capsys, EXPORTS / name)
     assert (code, report["new_events"], report["unread"]) == (0, 0, 0)
+
+
+def test_a_resumed_transcript_brings_only_what_was_said_since(ready, tmp_path, capsys):
+    """G2: Claude Code copies a session under a new id when it is resumed; the copy is known."""
+    first = tmp_path / "first.jsonl"
+    first.write_text((EXPORTS / "claude_code.jsonl").read_text())
+    resumed = tmp_path / "resumed.jsonl"
+    old, new = "0b5f7c1e-1111-4222-8333-444455556666", "77777777-1111-4222-8333-444455556666"
+    last = {"type": "user", "uuid": "u-3", "parentUuid": "a-5", "sessionId": new,
+            "timestamp": "2026-03-02T09:00:00.000Z",
+            "message": {"role": "user", "content": "And the anchor light?"}}  # fmt: skip
+    resumed.write_text(first.read_text().replace(old, new) + json.dumps(last) + "\n")
+    assert ingested(capsys, first)[1]["new_events"] == 3
+    code, report = ingested(capsys, resumed)
+    assert (code, report["known"], report["new_events"]) == (0, 2, 1)
+    assert ingested(capsys, resumed)[1]["new_events"] == 0
+
+
+def test_a_conversation_that_went_on_from_an_edited_question_adds_the_new_branch(
+    ready, tmp_path, capsys
+):
+    """G2: what was said before the edit stays, and the branch that was shown last is added."""
+    conversations = json.loads((EXPORTS / "chatgpt.json").read_text())[:1]
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(conversations))
+    assert ingested(capsys, file)[1]["turns"] == 2
+    nodes = conversations[0]["mapping"]
+    edited = json.loads(json.dumps([nodes["b-3"], nodes["b-4"]]).replace("b-3", "e-3"))
+    edited = json.loads(json.dumps(edited).replace("b-4", "e-4"))
+    edited[0]["message"]["content"] = {"content_type": "text", "parts": ["Is it too large?"]}
+    nodes |= {"e-3": edited[0], "e-4": edited[1]}
+    conversations[0]["current_node"] = "e-4"
+    file.write_text(json.dumps(conversations))
+    code, report = ingested(capsys, file)
+    assert (code, report["turns"], report["known"], report["new_events"]) == (0, 2, 1, 1)

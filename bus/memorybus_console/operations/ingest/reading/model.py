@@ -93,7 +93,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
             after it.
         skipped: how many messages were left out because they have no content.
         left_out: the lines that cannot be read, and what is dropped of the others.
-        formats: how it is written: the names of `formats.FORMATS`, several for an archive.
+        formats: how it is written: the names of `transcripts.FORMATS`, several for an archive.
     """
 
     conversations: tuple[RecordedSession, ...]
