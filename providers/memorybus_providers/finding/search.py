@@ -1,9 +1,9 @@
 """Searches scored facts for a question; it only reads.
 
 However long the history is, a recall looks up each term in the vocabulary, reads at most
-`query.MAX_MATCHES` matches, and ranks at most `MAX_CANDIDATES` facts, all that in each of the two
-pools (see `facts.SearchPool`), and `MAX_SAID_THEN` more from a time that the question names, and
-their neighbours. It reads only the asker's own scope, so the
+`query.MAX_MATCHES` matches in each of the two pools (see `facts.SearchPool`), and ranks at most
+`MAX_CANDIDATES` facts of talk, `MAX_ANSWERS` pieces of long answers, `MAX_SAID_THEN` more from a
+time that the question names, and their neighbours. It reads only the asker's own scope, so the
 facts of others change neither an answer nor the time that it takes.
 """
 
@@ -32,7 +32,9 @@ from memorybus_providers.ranking.said_within import in_turn, order_by_time, part
 from memorybus_providers.ranking.shares import merge, share_of_answers
 
 MAX_CANDIDATES = 80
-"""The most facts that are ranked, in addition to the utterances around them (G10)."""
+MAX_ANSWERS = 30
+"""The most facts that are ranked, in addition to the utterances around them, and the most pieces of
+long answers, of which a block shows few (G10)."""
 
 MAX_SAID_THEN = 40
 """The most further facts that are ranked because they were said at the time asked for (G10)."""
@@ -181,7 +183,8 @@ class FactSearch:
         )
         weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
         corpus = Corpus(extent.facts, found, named, weights)
-        rows = self._rows_by_words(question, corpus, extent.scopes, view)
+        most = MAX_CANDIDATES if pool == "talk" else MAX_ANSWERS
+        rows = self._rows_by_words(question, corpus, extent.scopes, view, most)
         return _WordSearch(pool, question, corpus, rows)
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
@@ -189,13 +192,13 @@ class FactSearch:
         return list(islice(in_turn(self.source.rows_said_within(parts, most, view)), most))
 
     def _rows_by_words(
-        self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View
+        self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View, most: int
     ) -> list[int]:
-        """Return the facts that contain most of what is asked for; of equals the newest first."""
+        """Return the `most` facts that contain most of what is asked for; of equals the newest."""
         terms = choose_terms(question.terms, corpus.found)
         rarities = [corpus.rarity(term.stem) for term in terms]
         found = self.source.matching_rows([term.forms for term in terms], scopes, view)
-        return most_worth(zip(rarities, found, strict=True), sum(rarities))
+        return most_worth(zip(rarities, found, strict=True), sum(rarities), most)
 
     def _read_facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""
@@ -219,32 +222,33 @@ def _of_pool(facts: Iterable[Fact], pool: SearchPool) -> list[Fact]:
     return [fact for fact in facts if pool_of(fact.kind) == pool]
 
 
-def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float) -> list[int]:
-    """Return the `MAX_CANDIDATES` rows of the largest sums, the largest row first among equals.
+def most_worth(found: Iterable[tuple[float, Sequence[int]]], left: float, most: int) -> list[int]:
+    """Return the `most` rows of the largest sums, the largest row first among equals.
 
     Args:
         found: amounts, and the rows to which each is added.
         left: the sum of all amounts.
+        most: how many rows to return.
     """
     sums: dict[int, float] = {}
     for amount, rows in found:
         # Then no new row can reach the chosen ones any more.
-        if _least_chosen(sums) > left * _ROUNDING_FACTOR:
+        if _least_chosen(sums, most) > left * _ROUNDING_FACTOR:
             for row in sums.keys() & rows:
                 sums[row] += amount
         else:
             for row in rows:
                 sums[row] = sums.get(row, 0.0) + amount
         left -= amount
-    best = heapq.nlargest(MAX_CANDIDATES, zip(sums.values(), sums.keys(), strict=True))
+    best = heapq.nlargest(most, zip(sums.values(), sums.keys(), strict=True))
     return [row for _, row in best]
 
 
-def _least_chosen(sums: Mapping[int, float]) -> float:
+def _least_chosen(sums: Mapping[int, float], most: int) -> float:
     """Return the smallest sum that would be chosen now; 0 if all would be."""
-    if len(sums) < MAX_CANDIDATES:
+    if len(sums) < most:
         return 0.0
-    return heapq.nlargest(MAX_CANDIDATES, sums.values())[-1]
+    return heapq.nlargest(most, sums.values())[-1]
 
 
 def fit_budget(

@@ -187,9 +187,9 @@ def test_a_key_that_is_not_there_is_told_at_once(tmp_path, server):
 @pytest.mark.parametrize(
     ("embedder", "module", "extra"),
     [
-        ("http://127.0.0.1:9/v1", "urllib3", r"memorybus\[embeddings\]"),
-        ("/models/e5", "onnxruntime", r"memorybus\[local-embeddings\]"),
-        ("http://127.0.0.1:9/v1", "numpy", r"memorybus\[embeddings\]"),
+        ("http://127.0.0.1:9/v1", "urllib3", r"\[embeddings\]"),
+        ("/models/e5", "onnxruntime", r"\[local-embeddings\]"),
+        ("http://127.0.0.1:9/v1", "numpy", r"\[embeddings\]"),
     ],
 )
 def test_a_missing_library_is_told_with_its_extra(tmp_path, monkeypatch, embedder, module, extra):
