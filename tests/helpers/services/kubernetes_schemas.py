@@ -1,7 +1,7 @@
-"""The published schemas of Kubernetes and of KEDA, under ``.servers``.
+"""The published schemas of Kubernetes, KEDA and the Prometheus Operator, under ``.servers``.
 
 Those of Kubernetes come with the package kubernetes-validate, of which one release's are kept;
-KEDA's with the npm package @kubernetes-models/keda, as a program for Node.
+the others with npm packages @kubernetes-models/…, as a program for Node.
 """
 
 import json
@@ -21,13 +21,19 @@ from helpers.services.debian import run
 
 RELEASE: Final = "1.34.0"
 _PACKAGE: Final = "kubernetes-validate==1.37.0"
-_KEDA: Final = "@kubernetes-models/keda@2.0.0"
+_MODELS: Final = {
+    "keda.sh": "@kubernetes-models/keda@2.0.0",
+    "monitoring.coreos.com": "@kubernetes-models/prometheus-operator@6.0.0",
+}
+"""The npm package of each group of custom resources."""
+
 _DEFINITIONS: Final = FETCHED / f"kubernetes-{RELEASE}.json"
-_MODULES: Final = FETCHED / "keda"
+_MODULES: Final = FETCHED / "kubernetes-models"
 _ASK: Final = """
 import { readFileSync } from "node:fs";
-import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1";
-try { new ScaledObject(JSON.parse(readFileSync(0, "utf8"))).validate(); }
+const [module, kind] = process.argv.slice(2);
+const models = await import(module);
+try { new models[kind](JSON.parse(readFileSync(0, "utf8"))).validate(); }
 catch (error) { console.log(error.message); }
 """
 
@@ -37,7 +43,7 @@ def main() -> None:
     FETCHED.mkdir(exist_ok=True)
     for what, found, fetch in (
         (f"schemas of Kubernetes {RELEASE}", _DEFINITIONS, _fetch_kubernetes),
-        (f"schemas of KEDA ({_KEDA})", _MODULES, _fetch_keda),
+        (f"schemas of {', '.join(_MODELS)}", _MODULES, _fetch_models),
     ):
         try:
             if not found.exists():
@@ -57,17 +63,18 @@ def _fetch_kubernetes() -> None:
             _DEFINITIONS.write_bytes(package.read(f"{place}/_definitions.json"))
 
 
-def _fetch_keda() -> None:
+def _fetch_models() -> None:
     with tempfile.TemporaryDirectory() as made:
-        run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", made, _KEDA)
+        quiet = ("--silent", "--no-audit", "--no-fund", "--prefix", made)
+        run("npm", "install", *quiet, *_MODELS.values())
         Path(made, "ask.mjs").write_text(_ASK)
         shutil.copytree(made, _MODULES)
 
 
 def complaints(document: dict[str, Any]) -> list[str]:
     """Return what the schema of its kind says against an object; skip the test without it."""
-    if document["apiVersion"].startswith("keda.sh/"):
-        return _of_keda(document)
+    if document["apiVersion"].partition("/")[0] in _MODELS:
+        return _of_model(document)
     if not _DEFINITIONS.exists():
         pytest.skip("the schemas of Kubernetes are not here; get them: make servers")
     schema = json.loads(_DEFINITIONS.read_text())
@@ -84,11 +91,12 @@ def _within(definitions: dict[str, Any]) -> Any:
     return json.loads(text)
 
 
-def _of_keda(document: dict[str, Any]) -> list[str]:
+def _of_model(document: dict[str, Any]) -> list[str]:
     if not _MODULES.exists() or not shutil.which("node"):
-        pytest.skip("the schemas of KEDA are not here; get them: make servers (with npm and Node)")
+        pytest.skip("custom resources' schemas are not here: make servers (with npm and Node)")
+    package = _MODELS[document["apiVersion"].partition("/")[0]].rpartition("@")[0]
     done = subprocess.run(
-        ["node", "ask.mjs"],
+        ["node", "ask.mjs", f"{package}/{document['apiVersion']}", document["kind"]],
         cwd=_MODULES,
         input=json.dumps(document),
         capture_output=True,

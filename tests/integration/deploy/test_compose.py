@@ -204,10 +204,25 @@ def test_the_image_does_not_run_as_root():
     """The last user of the image is an ordinary one, by number; no service takes privileges."""
     assert int(instructions("USER")[-1]) > 0
     assert WORKER["read_only"]
-    for name, one in COMPOSE["services"].items():
-        if name != "redis":  # whose image begins as root to own its files
-            assert one["cap_drop"] == ["ALL"]
-            assert "no-new-privileges:true" in one["security_opt"]
+    assert not REDIS["user"].startswith("0")
+    for service in COMPOSE["services"].values():
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_each_container_has_limits(name):
+    """G10: no container can take all memory, processors or process ids of the machine."""
+    service = COMPOSE["services"][name]
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert float(service["cpus"]) > 0
+    assert int(service["pids_limit"]) > 0
+
+
+def test_redis_refuses_writes_before_its_container_is_killed():
+    """G1: `maxmemory` is at most half of the limit, so that rewriting the file has room, too."""
+    limit, most = (int(text[0]) for text in (REDIS["mem_limit"], redis_options()["--maxmemory"]))
+    assert 2 * most <= limit
 
 
 def test_no_secret_is_built_in():

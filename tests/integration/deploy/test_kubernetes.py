@@ -1,4 +1,4 @@
-"""The manifests for Kubernetes: as its schemas and KEDA's want them, and true of our programs."""
+"""The manifests for Kubernetes: as the schemas want them, and true of our programs."""
 
 import re
 import shutil
@@ -22,12 +22,14 @@ pytestmark = pytest.mark.servers
 
 ROOT = Path(__file__).parents[3]
 BASE = ROOT / "deploy/kubernetes/base"
-KEDA = ROOT / "deploy/kubernetes/keda"
+KEDA, MONITORING, INGRESS = (
+    ROOT / "deploy/kubernetes" / name for name in ("keda", "monitoring", "ingress")
+)
 SETTINGS = load(file=BASE / "memorybus.toml", environ={})
 
 
 def _documents() -> Iterator[dict[str, Any]]:
-    for folder in (BASE, KEDA):
+    for folder in (BASE, KEDA, MONITORING, INGRESS):
         listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
         for name in listed:
             if name.endswith(".yaml"):
@@ -84,7 +86,7 @@ def test_the_schemas_see_what_is_wrong():
     assert complaints(scaled | {"spec": scaled["spec"] | {"maxReplicaCount": "16"}})
 
 
-@pytest.mark.parametrize("folder", [BASE, KEDA], ids=["base", "keda"])
+@pytest.mark.parametrize("folder", [BASE, KEDA, MONITORING, INGRESS], ids=lambda path: path.name)
 def test_kustomize_builds_them(folder):
     """G10: what the pages say to apply can be built; with KEDA nobody else sets the number."""
     kubectl = shutil.which("kubectl")
@@ -96,7 +98,7 @@ def test_kustomize_builds_them(folder):
     built = {name_of(one): one for one in yaml.safe_load_all(done.stdout)}
     assert {name_of(one) for one in WORKLOADS} <= set(built)
     worker = built["Deployment-memorybus-worker"]
-    assert ("replicas" in worker["spec"]) == (folder == BASE)
+    assert ("replicas" in worker["spec"]) == (folder != KEDA)
     settings = template(worker)["spec"]["volumes"][0]["configMap"]["name"]
     assert "memorybus.toml" in built[f"ConfigMap-{settings}"]["data"]
     assert re.fullmatch(r"memorybus:\d.*", container(worker)["image"])
@@ -167,8 +169,9 @@ def test_probes_ask_where_somebody_answers(document):
         option(document, "--metrics").rpartition(":")[2] if worker else option(document, "--port")
     )
     assert port["containerPort"] == int(told)
-    paths = [one[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
-    assert paths == [{"path": path, "port": port["name"]} for path in (LIVE, READY)]
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    paths = [one[probe]["httpGet"] for probe in probes]
+    assert paths == [{"path": path, "port": port["name"]} for path in (READY, LIVE, READY)]
 
 
 @pytest.mark.parametrize("document", WORKERS, ids=name_of)
@@ -241,3 +244,39 @@ def test_workers_are_scaled_by_a_metric_that_exists():
     assert set(re.findall(r"memorybus_\w+", query)) <= metrics_told()
     assert scaled["spec"]["minReplicaCount"] >= 1
     assert scaled["spec"]["maxReplicaCount"] <= SETTINGS.partitions
+
+
+def test_every_object_is_in_the_namespace_of_the_page():
+    """G10: the namespace exists before its objects, and refuses pods with more rights."""
+    (namespace,) = named("Namespace")
+    folders = (BASE, KEDA, MONITORING, INGRESS)
+    placed = [yaml.safe_load((one / "kustomization.yaml").read_text()) for one in folders]
+    assert {one["namespace"] for one in placed} == {namespace["metadata"]["name"]}
+    enforced = namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+    assert enforced == "restricted"
+
+
+def test_the_operator_scrapes_each_worker_and_nothing_else():
+    """G10: the monitor chooses the pods that serve metrics, at the port that has that name."""
+    (monitor,) = named("PodMonitor")
+    chosen = monitor["spec"]["selector"]
+    (expression,) = chosen["matchExpressions"]
+    for workload in WORKLOADS:
+        labels = template(workload)["metadata"]["labels"]
+        assert chosen["matchLabels"].items() <= labels.items()
+        assert (labels[expression["key"]] in expression["values"]) == (workload in WORKERS)
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    ports = {port["name"] for one in WORKERS for port in container(one)["ports"]}
+    assert ports == {endpoint["port"]}
+
+
+def test_the_ingress_leads_to_the_page_over_tls():
+    """G10: the host has a certificate, and its one path the page's service and port."""
+    (ingress,) = named("Ingress")
+    (rule,) = ingress["spec"]["rules"]
+    (tls,) = ingress["spec"]["tls"]
+    (path,) = rule["http"]["paths"]
+    target = path["backend"]["service"]
+    (page,) = [one for one in named("Service") if one["metadata"]["name"] == target["name"]]
+    assert tls["hosts"] == [rule["host"]]
+    assert target["port"]["name"] in {port["name"] for port in page["spec"]["ports"]}
