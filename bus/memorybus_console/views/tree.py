@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from memorybus.lineage.graph import Lineage, Node
-from memorybus.text.display import iso
+from memorybus.text.display import count_text, iso
 from rich.text import Text
 
 from memorybus_console.views.safe import one_line
@@ -89,7 +89,7 @@ def tree_line(row: TreeRow) -> Text:
         (f"  {one_line(node.origin.reason)}" if node.origin.reason else "", "magenta"),
         f"  {one_line(node.titled[2], 48)}" if node.titled[2] else "",
         (f"  after {one_line(', '.join(sorted(node.links)))}" if node.links else "", "dim"),
-        (f"  {node.turns} turns, {began}{', ended' if node.ended else ''}", "dim"),
+        (f"  {count_text(node.turns, 'turn')}, {began}{', ended' if node.ended else ''}", "dim"),
         ("" if depth else f"  {_owner_text(node)}", "dim"),
     )
 
