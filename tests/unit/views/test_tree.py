@@ -61,7 +61,7 @@ def test_a_line_tells_what_is_known_and_steers_nothing():
     """Indent, id, reason, title, turns; hostile titles are made harmless."""
     first, second, _ = (tree.tree_line(row).plain for row in tree.rows(LINEAGE))
 
-    assert first == "a  start  Lens\\x1b[2J  1 turns, 1970-01-01 00:00  of default with default"
+    assert first == "a  start  Lens\\x1b[2J  1 turn, 1970-01-01 00:00  of default with default"
     assert second.startswith("└─ b  branch  0 turns")
 
 
