@@ -229,16 +229,14 @@ def _parser() -> argparse.ArgumentParser:
     copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
     copy.add_argument("--name", required=True)
     copy.add_argument("--mark", default="")
-    describe = commands.add_parser("describe", help="say what an instance would be, as JSON")
-    trial = commands.add_parser(
-        "trial", help="open an instance, write to it, ask it, as JSON lines"
-    )
+    describe = commands.add_parser("describe", help="describe an instance, as JSON")
+    trial = commands.add_parser("trial", help="try an instance: open, write, recall, as JSON lines")
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
     trial.add_argument("--agent", required=True, help="whose memories: the agent")
     trial.add_argument("--user", required=True, help="the person")
     fetch = commands.add_parser("fetch", help="fetch what an instance needs, as a JSON line")
     fetch.add_argument("--provider", required=True)
-    kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
+    kinds = commands.add_parser("kinds", help="list the kinds of providers, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)
@@ -263,9 +261,9 @@ def _add_worker(worker: argparse.ArgumentParser) -> None:
         "--with-parent",
         dest="reports",
         action="store_true",
-        help="end when standard input closes; tell a failure as JSON",
+        help="end when standard input closes; print a failure as JSON",
     )
-    worker.add_argument("--json", action="store_true", help="tell a failure as JSON, too")
+    worker.add_argument("--json", action="store_true", help="print a failure as JSON, too")
     worker.add_argument(
         "--mark", default="", help="how its id ends, for the process that starts it"
     )
