@@ -7,9 +7,9 @@ import shutil
 import signal
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fakeredis
 import hypothesis
@@ -27,6 +27,9 @@ from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import NoServerBinary
 from memorybus.processes.garbage import collect_seldom
 from memorybus.testing import FakeClock
+
+if TYPE_CHECKING:
+    from helpers.stories.world import World
 
 pytest_plugins = [
     "helpers.processes.disks",
@@ -307,6 +310,16 @@ def spawn(tmp_path: Path, short_dir: Path) -> Iterator[Spawn]:
     spawner.end_all()
     for child in spawner.children:  # pytest shows it if the test failed
         print(child.argv, child.output()[-20_000:], sep="\n")
+
+
+@pytest.fixture
+def make_world(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> "Callable[..., World]":
+    """Make a bus on the shared server: ``make_world(providers=("builtin",))``."""
+    from helpers.stories.world import World  # loads the whole product, which few tests need
+
+    return lambda **changed: World(make_settings(**changed), redis_client, spawn)
 
 
 @pytest.fixture
