@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.commands import run_command
 from helpers.processes.processes import Spawn
-from helpers.stories.scenario import PATIENT, wait_applied, worker
+from helpers.stories.scenario import PATIENT, environ, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.recall.model import RecallRequest
-from memorybus_console.cli.app import main
 from memorybus_console.operations.memories import browsing
 
 pytestmark = pytest.mark.timeout(240)
@@ -86,13 +86,13 @@ def test_memories_come_by_pages_and_name_their_events(applied):
         browsing.list_memories(applied, "mem0", asked_of("ana"))
 
 
-def test_the_commands_list_people_and_memories(applied, capsys):
+def test_the_commands_list_people_and_memories(applied):
     """`memories people` and `memories list` show the same, for people and as JSON."""
-    where = ("--url", applied.url, "--namespace", applied.namespace)
 
     def shown(*words: str) -> str:
-        assert main(["memories", *words, *where]) == 0
-        return capsys.readouterr().out
+        done = run_command(environ(applied), "memories", *words)
+        assert done.returncode == 0, done.output
+        return done.stdout
 
     assert all(user in shown("people") for user in PEOPLE)
     assert [one["user"] for one in json.loads(shown("people", "--json"))["people"]] == list(PEOPLE)
