@@ -21,8 +21,7 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.wire.codec import Decoder, Encoder
-from memorybus.wire.upcasts import UPCASTS, upcast
+from memorybus.wire.codec import UPCASTS, Decoder, Encoder, upcast
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = [type(event).__name__ for event in SAMPLES]

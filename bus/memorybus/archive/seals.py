@@ -12,8 +12,8 @@ from redis import Redis
 
 from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.redis.server_time import read_server_ms
 
 _log = logging.getLogger("memorybus")
 

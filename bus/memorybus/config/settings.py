@@ -15,7 +15,6 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
-from memorybus.config.call_limits import LIMITS, CallLimits
 from memorybus.config.parsing import (
     PREFIX,
     check_names,
@@ -33,6 +32,25 @@ from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 from memorybus.text.redact import masked
+
+
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many write calls all workers may make to one provider instance.
+
+    Attributes:
+        calls_per_second: how many calls of its write hooks all workers may make a second, on
+            average; the calls of a second may come at once; 0 for no limit.
+        daily_budget: how many calls of its write hooks all workers may make a day (UTC); 0 for no
+            limit.
+    """
+
+    calls_per_second: Annotated[float, msgspec.Meta(ge=0), "calls/s"] = 0.0
+    daily_budget: Annotated[int, msgspec.Meta(ge=0), "calls/day"] = 0
+
+
+LIMITS = CallLimits.__struct_fields__
+"""The keys of an instance's table that only workers read; providers do not get them."""
+
 
 FILE_NAME = "memorybus.toml"
 

@@ -5,7 +5,8 @@ the same events, and the log is read. Live lanes, replays, rebuilds and the comm
 past use this module.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from redis import Redis
@@ -14,19 +15,101 @@ from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.location import archive_of, check_reaches
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.events import Omitted, Position
+from memorybus.errors import ArchiveError
+from memorybus.events import Delegated, Envelope, Omitted, Position, SessionStarted, SessionSwitched
 from memorybus.history.backward import BackwardMark, BackwardReader
 from memorybus.history.forward import Scan, merge_in_order
-from memorybus.history.lineages import expand_lineages
 from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import PositionFinder
 from memorybus.history.sources import ReadableArchive, Sources
-from memorybus.history.whereabouts import Whereabouts, find_whereabouts
+from memorybus.lineage.identity import Identity, identity_of
 from memorybus.log.entry import EntryMoment, LoggedEvent, Place, parse_entry_id, previous_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
-from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
+
+_LINKING_REASONS = frozenset({"resume", "reset", "rewind"})
+"""Reasons of switches whose event names an earlier session that is not the parent."""
+
+
+def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
+    """Return a query that names sessions instead of lineages.
+
+    A session that the query names counts in every scope that the query wants. Its descendants have
+    the same agent, person and workspace.
+
+    Args:
+        query: the query with lineages.
+        envelopes: the beginnings, switches and delegations of the history, in any order.
+    """
+    children: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
+    for envelope in (one for one in envelopes if ours.wants(row_of(one))):
+        identity = identity_of(envelope.scope, "")
+        for parent, child in _edges(envelope):
+            children[identity.with_session(parent)].add(identity.with_session(child))
+    roots = [one for one in children if one.session in query.lineages]
+    found = {one.session for one in closure(roots, children)}
+    sessions = tuple(sorted({*query.sessions, *query.lineages, *found}))
+    return msgspec.structs.replace(query, lineages=(), sessions=sessions)
+
+
+def closure(
+    roots: Iterable[Identity], children: Mapping[Identity, Iterable[Identity]]
+) -> set[Identity]:
+    """Return some sessions and all their descendants; a cycle is walked once."""
+    found: set[Identity] = set()
+    todo = list(roots)
+    while todo:
+        session = todo.pop()
+        if session not in found:
+            found.add(session)
+            todo.extend(children.get(session, ()))
+    return found
+
+
+def _edges(envelope: Envelope) -> Iterable[tuple[str, str]]:
+    event, ref = envelope.event, envelope.session
+    if isinstance(event, Delegated):
+        yield ref.id, event.child_session
+        return
+    if ref.parent:
+        yield ref.parent, ref.id
+    if isinstance(event, SessionStarted | SessionSwitched) and event.reason not in _LINKING_REASONS:
+        yield event.parent, ref.id
+
+
+class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
+    """The places where an event is.
+
+    Attributes:
+        in_log: whether the log still has it.
+        sealed: whether the archive has it, too, according to Redis.
+        segment: the archive's file that has it; "" if none has it, or the archive cannot be read.
+    """
+
+    in_log: bool
+    sealed: bool
+    segment: str = ""
+
+
+def find_whereabouts(sources: Sources, position: Position) -> Whereabouts:
+    """Return where the event at a position lies."""
+    partition, entry = position.partition, position.entry
+    sealed = sources.reader.sealed_number(partition) >= position.n
+    in_log = sources.log.has_entry(partition, entry)
+    segment = _segment(sources, partition, entry) if sealed else ""
+    return Whereabouts(in_log=in_log, sealed=sealed, segment=segment)
+
+
+def _segment(sources: Sources, partition: int, entry: str) -> str:
+    try:
+        archive = sources.archive()
+        return archive.segment_of(partition, entry) if archive else ""
+    except ArchiveError:
+        return ""
+
 
 LINEAGE = Query(types=("SessionStarted", "SessionSwitched", "Delegated"))
 """The events that say from which session another one came."""

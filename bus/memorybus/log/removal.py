@@ -3,17 +3,23 @@
 Only what the archive has sealed may be missing from the log (G7): an entry that is not sealed yet
 stays until the next call. Redis only marks a deleted entry, and frees its memory when some hundred
 neighbours are deleted, too. So after a removal all sealed entries of the partition are trimmed.
+The append-only file has the removed entries until it is rewritten.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 
 import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
 
+from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import START, EventLog
-from memorybus.redis.connect import ask_redis
+from memorybus.redis.cluster import group_by_shard
+from memorybus.redis.connect import ask_redis, connect_redis
 from memorybus.redis.keys import Keys
 
 _PAGE = 500
@@ -69,3 +75,42 @@ def _all_events(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
     while page := log.read(partition, place, _PAGE):
         yield from page
         place = page[-1].position.entry
+
+
+_LOOK_EVERY = 0.1
+"""Seconds between two looks whether Redis is done."""
+
+
+def rewrite_redis_files(settings: Settings, wait: float, clock: Clock) -> list[str]:
+    """Have each Redis of the log rewrite its append-only file, and wait at most `wait` seconds.
+
+    Returns:
+        What remains, in words that say what to do about it.
+    """
+    logs = map(Keys(settings.namespace).log, range(settings.partitions))
+    until = clock.monotonic() + wait
+    try:
+        with closing(connect_redis(settings)) as redis:
+            shards = group_by_shard(redis, logs)
+            return [why for shard in shards if (why := _rewrite(shard.redis, until, clock))]
+    except (RedisError, OSError) as error:
+        return [f"Redis's append-only file ({error}): redis-cli bgrewriteaof"]
+
+
+def _rewrite(redis: Redis, until: float, clock: Clock) -> str:
+    """Ask for a rewrite as soon as none is under way, and await its end; return what remains."""
+    asked = False
+    while clock.monotonic() < until:
+        info = redis.info("persistence")
+        if not info.get("aof_enabled"):
+            return ""
+        if info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled"):
+            clock.sleep(_LOOK_EVERY)
+        elif not asked:
+            redis.bgrewriteaof()
+            asked = True
+        elif info.get("aof_last_bgrewrite_status") == "ok":
+            return ""
+        else:
+            return "Redis's append-only file, whose rewrite failed (see Redis's log): bgrewriteaof"
+    return "Redis's append-only file, which is still being rewritten: run this again"

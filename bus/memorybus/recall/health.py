@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorybus.redis.counts_hash import add_counts
+from memorybus.redis.hashes import add_counts
 from memorybus.redis.keys import Keys
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, lifetime_
 from memorybus.recall.requester import RecallProviderLookup
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys
-from memorybus.redis.server_time import read_server_ms
 
 QUESTION_TTL_SECONDS = 30
 """Seconds after which a question that nobody takes, or a reply that nobody reads, expires."""

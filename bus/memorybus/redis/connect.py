@@ -2,13 +2,16 @@
 
 The defaults of redis-py are wrong for a log: retries repeat writes, and a socket time-out that is
 shorter than a blocking read breaks it (redis-py 8.1 retries ten times with a time-out of 5 s). Here
-every connection has its own time-out, and redis-py retries nothing.
+every connection has its own time-out, and redis-py retries nothing. redis-py and scripts of Redis
+6.2 change how an error begins, so a server that answers but does not serve is known by its words.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import msgspec
 from redis import Redis, SSLConnection
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
@@ -29,7 +32,71 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
 from memorybus.redis.cluster import Cluster
 from memorybus.redis.cluster_nodes import Nodes
-from memorybus.redis.refusals import find_refusal
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a server does not serve, to follow its name in a sentence, and what to do about it."""
+
+    why: str
+    remedy: str
+
+
+_REFUSALS: Final[tuple[tuple[re.Pattern[str], Refusal], ...]] = tuple(
+    (re.compile(words), Refusal(why, remedy))
+    for words, why, remedy in (
+        (
+            "against a read only replica",
+            "is a replica and takes no writes (READONLY)",
+            "let `url` name the master, or promote this server: redis-cli replicaof no one",
+        ),
+        (
+            "MISCONF",
+            "cannot save its data, so it refuses writes (MISCONF)",
+            "make room on the disk of Redis, and see its log for what it could not write",
+        ),
+        (
+            "used memory > 'maxmemory'",
+            "has no memory left, so it refuses writes (OOM)",
+            "raise its maxmemory, or give its machine more memory",
+        ),
+        (
+            "loading the dataset in memory",
+            "is still loading its data (LOADING)",
+            "wait: it serves once everything is read",
+        ),
+        (
+            "CLUSTERDOWN|cluster is down|slot not served|serves slot",
+            "lacks a shard of its cluster (CLUSTERDOWN)",
+            "start the shard's nodes, or promote its replica: redis-cli cluster failover",
+        ),
+        (
+            "Link with MASTER is down",
+            "is a replica without its master (MASTERDOWN)",
+            "start the master, or let `url` name another",
+        ),
+        (
+            "NOREPLICAS",
+            "has too few replicas, so it refuses writes (NOREPLICAS)",
+            "start the replicas, or lower min-replicas-to-write",
+        ),
+        (
+            r"BUSY \w+ is busy",
+            "is held up by a script (BUSY)",
+            "wait, or end the script: redis-cli script kill",
+        ),
+        (
+            "max number of clients reached",
+            "has too many connections",
+            "raise its maxclients, or see who connects: redis-cli client list",
+        ),
+    )
+)
+
+
+def find_refusal(text: str) -> Refusal | None:
+    """Return what an error's text says about the server's state; None if it says nothing."""
+    return next((refusal for words, refusal in _REFUSALS if words.search(text)), None)
+
 
 _T = TypeVar("_T")
 

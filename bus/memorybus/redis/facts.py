@@ -1,6 +1,6 @@
-"""Reads facts about a Redis server: its release, its eviction policy and its durability."""
+"""Reads facts about a Redis server: release, known faults, eviction policy, durability, time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -78,3 +78,70 @@ def _config(redis: Redis, name: str) -> str:
         return str(dict(redis.config_get(name)).get(name, ""))
     except ResponseError:
         return ""  # managed servers forbid CONFIG
+
+
+def read_server_ms(redis: Redis) -> int:
+    """Ask a server for its time, in milliseconds since the Unix epoch.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    return to_milliseconds(redis.time())
+
+
+def to_milliseconds(reply: Any) -> int:
+    """Return the time in a reply to TIME, for callers that ask for more in the same round trip."""
+    seconds, micros = reply
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+Release = tuple[int, ...]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A published fault.
+
+    Attributes:
+        text: what can happen, and its number.
+        source: where its publishers describe it.
+        mended: of each product that has it, the first release of each series without it.
+    """
+
+    text: str
+    source: str
+    mended: Mapping[str, tuple[Release, ...]]
+
+
+KNOWN_FAULTS = (
+    Fault(
+        "a Lua script can run code in the server (CVE-2025-49844)",
+        "https://github.com/redis/redis/security/advisories/GHSA-4789-qfc9-5f9q",
+        {
+            "Redis": ((6, 2, 20), (7, 2, 11), (7, 4, 6), (8, 0, 4), (8, 2, 2)),
+            "Valkey": ((7, 2, 11), (8, 0, 6), (8, 1, 4)),
+        },
+    ),
+    Fault(
+        "the error of a Lua script can inject RESP replies (CVE-2025-67733)",
+        "https://github.com/valkey-io/valkey/releases/tag/9.0.3",
+        {"Valkey": ((7, 2, 12), (8, 0, 7), (8, 1, 6), (9, 0, 3))},
+    ),
+    Fault(
+        "a Lua script that runs during a full sync uses freed memory (CVE-2026-23631)",
+        "https://github.com/valkey-io/valkey/releases/tag/9.0.4",
+        {"Valkey": ((7, 2, 13), (8, 0, 8), (8, 1, 7), (9, 0, 4))},
+    ),
+)
+
+
+def faults_of(server: Server) -> Iterator[Fault]:
+    """Yield the known faults of a server."""
+    for fault in KNOWN_FAULTS:
+        if _has(server.release, fault.mended.get(server.product, ())):
+            yield fault
+
+
+def _has(release: Release, mended: tuple[Release, ...]) -> bool:
+    """Return whether a release has a fault: series later than the last that is listed never had."""
+    first = next((known for known in mended if known[:2] == release[:2]), max(mended, default=()))
+    return release < first

@@ -1,13 +1,18 @@
-"""Decodes the entries of a hash as structs: all of them, or the readable ones; pure."""
+"""Hashes: their entries as structs, all of them or the readable ones, and hashes of counts."""
+
+from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from memorybus.errors import ForeignKey
 from memorybus.msgspec_types import prepared
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 _T = TypeVar("_T")
 
@@ -37,3 +42,18 @@ def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str,
         with contextlib.suppress(*UNREADABLE):
             found[name.decode()] = msgspec.json.decode(body, type=prepared(kind))
     return found
+
+
+def add_counts(redis: Redis, amounts: Mapping[tuple[str, str], int], life_ms: int) -> None:
+    """Add amounts, given by key and field, in one round trip; each hash expires after `life_ms`.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with redis.pipeline(transaction=False) as pipe:
+        for (key, field), amount in amounts.items():
+            if amount:
+                pipe.hincrby(key, field, amount)
+        for key in {key for key, _ in amounts}:
+            pipe.pexpire(key, life_ms)
+        pipe.execute()

@@ -2,7 +2,8 @@
 
 An instance has its own lanes, home and dead letters under its name, and takes the events that its
 plan names. Every worker that serves the provider serves its copies too. One field of one hash says
-which instance of a provider answers recalls and tools, so a swap is one step (G8).
+which instance of a provider answers recalls and tools, so a swap is one step (G8). An instance may
+be paused, and an operator may ask for an immediate retry.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,8 +20,101 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
-from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
-from memorybus.registry.retry_requests import RetryRequest
+
+PauseState = Literal["", "kept", "dropped", "removed"]
+
+
+class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an instance's lanes are paused.
+
+    Attributes:
+        reason: the reason, for people.
+        by: who paused them, as ``user@host``.
+        at: since when (wall time, milliseconds).
+        candidate: the copy for which a command pauses the instance; "" for any other pause.
+        under: an operator's pause, which stays when the command's pause ends.
+        state: why it is paused for good: it is ``kept`` for a rollback, its generation was
+            ``dropped``, or its provider was ``removed``; "" if somebody paused it.
+    """
+
+    reason: str = ""
+    by: str = ""
+    at: int = 0
+    candidate: str = ""
+    under: "InstancePause | None" = None
+    state: PauseState = ""
+
+
+def lasting_pause(pause: InstancePause | None) -> InstancePause | None:
+    """Return the pause that stays when no command pauses the instance any more."""
+    return pause.under if pause is not None and pause.candidate else pause
+
+
+def over_lasting(known: InstancePause | None, why: InstancePause) -> InstancePause:
+    """Return a command's pause `why`, which keeps an operator's pause beneath it."""
+    return msgspec.structs.replace(why, under=lasting_pause(known))
+
+
+def beside_command(known: InstancePause | None, why: InstancePause) -> InstancePause:
+    """Return an operator's pause `why`, added to a command's; an earlier operator's pause stays."""
+    if lasting_pause(known) is not None or known is None:
+        return known or why
+    return msgspec.structs.replace(known, under=why)
+
+
+def command_part(known: InstancePause | None) -> InstancePause | None:
+    """Return the pause that stays when no operator pauses the instance any more."""
+    if known is None or not known.candidate:
+        return None
+    return msgspec.structs.replace(known, under=None)
+
+
+def command_pause(what: str, provider: str, candidate: str, by: str, at: int) -> InstancePause:
+    """Return the pause by which a command prepares a copy; its reason tells people what began."""
+    return InstancePause(f"{what} of {provider}: {candidate} is prepared", by, at, candidate)
+
+
+def prepared_copy(pause: InstancePause | None) -> str:
+    """Return the copy for which a command pauses an instance; "" if none does."""
+    return pause.candidate if pause else ""
+
+
+class RetryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A request to retry now what waits for another try of an instance.
+
+    Attributes:
+        id: the request's id. A worker carries out each request once, and ignores requests from
+            before it started, because none of its events waited then.
+        by: who asked for it, as ``user@host``.
+        at: when (wall time, milliseconds).
+    """
+
+    id: str
+    by: str = ""
+    at: int = 0
+
+
+class RetryRequests:
+    """Writes the requests. Belongs to one thread; raises `LogUnavailable` without Redis.
+
+    Args:
+        redis: the log's.
+        keys: the namespace's.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._key = keys.retries
+
+    def send(self, instance: str, request: RetryRequest) -> None:
+        """Ask workers to retry now the events that wait for another try."""
+        body = msgspec.json.encode(request)
+        ask_redis(lambda: self._redis.hset(self._key, instance, body), self._key)
+
+    def forget(self, instance: str) -> None:
+        """Forget the request about an instance that is removed."""
+        ask_redis(lambda: self._redis.hdel(self._key, instance), self._key)
+
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 

@@ -11,9 +11,9 @@ from redis import Redis
 from memorybus.receipt import SpoolStats
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
+from memorybus.redis.facts import to_milliseconds
 from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
-from memorybus.redis.server_time import to_milliseconds
 from memorybus.registry.tools import DeclaredTools
 
 _T = TypeVar("_T")

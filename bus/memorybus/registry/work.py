@@ -14,7 +14,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.log.entry import LoggedEvent, entry_ms
-from memorybus.redis.counts_hash import add_counts
+from memorybus.redis.hashes import add_counts
 from memorybus.redis.keys import Keys
 
 Mishap = Literal["retried", "parked", "fenced", "lost"]

@@ -4,8 +4,8 @@ A stored body is either a msgpack map (the envelope) or a zstd frame of one. The
 distinguishes them (RFC 8878, 3.1.1).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import zstandard
@@ -23,7 +23,33 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.msgspec_types import prepared
-from memorybus.wire.upcasts import UPCASTS, Upcasts, upcast
+
+Fields: TypeAlias = dict[str, Any]
+Upcast: TypeAlias = Callable[[Fields], Fields]
+Upcasts: TypeAlias = Mapping[tuple[str, int], Upcast]
+"""By event type and version, the step that turns the fields into those of the next version."""
+
+UPCASTS: Upcasts = {}
+
+
+def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -> Fields:
+    """Bring an event's fields from one version to another, one step at a time.
+
+    Args:
+        fields: the event as decoded from msgpack; not changed.
+        kind: the event's type tag.
+        found: the version on the wire.
+        wanted: the version this release writes; at least `found`.
+        steps: the known steps.
+
+    Raises:
+        KeyError: a step is missing, which is a bug of this release.
+    """
+    current = dict(fields)
+    for version in range(found, wanted):
+        current = steps[kind, version](current)
+    return current
+
 
 PACKED_MARK = b"\x28"
 """The first byte of a zstd frame; no msgpack map begins with it."""

@@ -27,8 +27,7 @@ from memorybus.errors import ConfigError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import Erase, EraseReport, InspectionFailed, InstanceInspector
-from memorybus.log.file_rewrite import rewrite_redis_files
-from memorybus.log.removal import Removed, remove_entries
+from memorybus.log.removal import Removed, remove_entries, rewrite_redis_files
 from memorybus.processes.commands import EndedSilently, run_archiver
 from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of

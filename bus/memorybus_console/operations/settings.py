@@ -7,9 +7,8 @@ from textwrap import wrap
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
-from memorybus.config.call_limits import CallLimits
 from memorybus.config.parsing import PREFIX, convert_settings, format_value
-from memorybus.config.settings import FIELDS, FILE_NAME, Layer, Settings
+from memorybus.config.settings import FIELDS, FILE_NAME, CallLimits, Layer, Settings
 from memorybus.text.redact import masked
 
 from memorybus_console.result import HIDDEN, TEXT, Column, Result

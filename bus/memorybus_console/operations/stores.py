@@ -9,10 +9,9 @@ from memorybus.recall.health import RecallHealth
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
-from memorybus.registry.instances import ChangeLock, Instance, Instances
+from memorybus.registry.instances import ChangeLock, Instance, Instances, RetryRequests
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.rebuild_lock import RebuildCommand, running_rebuilds
-from memorybus.registry.retry_requests import RetryRequests
 from memorybus.registry.roster import Roster
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from memorybus.events import Envelope
-from memorybus.history.whereabouts import Whereabouts
+from memorybus.history.history import Whereabouts
 from memorybus.text.display import iso
 from rich.text import Text
 

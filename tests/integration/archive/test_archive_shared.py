@@ -14,7 +14,7 @@ from memorybus.clock import SYSTEM
 from memorybus.history.history import History
 from memorybus.ids import new_rng
 from memorybus.log.entry import parse_entry_id
-from memorybus.redis.server_time import read_server_ms
+from memorybus.redis.facts import read_server_ms
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import ArchiverThread, run_once
 from memorybus_workers.archiving.sealer import OwnedPartition, Sealer

@@ -1,7 +1,7 @@
 """Redis rewrites its append-only file when it is asked to, or what remains is named."""
 
 from memorybus.clock import SYSTEM
-from memorybus.log.file_rewrite import rewrite_redis_files
+from memorybus.log.removal import rewrite_redis_files
 
 
 def test_redis_rewrites_its_file_and_is_awaited(make_redis, make_settings):

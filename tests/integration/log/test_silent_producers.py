@@ -18,9 +18,9 @@ from memorybus.ids import new_id
 from memorybus.outbox.rules import SendingContext
 from memorybus.outbox.sender import Sender
 from memorybus.redis import scripts
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
-from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock
 
 WINDOW = 3_600.0

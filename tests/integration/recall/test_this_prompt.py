@@ -21,7 +21,7 @@ from memorybus.recall import prompt_asks
 from memorybus.recall.health import PromptCounts, read_counts, report_counts
 from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import InstancePause
 from memorybus_console.operations.stores import Stores
 
 HOLO = "holographic"

@@ -1,8 +1,7 @@
 """How many calls an instance may make, as its table says."""
 
 import pytest
-from memorybus.config.call_limits import CallLimits
-from memorybus.config.settings import Settings
+from memorybus.config.settings import CallLimits, Settings
 from memorybus.errors import ConfigError
 
 

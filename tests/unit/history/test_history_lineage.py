@@ -11,7 +11,7 @@ from memorybus.events import (
     SessionStarted,
     SessionSwitched,
 )
-from memorybus.history.lineages import expand_lineages
+from memorybus.history.history import expand_lineages
 from memorybus.query.query import Query
 
 ANYBODY = Scope()

@@ -4,8 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from memorybus.config.call_limits import LIMITS
-from memorybus.config.settings import FIELDS, FILE_NAME, Settings, load, read_layers
+from memorybus.config.settings import FIELDS, FILE_NAME, LIMITS, Settings, load, read_layers
 from memorybus.errors import UnknownSetting
 from memorybus_console.operations.settings import MEANINGS, effective_settings, reference
 

@@ -1,6 +1,6 @@
 """Holds: a command's stands over somebody's, and takes none of it away (G8)."""
 
-from memorybus.registry.pauses import (
+from memorybus.registry.instances import (
     InstancePause,
     beside_command,
     command_pause,

@@ -7,7 +7,7 @@ and everything else of the worker go on meanwhile.
 from typing import Protocol
 
 from memorybus.clock import Clock
-from memorybus.config.call_limits import CallLimits
+from memorybus.config.settings import CallLimits
 from memorybus.errors import Unavailable
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys

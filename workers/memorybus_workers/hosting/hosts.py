@@ -11,9 +11,8 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ProviderHung
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes, delete_state, home_elsewhere
-from memorybus.registry.instances import Instance, Instances
+from memorybus.registry.instances import Instance, Instances, RetryRequests
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.retry_requests import RetryRequests
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.testing import crash_points
 from redis import Redis

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memorybus.clock import Clock
-from memorybus.config.call_limits import LIMITS, CallLimits
-from memorybus.config.settings import Settings
+from memorybus.config.settings import LIMITS, CallLimits, Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import StoreName
 from memorybus.testing import CrashPoint, no_crash

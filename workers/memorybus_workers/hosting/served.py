@@ -12,17 +12,19 @@ from memorybus.query.ranges import WHOLE
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
     Instance,
+    InstancePause,
     Instances,
     InstancesView,
+    RetryRequest,
     describe_ignored,
     ignored_entries,
     is_live_instance,
+    lasting_pause,
     live_name,
+    prepared_copy,
 )
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
-from memorybus.registry.retry_requests import RetryRequest
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import MOST_BYTES, DeclaredTools
 from memorybus.text.redact import describe_error, one_line

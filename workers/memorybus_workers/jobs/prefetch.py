@@ -16,8 +16,8 @@ from memorybus.recall.health import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, RecallRequest, WarmResult, lifetime_ms
 from memorybus.recall.prompt_asks import PromptAsk, PromptReply
 from memorybus.redis import scripts
+from memorybus.redis.facts import to_milliseconds
 from memorybus.redis.keys import Keys
-from memorybus.redis.server_time import to_milliseconds
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import LONG_TEXT, escape, escape_inline, fitting, line, passage, room_of
 from memorybus.text.redact import describe_error

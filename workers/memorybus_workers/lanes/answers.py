@@ -15,8 +15,8 @@ from memorybus.jobs import replies
 from memorybus.jobs.replies import REPLY_TTL_SECONDS, Reply
 from memorybus.log.entry import LoggedEvent, entry_ms
 from memorybus.recall import retractions
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys
-from memorybus.redis.server_time import read_server_ms
 from memorybus_providers.base import HookContext
 from redis import Redis
 from redis.exceptions import RedisError

@@ -13,8 +13,7 @@ from memorybus.processes import signals
 from memorybus.processes.child import start_child
 from memorybus.processes.commands import copy_command
 from memorybus.processes.keeper import keeping
-from memorybus.registry.instances import Instance
-from memorybus.registry.pauses import lasting_pause
+from memorybus.registry.instances import Instance, lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 from memorybus.text.display import format_duration

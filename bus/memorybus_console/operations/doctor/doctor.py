@@ -26,8 +26,7 @@ from memorybus.health.status import Status, describe_archive
 from memorybus.ids import NewId, new_id
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.facts import Server
-from memorybus.redis.known_faults import faults_of
+from memorybus.redis.facts import Server, faults_of
 from memorybus.text.display import count_text
 
 from memorybus_console.operations.doctor import canary, host

@@ -17,8 +17,8 @@ from memorybus.registry.instances import (
     describe_ignored,
     ignored_entries,
     live_name,
+    prepared_copy,
 )
-from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.rebuild_lock import running_rebuilds
 
 from memorybus_console.operations.copies.generations import (

@@ -14,8 +14,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import MissingEvent
 from memorybus.events import DeadLetterResolved, Omitted
 from memorybus.history.backward import BackwardMark
-from memorybus.history.history import History
-from memorybus.history.whereabouts import Whereabouts
+from memorybus.history.history import History, Whereabouts
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.query import Query, row_of
 from memorybus.query.ranges import Plan

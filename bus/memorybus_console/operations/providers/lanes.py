@@ -6,8 +6,8 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.redis.keys import lane_name
+from memorybus.registry.instances import InstancePause, lasting_pause
 from memorybus.registry.lanes import LaneState
-from memorybus.registry.pauses import InstancePause, lasting_pause
 
 from memorybus_console.operations.stores import Stores
 

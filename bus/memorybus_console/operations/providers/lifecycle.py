@@ -8,8 +8,14 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.query.ranges import NumberRange, Plan
-from memorybus.registry.instances import Instance, InstancesView, live_name
-from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
+from memorybus.registry.instances import (
+    Instance,
+    InstancePause,
+    InstancesView,
+    command_part,
+    lasting_pause,
+    live_name,
+)
 
 from memorybus_console.operations.copies.generations import generations
 from memorybus_console.operations.copies.replay import spans_between

@@ -12,8 +12,7 @@ from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import delete_state, home_elsewhere
-from memorybus.registry.instances import Instance, live_name
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import Instance, InstancePause, live_name
 from memorybus.registry.rebuild_lock import RebuildLock
 
 from memorybus_console.operations.copies.filling import LOOK_EVERY

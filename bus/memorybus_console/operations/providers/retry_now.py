@@ -10,7 +10,7 @@ from memorybus.dead_letters.records import LetterRequest
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
 from memorybus.ids import NewId, new_id
-from memorybus.registry.retry_requests import RetryRequest
+from memorybus.registry.instances import RetryRequest
 
 from memorybus_console.operations.dead_letters import OperatorDecision, build_requests
 from memorybus_console.operations.providers.lifecycle import resolve_instance

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 from memorybus import private
-from memorybus.config.call_limits import CallLimits
 from memorybus.config.path_names import check_name
 from memorybus.config.secrets_file import SECRETS_NAME
-from memorybus.config.settings import Settings
+from memorybus.config.settings import CallLimits, Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.processes.commands import describe_instance, fetch_for_instance, list_kinds
 from memorybus.processes.reports import KindOffer, OptionField

@@ -8,8 +8,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.processes.commands import describe_instance
 from memorybus.registry.homes import delete_state, home_elsewhere
-from memorybus.registry.instances import Instance, InstancesView, Live, live_name
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import Instance, InstancePause, InstancesView, Live, live_name
 
 from memorybus_console.operations.copies.copies import await_removal, mark_dropped
 from memorybus_console.operations.copies.freshness import describe_place

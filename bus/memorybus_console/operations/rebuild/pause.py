@@ -11,9 +11,8 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.registry.instances import Instance
+from memorybus.registry.instances import Instance, InstancePause, lasting_pause, over_lasting
 from memorybus.registry.lanes import LaneState
-from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
 from memorybus.registry.rebuild_lock import RebuildLock
 
 from memorybus_console.operations.catching_up import (

@@ -23,8 +23,14 @@ from memorybus.recall.retractions import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import local_home
-from memorybus.registry.instances import Instance, Live, live_name
-from memorybus.registry.pauses import InstancePause, command_pause, prepared_copy
+from memorybus.registry.instances import (
+    Instance,
+    InstancePause,
+    Live,
+    command_pause,
+    live_name,
+    prepared_copy,
+)
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 from memorybus.text.display import count_text

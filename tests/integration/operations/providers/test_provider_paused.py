@@ -12,8 +12,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.findings import find_paused as pause_findings
 from memorybus.health.monitor import read_status
-from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
+from memorybus.registry.instances import Instance, InstancePause, Live, command_pause, over_lasting
 from memorybus_console.operations.copies.generations import is_dropped
 from memorybus_console.operations.stores import Stores
 

@@ -9,8 +9,7 @@ from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
 from memorybus.processes import signals
 from memorybus.processes.reports import InstanceDescription
-from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import Instance, InstancePause, Live
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
 from memorybus_console.cli import main

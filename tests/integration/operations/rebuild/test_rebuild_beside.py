@@ -31,8 +31,7 @@ from memorybus.health.monitor import read_status
 from memorybus.health.status import Status
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
-from memorybus.registry.instances import Instance, Instances, Live
-from memorybus.registry.pauses import InstancePause, command_pause
+from memorybus.registry.instances import Instance, InstancePause, Instances, Live, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.registry.roster import WorkerInfo
 from memorybus_console.operations.doctor.doctor import checks_of

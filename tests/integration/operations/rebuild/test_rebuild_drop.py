@@ -25,8 +25,7 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Checkpoint, OwnedLane
 from memorybus.registry.homes import Home
-from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import Instance, InstancePause, Live
 from memorybus_console.cli import main
 from memorybus_console.operations.copies.copies import mark_dropped
 from memorybus_console.operations.copies.freshness import find_free_name

@@ -34,8 +34,7 @@ from helpers.stories.scenario import NAME, environ, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
-from memorybus.registry.instances import Instance, Instances, Live
-from memorybus.registry.pauses import InstancePause, command_pause
+from memorybus.registry.instances import Instance, InstancePause, Instances, Live, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.testing import FakeClock
 from memorybus_console.operations.copies.copies import mark_dropped

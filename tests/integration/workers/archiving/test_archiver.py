@@ -17,9 +17,9 @@ from memorybus.log.entry import Place, parse_entry_id
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import ARCHIVE_LANE
 from memorybus.redis.scripts import OwnedLane
-from memorybus.redis.server_time import read_server_ms
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
 from memorybus_workers.archiving.archiver import ArchiverThread, make_archiving, run_once

@@ -23,8 +23,7 @@ from memorybus.health.monitor import read_status
 from memorybus.query.ranges import NumberRange, Plan
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, delete_state
-from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import InstancePause
+from memorybus.registry.instances import Instance, InstancePause, Live
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus_console.operations.stores import Stores
 from memorybus_workers.membership import balance

@@ -12,11 +12,11 @@ from memorybus.query.ranges import WHOLE, NumberRange, Plan
 from memorybus.registry.instances import (
     CopyRequest,
     Instance,
+    InstancePause,
     InstancesView,
     Live,
     is_live_instance,
 )
-from memorybus.registry.pauses import InstancePause
 from memorybus_console.operations.copies.generations import (
     check_same_request,
     command_to_finish_swap,

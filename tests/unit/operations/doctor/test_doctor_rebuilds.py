@@ -1,8 +1,7 @@
 """What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
 
 import pytest
-from memorybus.registry.instances import Instance, InstancesView, Live
-from memorybus.registry.pauses import InstancePause, command_pause
+from memorybus.registry.instances import Instance, InstancePause, InstancesView, Live, command_pause
 from memorybus_console.operations.doctor.instances import check_left_behind
 
 NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
