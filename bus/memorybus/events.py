@@ -1,7 +1,7 @@
 """The events of an agent's life: frozen, tagged, versioned structs (the wire contract).
 
 Field names are the wire format. A field may be added with a default. A rename or a change of
-meaning raises the event's version and adds an upcast (`wire.upcasts`). Bytes of every version ever
+meaning raises the event's version and adds an upcast (`wire.codec`). Bytes of every version ever
 written stay in ``tests/golden/``.
 
 The garbage collector does not follow these structs: they are frozen and made of decoded values, so

@@ -72,7 +72,6 @@ class ArchiveComparer:
         As a rule the archive ends at the noted place, and one read of one entry is enough.
 
         Args:
-            partition: the partition to compare.
             noted: the last sealed place as Redis has it; it was compared when it was written.
             end: where the archive ends.
         """

@@ -111,7 +111,6 @@ class Archive:
         placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
 
         Args:
-            partition: the partition to read.
             after: entry id, exclusive.
             count: the most events to return.
             plan: which events are wanted; other rows are not decoded.
@@ -134,7 +133,6 @@ class Archive:
         as much as the segments that hold the wanted sessions.
 
         Args:
-            partition: the partition to read.
             plan: which events are wanted.
             after: entry id, exclusive.
             since: the earliest time of an event, milliseconds.

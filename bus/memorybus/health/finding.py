@@ -90,7 +90,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         """Return the check of a topic: it fails if a finding is critical.
 
         Args:
-            name: the topic.
             findings: what is wrong with it.
             well: what to say if nothing is.
         """

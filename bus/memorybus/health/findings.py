@@ -179,7 +179,6 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
     """Yield an alarm if the memory of Redis is nearly full.
 
     Args:
-        memory: how full it is.
         untrimmed: why nothing is trimmed; "" if the archive works.
     """
     level = fill_level(memory.share)
@@ -193,7 +192,6 @@ def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Findi
     """Yield an alarm for each fault of the archive (G7).
 
     Args:
-        archive: its status.
         late: seconds by which the oldest unsealed event is overdue; None if there is none.
     """
     if archive.damaged:
@@ -267,13 +265,7 @@ _REDIS_KEEPS_EVENTS = "Redis keeps every event until then"
 
 
 def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[Finding]:
-    """Return all that is wrong, the alarms first.
-
-    Args:
-        status: the figures.
-        configured: the providers of the settings.
-        now_ms: this machine's wall time in milliseconds.
-    """
+    """Return all that is wrong, the alarms first."""
     lasting = [*find_dead_letters(status), *find_failing(status), *find_paused(status)]
     if refuses_writes(status):
         return [*(_since_oldest_unsent(alarm, status) for alarm in status.alarms), *lasting]
@@ -319,7 +311,6 @@ def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
     """Return the finding that Redis does not answer, so that nothing else can be found (G9).
 
     Args:
-        error: the error of Redis.
         spool: this host's events that Redis has not taken; the oldest dates the failure.
     """
     text = f"{error.problem}; {count_text(spool.events, 'unsent event')} in spools here"
@@ -328,12 +319,7 @@ def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
 
 
 def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:
-    """Yield a finding if no worker is alive; it names those that disappeared.
-
-    Args:
-        status: the figures.
-        now_ms: this machine's wall time in milliseconds.
-    """
+    """Yield a finding if no worker is alive; it names those that disappeared."""
     if not status.workers:
         gone = "; ".join(_describe_gone(one, now_ms) for one in status.gone)
         text = f"no worker is alive: {gone}" if gone else "no worker is alive"
@@ -345,10 +331,6 @@ def find_gone_workers(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each worker that disappeared, if others are alive.
 
     It ends when another worker is started in its place, or 15 minutes after the last heartbeat.
-
-    Args:
-        status: the figures.
-        now_ms: this machine's wall time in milliseconds.
     """
     for one in status.gone if status.workers else ():
         remedy = f"see on {one.host} why it ended (its log, or dmesg), and start it again"
@@ -365,10 +347,6 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
     """Yield a finding for each provider that has lanes without an owner, if a worker is alive.
 
     A provider that fails or is paused has findings of its own.
-
-    Args:
-        status: the figures.
-        configured: the providers of the settings.
     """
     for one in status.providers if status.workers else ():
         if one.lanes_owned >= one.lanes or one.failing or one.paused:
@@ -426,10 +404,6 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
 
     The finding is critical if no event is applied. A backend that is down has a finding of its own,
     and so has a pause.
-
-    Args:
-        status: the figures.
-        now_ms: this machine's wall time in milliseconds.
     """
     for one in status.providers:
         age = _age(one.oldest_unapplied_at, now_ms)
@@ -469,12 +443,7 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
 
 
 def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each host whose events have waited for Redis too long.
-
-    Args:
-        status: the figures.
-        now_ms: this machine's wall time in milliseconds.
-    """
+    """Yield a finding for each host whose events have waited for Redis too long."""
     for one in status.spools:
         age = _age(one.spool.oldest_at, now_ms)
         if age > _STALL_SECONDS:
@@ -495,12 +464,7 @@ def find_mixed_versions(status: Status) -> Iterator[Finding]:
 
 
 def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each queue whose recalls fail or pile up.
-
-    Args:
-        jobs: the queues.
-        now_ms: this machine's wall time in milliseconds.
-    """
+    """Yield a finding for each queue whose recalls fail or pile up."""
     for one in jobs:
         if one.failing:
             yield Finding(
@@ -530,10 +494,6 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
     not go away by itself. Without the extra `archive` it is a warning: nothing is broken, and the
     alarm of the memory comes in time. An alarm of the archive that is as severe
     replaces it.
-
-    Args:
-        archive: the status of the archive.
-        alarms: the alarms of the log.
     """
     known = {one.severity for one in alarms if one.code == "archive"}
     lacks_extra = MISSING_EXTRA in archive.error

@@ -163,14 +163,7 @@ PREFIX = "memorybus_"
 def status_metrics(
     status: Status, version: str, configured: Sequence[str], now_ms: int
 ) -> Iterator[Metric]:
-    """Yield all metrics of a status.
-
-    Args:
-        status: as it was read once.
-        version: of this release.
-        configured: the providers of the settings.
-        now_ms: the wall time.
-    """
+    """Yield all metrics of a status."""
     yield from process_metrics(status.spool, version, up=True)
     yield from _figures(WHOLE, {"": status}, "")
     providers = {one.name: one for one in status.providers}
@@ -186,13 +179,7 @@ def status_metrics(
 
 
 def process_metrics(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[Metric]:
-    """Yield what is known without Redis.
-
-    Args:
-        spool: the spools of this host.
-        version: of this release.
-        up: whether Redis answers.
-    """
+    """Yield what is known without Redis."""
     yield GaugeMetricFamily(f"{PREFIX}up", "Whether the log's Redis answers.", float(up))
     yield InfoMetricFamily(f"{PREFIX}build", "The release that reports this.", {"version": version})
     yield from _figures(SPOOL, {"": spool}, "")
@@ -271,11 +258,7 @@ CACHE_SECONDS = 1.0
 
 
 class BusCollector(Collector):
-    """Shows the status to Prometheus. Any thread may call it.
-
-    Args:
-        read: reads the status.
-    """
+    """Shows the status to Prometheus. Any thread may call it."""
 
     def __init__(
         self,

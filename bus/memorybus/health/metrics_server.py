@@ -90,8 +90,6 @@ def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> It
     """Serve the metrics and the probes from separate threads; yield the address.
 
     Args:
-        settings: name the log to measure.
-        where: the address to listen on.
         probed: the process that answers the probes.
 
     Raises:

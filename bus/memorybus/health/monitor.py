@@ -291,8 +291,6 @@ def with_published_rate(before: Status, now: Status, seconds: float) -> Status:
     """Return a status with the rate at which events were published since an earlier one.
 
     Args:
-        before: the earlier status.
-        now: the later status.
         seconds: the time between them.
     """
     grown = max(0, now.log.published - before.log.published)

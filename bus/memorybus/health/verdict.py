@@ -52,13 +52,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
-    """Return the verdict on a status.
-
-    Args:
-        status: the figures.
-        configured: the providers of the settings.
-        now_ms: this machine's wall time in milliseconds.
-    """
+    """Return the verdict on a status."""
     found = sorted(findings_of(status, configured, now_ms), key=lambda one: one.severity)
     worst = {one.severity for one in found}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
@@ -70,7 +64,6 @@ def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
     """Return the verdict if Redis does not answer.
 
     Args:
-        error: the error of Redis.
         spool: the events that wait for Redis on this host.
     """
     away = redis_away_finding(error, spool)
@@ -139,11 +132,7 @@ class BusState(msgspec.Struct, frozen=True):
 
 
 class BusStateCache:
-    """Reads the status for all callers, who may be on any thread.
-
-    Args:
-        read: reads the status.
-    """
+    """Reads the status for all callers, who may be on any thread."""
 
     def __init__(
         self,

@@ -187,7 +187,6 @@ class History:
         An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
 
         Args:
-            partition: the partition to read.
             after: entry id, exclusive.
             count: the most events to return.
             after_n: the dense number at `after`. If the log's next number does not follow it, the

@@ -84,7 +84,6 @@ class LogReader:
         """Return up to `count` raw entries, newest first, from a bound downwards.
 
         Args:
-            partition: the partition to read.
             bound: an entry's id, with a ``(`` before it to exclude it, or ``+`` for the end.
             count: the most entries to return.
         """

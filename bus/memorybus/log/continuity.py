@@ -120,7 +120,6 @@ def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = Non
     """Return the numbers that neither the log nor the archive has any more, in order.
 
     Args:
-        view: its state.
         numbers: the numbers behind `unsealed_start`, read if the counts do not agree.
     """
     if view.first is None or view.last is None:

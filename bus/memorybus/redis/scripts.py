@@ -501,7 +501,6 @@ def seal(
     be in the archive.
 
     Args:
-        archiver: the partition's lane `@archive`.
         entry: the archive's last entry.
         n: its number.
         hot_ms: how long a sealed entry stays in the log, milliseconds.
@@ -529,7 +528,6 @@ def renumber(
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
     Args:
-        archiver: the partition's lane `@archive`.
         lanes: the keys of its other lanes.
         known: the log's last entry that the archive has.
         end: entry and n of the archive's end; ``0-0`` and 0 for none.

@@ -130,7 +130,6 @@ class WorkCounter:
         Args:
             events: the events, at least one.
             took: the seconds that the call took.
-            now_ms: the wall time.
             doubt: the highest n that a former owner may have applied.
         """
         ages = [now_ms - entry_ms(event.position.entry) for event in events]

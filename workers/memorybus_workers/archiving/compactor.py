@@ -40,7 +40,6 @@ class Compactor:
         segment that cannot be read is skipped; the others are rewritten all the same.
 
         Args:
-            archive: the log's archive.
             partition: the partition; the caller owns its lane `@archive`.
             policy: decides which content is kept.
             now_ms: the server's wall time when the policy was read.

@@ -67,8 +67,6 @@ class Renumbering:
 
         Args:
             lane: the archiver's lane of the partition.
-            archive: the log's archive.
-            repeated: what was found.
 
         Raises:
             ArchiveDiffers: another Redis archives into the same place; nothing was changed.

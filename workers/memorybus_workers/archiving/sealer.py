@@ -115,7 +115,6 @@ class Sealer:
         If numbers were given twice, the events get new ones, and are sealed at the next look.
 
         Args:
-            owned: the partition.
             state: what was read of it.
             policy: decides which content is kept.
             force: seal a segment however small.
@@ -282,8 +281,6 @@ class Sealer:
         """Write the archive's end to Redis, and trim the log below it.
 
         Args:
-            owned: the partition.
-            end: the archive's end.
             known: the log's last entry up to there; the archive has it and all entries before it.
 
         Raises:

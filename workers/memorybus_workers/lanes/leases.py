@@ -89,9 +89,6 @@ class Leases:
         """Take a lane if it is free, or was given up here while a call may still take effect.
 
         Args:
-            redis: the caller's client.
-            provider: the instance's name.
-            partition: the lane's partition.
             floor: the newest epoch that the provider's own store has seen; ours is above it, even
                 if Redis lost its count.
 
@@ -163,7 +160,6 @@ class Leases:
         """Stop the work on lanes without waiting for it.
 
         Args:
-            leases: the leases of these lanes.
             activities: the threads that are given up with them, and their calls in progress.
 
         Returns:

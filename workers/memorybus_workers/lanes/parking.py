@@ -137,7 +137,6 @@ class ParkedKeys:
         The last letter of a key frees the key. A second call changes nothing.
 
         Args:
-            stored: the letter.
             event: the envelope of a `DeadLetterResolved`, if it is discarded.
 
         Raises:
@@ -152,7 +151,6 @@ class ParkedKeys:
         """Record the changes of a dead letter that continues to wait.
 
         Args:
-            stored: the letter.
             amendment: all its changes so far.
             event: the envelope of a `DeadLetterResolved`, if it is edited.
 
