@@ -7,7 +7,6 @@ command runs. The entry point ``memorybus`` calls it.
 import sys
 from collections.abc import Sequence
 
-from memorybus.errors import install_command
 from memorybus.processes import garbage, signals
 from memorybus.processes.lean import without_opentelemetry
 
@@ -34,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise
+        from memorybus.errors import install_command
+
         sys.exit(
             _MISSING.format(
                 library=error.name, python=sys.executable, install=install_command("standard")

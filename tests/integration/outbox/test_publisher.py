@@ -222,7 +222,7 @@ def test_a_forked_child_asks_and_reads_alone(bus, session, settings, redis_clien
 
     in_child(child)
     assert session.prefetch() == ""
-    assert bus.warm.failures == 0
+    assert bus.recalls.failures == 0
 
 
 def redis_client_of(settings: Settings) -> redis.Redis:

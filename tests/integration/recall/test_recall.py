@@ -411,7 +411,7 @@ def test_prefetch_keeps_its_deadline(private_redis, make_settings, witness):
         second = first.branch("b")
         private_redis.freeze()
         assert_in_time(witness, first, second, second)
-        assert bus.warm.failures >= 1
+        assert bus.recalls.failures >= 1
         private_redis.kill()
         assert_in_time(witness, second, second, second)
         private_redis.start()
@@ -425,9 +425,9 @@ def assert_in_time(witness: Witness, *sessions: Session) -> None:
 
 
 def _reads(bus: MemoryBus, session: Session) -> bool:
-    before = bus.warm.failures
+    before = bus.recalls.failures
     session.prefetch()
-    return not bus.warm.wants_connection and bus.warm.failures == before
+    return not bus.warm.wants_connection and bus.recalls.failures == before
 
 
 def test_prefetch_from_many_threads(bus, user):
@@ -466,4 +466,4 @@ def test_foreign_warm_results_never_reach_the_agent(redis_client, make_settings,
         redis_client.expire(key, 60)
         wait_until(lambda: not bus.warm.wants_connection, "the cache is connected")
         assert isinstance(session.prefetch(), str)
-        assert how == "field" or bus.warm.failures == 1
+        assert how == "field" or bus.recalls.failures == 1
