@@ -6,7 +6,7 @@ from pathlib import Path
 from memorybus.query.query import EVERYTHING, Query
 
 from memorybus_console.actions.action import Action, Ground
-from memorybus_console.operations.archive.import_events import import_archive
+from memorybus_console.operations.archive import import_archive
 from memorybus_console.operations.ingest.new_events import ImportResult
 
 

@@ -37,7 +37,7 @@ from memorybus.registry.instances import InstancesView
 from memorybus.text.display import count_text
 
 from memorybus_console.operations import leftovers
-from memorybus_console.operations.archive.opening import open_archive
+from memorybus_console.operations.archive import open_archive
 from memorybus_console.operations.catching_up import await_lanes
 from memorybus_console.operations.dead_letters import (
     OperatorDecision,

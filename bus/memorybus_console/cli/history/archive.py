@@ -1,48 +1,26 @@
 """``memorybus archive``: the part of the log that is sealed outside Redis."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
-from memorybus.text.display import format_duration, format_size
+from memorybus.text.display import format_duration
 
 from memorybus_console.cli.acting import YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.cli.progress import show_stage
-from memorybus_console.result import Prints
-from memorybus_console.views.output import NOTHING_DONE, Output
-from memorybus_console.views.render import grid
-from memorybus_console.views.safe import one_line, visible
+from memorybus_console.result import Presentation, Remark
+from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
     from memorybus.processes.archiver_run import ArchiverRun
     from memorybus.query.query import Query
 
-    from memorybus_console.operations.archive.export import ArchiveExported
-    from memorybus_console.operations.archive.segments import Segments
-    from memorybus_console.operations.archive.verify import ArchiveVerified
+    from memorybus_console.operations.archive import ArchiveExported, ArchiveVerified, Segments
     from memorybus_console.operations.ingest.new_events import ImportResult
-
-SealedUsersOption = Annotated[
-    list[str] | None, Parameter(name="--user", help="Only this person's; may be repeated.")
-]
-SealedSessionsOption = Annotated[
-    list[str] | None,
-    Parameter(name="--session", help="Only this session's (with --user, that person's)."),
-]
-SealedAgentsOption = Annotated[
-    list[str] | None, Parameter(name="--agent", help="Only this agent's.")
-]
-SealedWorkspacesOption = Annotated[
-    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
-]
-
-_MIN_RAW_BYTES = 100_000
-"""Bytes of envelopes below which the overhead of the file hides the rate of compression."""
-
-_MAX_SHOWN = 20
-"""How many refused events are shown."""
 
 
 def register(app: App) -> None:
@@ -56,8 +34,38 @@ def register(app: App) -> None:
     app.command(archive)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SealedOptions:
+    """Which of the sealed events are meant."""
+
+    user: Annotated[list[str] | None, Parameter(help="Only this person's; may be repeated.")] = None
+    session: Annotated[
+        list[str] | None,
+        Parameter(help="Only this session's (with --user, that person's)."),
+    ] = None
+    agent: Annotated[list[str] | None, Parameter(help="Only this agent's.")] = None
+    workspace: Annotated[
+        list[str] | None, Parameter(help="Only this workspace's; '' for none.")
+    ] = None
+
+    def query(self) -> "Query":
+        """Return the options as a query."""
+        from memorybus.query.query import Query
+
+        return Query(
+            users=tuple(self.user or ()),
+            sessions=tuple(self.session or ()),
+            agents=tuple(self.agent or ()),
+            workspaces=tuple(self.workspace or ()),
+        )
+
+
+ALL_SEALED = SealedOptions()
+
+
 @shown
-def run_archive_run(*, common: Common = DEFAULT) -> "Annotated[int, Prints(ArchiverRun)]":
+def run_archive_run(*, common: Common = DEFAULT) -> "Presentation[ArchiverRun]":
     """Seal events that are due, join small segments, trim the log; workers do this by themselves.
 
     For example:
@@ -65,33 +73,30 @@ def run_archive_run(*, common: Common = DEFAULT) -> "Annotated[int, Prints(Archi
     - `memorybus archive run`
     - `memorybus archive run --json | jq .events`
     """
-    from memorybus_console.operations.archive.run import archive_now
+    from memorybus_console.operations.archive import archive_now
 
-    output, settings = common.output(), common.settings()
-    done = archive_now(settings)
-    if output.json:
-        output.result(done)
-    else:
-        _show_run(output, done, settings.seal_after)
-    return 1 if done.hindered else 0
+    settings = common.settings()
+    run = archive_now(settings)
+    sealed = line(f"{run.events} events sealed in {run.place}")
+    return Presentation(
+        run, [sealed], notes=_run_notes(run, settings.seal_after), code=int(run.hindered)
+    )
 
 
-def _show_run(output: Output, done: "ArchiverRun", seal_after: float) -> None:
-    output.show(visible(f"{done.events} events sealed in {done.place}"))
-    if done.elsewhere:
-        output.note("the archive lies on another host: run this there", "yellow")
-    for name, why in done.errors.items():
-        output.note(f"{name}: {why}", "red")
-    if done.busy:
-        output.note(f"left to another archiver: {', '.join(done.busy)}")
-    if done.idle:
-        output.note(
-            f"nothing is due: an event is sealed {format_duration(seal_after)} after it arrived"
-        )
+def _run_notes(run: "ArchiverRun", seal_after: float) -> Iterator[Remark]:
+    if run.elsewhere:
+        yield Remark("the archive lies on another host: run this there", "yellow")
+    for name, why in run.errors.items():
+        yield Remark(f"{name}: {why}", "red")
+    if run.busy:
+        yield Remark(f"left to another archiver: {', '.join(run.busy)}")
+    if run.idle:
+        after = format_duration(seal_after)
+        yield Remark(f"nothing is due: an event is sealed {after} after it arrived")
 
 
 @shown
-def run_archive_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(Segments)]":
+def run_archive_ls(*, common: Common = DEFAULT) -> "Segments":
     """List the segments: numbers of events, sizes, times.
 
     For example:
@@ -99,32 +104,13 @@ def run_archive_ls(*, common: Common = DEFAULT) -> "Annotated[int, Prints(Segmen
     - `memorybus archive ls`
     - `memorybus archive ls --json | jq -r '.segments[].file'`
     """
-    from memorybus.text.display import iso
+    from memorybus_console.operations.archive import list_segments
 
-    from memorybus_console.operations.archive.segments import list_segments
-
-    output = common.output()
-    listed = list_segments(common.settings())
-    if output.json:
-        output.result(listed)
-        return 0
-    found = listed.segments
-    table = grid("segment", "events", "numbers", "size", "of raw", "from", "to")
-    for one in found:
-        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _MIN_RAW_BYTES else "-"
-        table.add_row(
-            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", format_size(one.bytes)),
-            *(share, iso(one.since), iso(one.until)),
-        )
-    if found:
-        output.show(table)
-    kept, stored = sum(one.kept for one in found), format_size(sum(one.bytes for one in found))
-    output.note(f"{kept} events in {len(found)} segments, {stored}, in {listed.where}")
-    return 0
+    return list_segments(common.settings())
 
 
 @shown
-def run_archive_verify(*, common: Common = DEFAULT) -> "Annotated[int, Prints(ArchiveVerified)]":
+def run_archive_verify(*, common: Common = DEFAULT) -> "ArchiveVerified":
     """Check every manifest and every byte of the segments; exit code 1 if anything is damaged.
 
     For example:
@@ -132,25 +118,10 @@ def run_archive_verify(*, common: Common = DEFAULT) -> "Annotated[int, Prints(Ar
     - `memorybus archive verify`
     - `memorybus archive verify --json | jq .damaged`
     """
-    from memorybus_console.operations.archive.verify import verify_archive
+    from memorybus_console.operations.archive import verify_archive
 
-    output = common.output()
-    with show_stage(output, "verify", "files") as step:
-        done = verify_archive(common.settings(), step)
-    if output.json:
-        output.result(done)
-    else:
-        _show_verified(output, done)
-    return 0 if done.ok else 1
-
-
-def _show_verified(output: Output, done: "ArchiveVerified") -> None:
-    for one in (*done.noted, *done.damaged):
-        style = "red" if one.found == "damaged" else "yellow"
-        output.note(f"p{one.partition:02d}/{one.file}: {one.found}: {one.why}", style)
-    output.show(visible(f"{done.sound} files sound, {len(done.damaged)} damaged, in {done.where}"))
-    if not done.ok:
-        output.note("restore the damaged files from a backup; the others are readable", "red")
+    with show_stage(common.output(), "verify", "files") as step:
+        return verify_archive(common.settings(), step)
 
 
 @shown
@@ -158,12 +129,9 @@ def run_archive_export(
     directory: Annotated[Path, Parameter(help="Where to write; created if it is missing.")],
     /,
     *,
-    user: SealedUsersOption = None,
-    session: SealedSessionsOption = None,
-    agent: SealedAgentsOption = None,
-    workspace: SealedWorkspacesOption = None,
+    options: SealedOptions = ALL_SEALED,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(ArchiveExported)]":
+) -> "ArchiveExported":
     """Write the sealed events, or some of them, as an archive of their own, and check it.
 
     Events that are only in the log are not exported: run `memorybus archive run` first.
@@ -173,19 +141,10 @@ def run_archive_export(
     - `memorybus archive export /backup/memories`
     - `memorybus archive export ann --user ann`
     """
-    from memorybus_console.operations.archive.export import export_archive
+    from memorybus_console.operations.archive import export_archive
 
-    output, settings = common.output(), common.settings()
-    query = _query(user, session, agent, workspace)
-    with show_stage(output, "export", "segments") as step:
-        done = export_archive(settings, directory, query, step)
-    if output.json:
-        output.result(done)
-    else:
-        output.show(visible(f"{done.events} events written to {done.where}, and verified"))
-    if not done.events:
-        output.note("no such events are sealed; first run: memorybus archive run", "yellow")
-    return 0
+    with show_stage(common.output(), "export", "segments") as step:
+        return export_archive(common.settings(), directory, options.query(), step)
 
 
 @shown
@@ -193,13 +152,10 @@ def run_archive_import(
     directory: Annotated[Path, Parameter(help="What `archive export` wrote, or an archive.")],
     /,
     *,
-    user: SealedUsersOption = None,
-    session: SealedSessionsOption = None,
-    agent: SealedAgentsOption = None,
-    workspace: SealedWorkspacesOption = None,
+    options: SealedOptions = ALL_SEALED,
     yes: YesOption = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(ImportResult)]":
+) -> "ImportResult | None":
     """Publish the events of an archive into this log, in order; skip those that it has already.
 
     For example:
@@ -209,37 +165,5 @@ def run_archive_import(
     """
     from memorybus_console.actions.archive import ImportArchive
 
-    query = _query(user, session, agent, workspace)
-    action = ImportArchive(directory=directory.absolute(), query=query)
-    done = act(action, common, yes=yes)
-    if done is None:
-        return 0
-    output = common.output()
-    if output.json:
-        output.result(done)
-    else:
-        did = f"{done.published} published" if done.executed else NOTHING_DONE
-        output.show(f"{done.events} events, {done.new} new to this log; {did}")
-        for known, why in list(done.refused.items())[:_MAX_SHOWN]:
-            output.note(f"refused: {known} ({one_line(why)})", "red")
-        if done.refused_events > _MAX_SHOWN:
-            output.note(f"{done.refused_events} refused in all; --json names more", "red")
-        if not done.logged:
-            output.note("Redis has not taken all of them yet; `memorybus up` sends the rest")
-    return 1 if done.refused_events else 0
-
-
-def _query(
-    user: list[str] | None,
-    session: list[str] | None,
-    agent: list[str] | None,
-    workspace: list[str] | None,
-) -> "Query":
-    from memorybus.query.query import Query
-
-    return Query(
-        users=tuple(user or ()),
-        sessions=tuple(session or ()),
-        agents=tuple(agent or ()),
-        workspaces=tuple(workspace or ()),
-    )
+    action = ImportArchive(directory=directory.absolute(), query=options.query())
+    return act(action, common, yes=yes)

@@ -1,5 +1,6 @@
 """``memorybus verify`` and ``memorybus diff``: compare a state with history, or with another."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +8,6 @@ import msgspec
 from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
@@ -21,22 +21,18 @@ from memorybus_console.cli.options import (
 )
 from memorybus_console.cli.progress import checked_stores, show_bar
 from memorybus_console.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid
-from memorybus_console.views.safe import visible
+from memorybus_console.result import Presentation
+from memorybus_console.views.render import grid, line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
     from memorybus_console.operations.rebuild.diff import RecallDifference
     from memorybus_console.operations.rebuild.verify import VerifyResult
 
 _INTERRUPTED = "interrupted: the live state is unchanged; the copy for the comparison is dropped"
-
-_DIFFERENCES = {
-    "differs": "differs",
-    "missing": "in the live one only",
-    "strange": "in the copy only",
-}
 
 
 def register(app: App) -> None:
@@ -59,7 +55,7 @@ def run_verify(
         ),
     ] = "",
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(VerifyResult)]":
+) -> "VerifyResult":
     """Check whether a provider's live state is what the history gives; exit code 1 if it is not.
 
     A copy is filled from the history and compared by digest. If a key differs, the live lanes pause
@@ -73,30 +69,14 @@ def run_verify(
     from memorybus_console.operations.rebuild.rebuild import open_rebuilder
     from memorybus_console.operations.rebuild.verify import VerifyRequest, verify_provider
 
-    output, settings = common.output(), common.settings()
-    wanted = VerifyRequest(provider=provider, until=until, by=operator())
+    request = VerifyRequest(provider=provider, until=until, by=operator())
     with (
-        show_bar(output, "verify", "places of the history", _INTERRUPTED) as tell,
-        open_rebuilder(settings, provider, "verification", wanted.by, tell) as work,
+        show_bar(common.output(), "verify", "places of the history", _INTERRUPTED) as progress,
+        open_rebuilder(
+            common.settings(), provider, "verification", request.by, progress
+        ) as rebuilder,
     ):
-        found = verify_provider(work, wanted)
-    _show(output, found)
-    return 0 if found.ok else 1
-
-
-def _show(output: Output, found: "VerifyResult") -> None:
-    if output.json:
-        output.result(found)
-        return
-    compared = found.compared
-    equal = compared.keys - compared.differing
-    output.show(visible(f"{found.live}: {equal} of {compared.keys} keys equal the history's"))
-    for one in compared.named:
-        output.show(visible(f"  {one.key}: {_DIFFERENCES[one.how]}"))
-    if compared.differing > len(compared.named):
-        output.note(f"{compared.differing - len(compared.named)} more")
-    if found.parked:
-        output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
+        return verify_provider(rebuilder, request)
 
 
 @shown
@@ -115,7 +95,7 @@ def run_diff(
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(list[RecallDifference])]":
+) -> "Presentation[list[RecallDifference]]":
     """Show what two providers, or generations or copies of one, would recall, side by side.
 
     For example:
@@ -129,24 +109,17 @@ def run_diff(
     from memorybus_console.operations.copies.generations import provider_of
     from memorybus_console.operations.rebuild.diff import compare_recalls
 
-    output, settings = common.output(), common.settings()
-    asked = _questions(query, queries)
+    settings = common.settings()
+    questions = _questions(query, queries)
     with checked_stores(settings) as stores:
         view = stores.instances.read_view()
         one, two = ((provider_of(n, view, settings.providers), n) for n in (first, second))
     scope = msgspec.structs.asdict(scope_options.filter_for(scope_of(settings)))
-    wants = [RecallRequest(query=one, **scope, budget=budget, detail=True) for one in asked]
-    found = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), wants)
-    _show_recalls(output, found)
-    return 0
-
-
-def _show_recalls(output: Output, found: "list[RecallDifference]") -> None:
-    if output.json:
-        output.result(found)
-        return
-    for one in found:
-        _show_side_by_side(output, one)
+    requests = [
+        RecallRequest(query=each, **scope, budget=budget, detail=True) for each in questions
+    ]
+    differences = compare_recalls(InstanceInspector(settings, SYSTEM), (one, two), requests)
+    return Presentation(differences, (part for each in differences for part in _side_by_side(each)))
 
 
 def _questions(query: list[str] | None, file: Path | None) -> list[str]:
@@ -168,12 +141,11 @@ def _read_lines(file: Path | None) -> list[str]:
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _show_side_by_side(output: Output, one: "RecallDifference") -> None:
-    output.show(visible(f"{one.query}{'' if one.same else '  (differs)'}"))
-    sides = (one.first.instance, one.second.instance)
-    table = grid(*sides, texts=sides)
-    left, right = one.first.texts, one.second.texts
-    for row in range(max(len(left), len(right))):
-        cells = (side[row] if row < len(side) else "" for side in (left, right))
-        table.add_row(*(Text(visible(cell)) for cell in cells))
-    output.show(table)
+def _side_by_side(difference: "RecallDifference") -> "Iterator[RenderableType]":
+    yield line(f"{difference.query}{'' if difference.same else '  (differs)'}")
+    sides = (difference.first, difference.second)
+    names = [side.instance for side in sides]
+    table = grid(*names, texts=names)
+    for texts in zip_longest(*(side.texts for side in sides), fillvalue=""):
+        table.add_row(*map(line, texts))
+    yield table

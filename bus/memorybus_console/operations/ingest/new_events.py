@@ -7,9 +7,9 @@ history.
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +27,9 @@ from memorybus.log.continuity import PartitionView
 from memorybus.log.stream import START, EventLog
 from memorybus.query.query import row_of
 from memorybus.redis.connect import connect_redis
+from memorybus.text.display import one_line
+
+from memorybus_console.result import Remark, Result
 
 if TYPE_CHECKING:
     from memorybus.archive.archive import Archive
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 _CACHE_KIB = 65_536
 """KiB of the file that SQLite keeps in memory (G10)."""
+
+
+_MAX_SHOWN = 20
+"""How many refused events people see."""
 
 
 class KnownIds(ScratchIndex):
@@ -83,7 +90,7 @@ MAX_NAMED = 1_000
 _PAGE = 500
 
 
-class ImportResult(msgspec.Struct, kw_only=True):
+class ImportResult(Result, frozen=True, kw_only=True):
     """What an import did, or would do.
 
     Attributes:
@@ -101,9 +108,31 @@ class ImportResult(msgspec.Struct, kw_only=True):
     events: int = 0
     new: int = 0
     published: int = 0
-    refused: dict[str, str] = {}
+    refused: dict[str, str]
     refused_events: int = 0
     logged: bool = True
+
+    def headline(self) -> str:
+        """Return how many events were read, are new, and were published."""
+        done = f"; {self.published} published" if self.executed else ""
+        return f"{self.events} events, {self.new} new to this log{done}"
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what was refused, and what Redis has not taken yet."""
+        for event, why in list(self.refused.items())[:_MAX_SHOWN]:
+            yield Remark(f"refused: {event} ({one_line(why)})", "red")
+        if self.refused_events > _MAX_SHOWN:
+            yield Remark(f"{self.refused_events} refused in all; --json names more", "red")
+        if not self.logged:
+            yield Remark("Redis has not taken all of them yet; `memorybus up` sends the rest")
+
+    def failed(self) -> bool:
+        """Return whether an event was refused."""
+        return bool(self.refused_events)
+
+    def is_plan(self) -> bool:
+        """Return whether nothing was published."""
+        return not self.executed
 
 
 def publish_new(
@@ -129,7 +158,8 @@ def publish_new(
         ArchiveUnavailable: this log's own archive cannot say which events it has.
         LogStalled: the log accepts nothing; the next run publishes the rest.
     """
-    done = ImportResult(executed=execute)
+    count: Counter[str] = Counter()
+    refused: dict[str, str] = {}
     with KnownIds() as known:
         _note_known_ids(settings, known)
         forgotten = _read_forgotten(settings)
@@ -137,16 +167,16 @@ def publish_new(
             paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
             for envelope in envelopes:
                 step()
-                done.events += 1
-                new = known.is_new(envelope.id)
-                done.new += new
+                is_new = known.is_new(envelope.id)
                 why = _why_refused(forgotten, envelope, timed=envelope.id not in untimed)
-                if new or why:
-                    _publish_or_refuse(
-                        done, envelope, partial(_publish_unchanged, bus, paced, envelope), why
-                    )
-            done.logged = bus.flush("logged", FLUSH_TIMEOUT) if execute else True
-    return done
+                if execute and is_new and not why:
+                    why = _publish_unchanged(bus, paced, envelope)
+                    count["published"] += not why
+                if why and len(refused) < MAX_NAMED:
+                    refused[envelope.id] = why
+                count += Counter(events=1, new=is_new, refused_events=bool(why))
+            logged = not execute or bus.flush("logged", FLUSH_TIMEOUT)
+    return ImportResult(executed=execute, refused=refused, logged=logged, **count)
 
 
 def _note_known_ids(settings: Settings, known: KnownIds) -> None:
@@ -197,32 +227,20 @@ def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> st
     return forgotten.why(row, timed=timed)
 
 
-def _publish_or_refuse(
-    done: ImportResult, envelope: Envelope, publish: Callable[[], None], why: str
-) -> None:
-    """Publish an event that the log does not have, or note why it is refused."""
-    if done.executed and not why:
-        try:
-            publish()
-            done.published += 1
-        except EventError as error:
-            why = str(error)
-    if why:
-        done.refused_events += 1
-        if len(done.refused) < MAX_NAMED:
-            done.refused[envelope.id] = why
-
-
-def _publish_unchanged(bus: MemoryBus, paced: PacedPublisher, envelope: Envelope) -> None:
-    """Publish an event under its own id and time."""
-    paced.publish(
-        lambda: bus.publish(
-            envelope.event,
-            key=envelope.key,
-            scope=envelope.scope,
-            session=envelope.session,
-            event_id=envelope.id,
-            at=envelope.at,
-            trace=envelope.trace,
+def _publish_unchanged(bus: MemoryBus, paced: PacedPublisher, envelope: Envelope) -> str:
+    """Publish an event under its own id and time; return why it is refused, "" if it is not."""
+    try:
+        paced.publish(
+            lambda: bus.publish(
+                envelope.event,
+                key=envelope.key,
+                scope=envelope.scope,
+                session=envelope.session,
+                event_id=envelope.id,
+                at=envelope.at,
+                trace=envelope.trace,
+            )
         )
-    )
+    except EventError as error:
+        return str(error)
+    return ""

@@ -1,5 +1,8 @@
 """``memorybus verify``: compares the live state, by digest, with a copy made from the history."""
 
+from collections.abc import Iterator
+from typing import Final
+
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError
@@ -21,6 +24,7 @@ from memorybus_console.operations.rebuild.comparison import ComparisonResult, su
 from memorybus_console.operations.rebuild.pause import LanePause, count_parked
 from memorybus_console.operations.rebuild.rebuild import Rebuilder
 from memorybus_console.operations.stores import Stores
+from memorybus_console.result import Remark, Result
 
 
 class CannotVerify(MemoryBusError):
@@ -41,7 +45,14 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class VerifyResult(msgspec.Struct, frozen=True):
+_DIFFERENCES: Final = {
+    "differs": "differs",
+    "missing": "in the live one only",
+    "strange": "in the copy only",
+}
+
+
+class VerifyResult(Result, frozen=True):
     """The result of a verification.
 
     Attributes:
@@ -57,6 +68,23 @@ class VerifyResult(msgspec.Struct, frozen=True):
     ok: bool
     compared: ComparisonResult
     parked: int = 0
+
+    def headline(self) -> str:
+        """Return how many keys are equal, and which differ."""
+        keys, named = self.compared.keys, self.compared.named
+        equal = f"{self.live}: {keys - self.compared.differing} of {keys} keys equal the history's"
+        return "\n".join([equal, *(f"  {one.key}: {_DIFFERENCES[one.how]}" for one in named)])
+
+    def notes(self) -> Iterator[Remark]:
+        """Yield what is not shown, and what is parked."""
+        if unnamed := self.compared.differing - len(self.compared.named):
+            yield Remark(f"{unnamed} more")
+        if self.parked:
+            yield Remark(f"{self.parked} events are parked: memorybus dlq ls", "yellow")
+
+    def failed(self) -> bool:
+        """Return whether a key differs."""
+        return not self.ok
 
 
 def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> VerifyResult:

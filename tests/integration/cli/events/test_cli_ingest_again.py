@@ -21,7 +21,7 @@ from memorybus.ids import new_id
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 from memorybus_console.cli import main
-from memorybus_console.operations.archive.opening import open_archive
+from memorybus_console.operations.archive import open_archive
 from memorybus_console.operations.ingest import conversations
 from memorybus_workers.archiving.archiver import run_once
 

@@ -35,7 +35,7 @@ from memorybus.outbox.spool import write_note
 from memorybus.query.query import Query
 from memorybus.receipt import SpoolStats
 from memorybus.redis.connect import connect_redis
-from memorybus_console.operations.archive.opening import open_archive
+from memorybus_console.operations.archive import open_archive
 from memorybus_console.views.reconciliation import report_parts
 from memorybus_hermes.home import HermesHome, find_home
 from memorybus_hermes.reconcile.reconcile import (

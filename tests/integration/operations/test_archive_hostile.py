@@ -18,7 +18,7 @@ from memorybus.ids import sha256
 from memorybus.log.entry import Place
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder
-from memorybus_console.operations.archive.import_events import import_archive
+from memorybus_console.operations.archive import import_archive
 from memorybus_console.operations.ingest.new_events import ImportResult
 from pyarrow import Table, array, int64, parquet
 

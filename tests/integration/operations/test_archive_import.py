@@ -12,8 +12,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.query.query import EVERYTHING, Query
-from memorybus_console.operations.archive.export import export_archive
-from memorybus_console.operations.archive.import_events import import_archive
+from memorybus_console.operations.archive import export_archive, import_archive
 from memorybus_console.operations.ingest.new_events import ImportResult, KnownIds
 from memorybus_workers.archiving.archiver import run_once
 
