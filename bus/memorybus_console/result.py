@@ -32,6 +32,7 @@ class Column:
         wraps: whether it is running text, which a narrow terminal may wrap.
         style: its colour, if it is neither 0 nor empty.
         words: what stands for false and for true.
+        most: the most characters that are shown; 0 for all.
     """
 
     title: str = ""
@@ -40,6 +41,7 @@ class Column:
     wraps: bool = False
     style: Style = ""
     words: tuple[str, str] = ("no", "yes")
+    most: int = 0
 
 
 HIDDEN = Column(hidden=True)
@@ -84,6 +86,12 @@ class Presentation(Generic[T]):
     parts: "Iterable[RenderableType]"
     notes: "Iterable[Remark]" = ()
     code: int = 0
+
+
+def unread_notes(unread: Iterable[str]) -> Iterator[Remark]:
+    """Yield which parts of the past could not be read; the rest is shown."""
+    for why in unread:
+        yield Remark(f"a part of the past is left out: {why}", "yellow")
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 import tracemalloc
 from itertools import chain, islice
 
+import msgspec
 import pytest
 from helpers.faults.scale import QUICK, chances
 from helpers.redis import mutants
@@ -12,8 +13,7 @@ from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED_PREFIX, LoggedEvent
 from memorybus.wire.codec import Decoder
 from memorybus.wire.header import HeaderReader
-from memorybus_console.cli.events.events import event_json
-from memorybus_console.views.events import event_line
+from memorybus_console.views.events import event_line, placed
 from memorybus_console.views.safe import json_text
 
 STEP = 20 if QUICK else 1
@@ -40,7 +40,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
         assert body in (line.envelope or b"")
         return False
     event = LoggedEvent(Position(0, raw.entry, raw.n), known)
-    json_text(event_json(event))
+    json_text(msgspec.to_builtins(placed(event)))
     event_line(known)
     damaged = isinstance(known.event, UnknownEvent) and known.event.wire_version == 0
     assert not damaged, f"what is known does not count as {DAMAGED_PREFIX}"

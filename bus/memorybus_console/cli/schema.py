@@ -128,7 +128,7 @@ def _printed(kind: Any) -> Printed:
         own = next((each.kind for each in arguments if isinstance(each, Prints)), arguments[0])
         return _printed(own)
     if origin is Iterator:
-        return Printed(arguments, on_lines=True)
+        return Printed(_printed(arguments[0]).kinds, on_lines=True)
     if origin in (Union, UnionType):
         each = [_printed(argument) for argument in arguments]
         kinds = [kind for printed in each for kind in printed.kinds]

@@ -9,6 +9,7 @@ shorter its block, the better.
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from memorybus.clock import Clock
@@ -16,6 +17,8 @@ from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
 from memorybus.recall.operator_recall import RecallAnswer
 from memorybus.text.fence import escape
+
+from memorybus_console.result import HIDDEN, TEXT, Column, Result
 
 
 class UnreadableQuestions(MemoryBusError):
@@ -52,15 +55,15 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
         silent: providers that did not answer, each with the reason.
     """
 
-    question: str
-    found: float | None
-    missing: tuple[str, ...]
-    characters: int
-    ms: float
-    silent: dict[str, str]
+    question: Annotated[str, TEXT]
+    found: Annotated[float | None, HIDDEN]
+    missing: Annotated[tuple[str, ...], TEXT]
+    characters: Annotated[int, HIDDEN]
+    ms: Annotated[float, HIDDEN]
+    silent: Annotated[dict[str, str], Column(title="did not answer", wraps=True)]
 
 
-class Evaluation(msgspec.Struct, frozen=True):
+class Evaluation(Result, frozen=True):
     """The summary of the answers to all questions; a figure is None if no question has it.
 
     Attributes:
@@ -69,6 +72,7 @@ class Evaluation(msgspec.Struct, frozen=True):
         characters: mean length of the blocks of questions that expect something.
         characters_for_nothing: median length of the blocks of questions that expect nothing.
         p50_ms: median time of an answer, milliseconds.
+        answers: the answers, judged.
     """
 
     questions: int
@@ -76,6 +80,29 @@ class Evaluation(msgspec.Struct, frozen=True):
     characters: float | None
     characters_for_nothing: float | None
     p50_ms: float | None
+    answers: Annotated[list[JudgedAnswer], HIDDEN]
+
+    def facts(self) -> dict[str, str]:
+        """Return the figures in words."""
+        return {
+            "questions": str(self.questions),
+            "found": _in_words(self.found, ".0%", "of what was expected"),
+            "block": _in_words(self.characters, ",.0f", "characters on average"),
+            "nothing": _in_words(
+                self.characters_for_nothing,
+                ",.0f",
+                "characters (median) where nothing was expected",
+            ),
+            "time": _in_words(self.p50_ms, ".0f", "ms (median)"),
+        }
+
+    def failed(self) -> bool:
+        """Return whether a provider did not answer a question."""
+        return any(answer.silent for answer in self.answers)
+
+    def missed(self) -> list[JudgedAnswer]:
+        """Return the answers that lack something expected, or a provider."""
+        return [answer for answer in self.answers if answer.missing or answer.silent]
 
 
 def read_questions(path: Path) -> list[ExpectedAnswer]:
@@ -140,7 +167,12 @@ def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
         characters=_mean([one.characters for one in answered]),
         characters_for_nothing=statistics.median(nothing) if nothing else None,
         p50_ms=statistics.median(one.ms for one in answers) if answers else None,
+        answers=list(answers),
     )
+
+
+def _in_words(figure: float | None, form: str, unit: str) -> str:
+    return "-" if figure is None else f"{figure:{form}} {unit}"
 
 
 def _mean(values: Sequence[float]) -> float | None:

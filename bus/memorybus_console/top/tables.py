@@ -14,7 +14,7 @@ from rich.text import Text
 from textual.widgets import DataTable
 
 from memorybus_console.result import Column
-from memorybus_console.views.dead_letters import group_rows
+from memorybus_console.views.dead_letters import letters_by_error, letters_by_key
 from memorybus_console.views.events import event_head, summary
 from memorybus_console.views.presenter import cell_of, columns_of, title_of
 from memorybus_console.views.safe import one_line
@@ -93,11 +93,15 @@ def _figures(lane: LaneState) -> tuple[Any, ...]:
 
 def letter_rows(letters: Sequence[LocatedLetter], *, by_error: bool) -> list[TableRow]:
     """Return a row for each key that waits behind a dead letter, or for each kind of refusal."""
-    columns, rows = (
-        (ERRORS, group_rows("error", letters)) if by_error else (KEYS, group_rows("key", letters))
-    )
-    name = "error" if by_error else "key"
-    return [TableRow(row["provider"], row[name], tuple(row[n] for n in columns)) for row in rows]
+    if by_error:
+        return [
+            TableRow(row.provider, row.error, tuple(getattr(row, name) for name in ERRORS))
+            for row in letters_by_error(letters)
+        ]
+    return [
+        TableRow(row.provider, row.key, tuple(getattr(row, name) for name in KEYS))
+        for row in letters_by_key(letters)
+    ]
 
 
 def event_rows(events: Iterable[LoggedEvent]) -> list[TableRow]:

@@ -1,7 +1,7 @@
 """Formats events for people, each as one safe line or whole, and for ``--json``; pure."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 from memorybus.events import (
@@ -15,7 +15,9 @@ from memorybus.events import (
     Omitted,
     OperatorActed,
     Position,
+    Scope,
     SessionEnded,
+    SessionRef,
     SessionStarted,
     SessionSwitched,
     ToolCalled,
@@ -23,10 +25,14 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
+from memorybus.history.history import Whereabouts
 from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import event_name, iso
 from rich.text import Text
 
+from memorybus_console.operations.events.story import EventStory, Fate
+from memorybus_console.operations.events.words import SearchWords
+from memorybus_console.views.presenter import block
 from memorybus_console.views.safe import json_text, one_line
 
 SUMMARY_WIDTH = 96
@@ -39,9 +45,15 @@ _COLOURS = {
     "Delegated": "cyan",
     "SessionEnded": "red",
 }
+_OUTCOME_COLOURS = {
+    "applied": "green",
+    "waiting": "yellow",
+    "parked": "red",
+    "discarded": "magenta",
+}
 
 
-class PlacedEvent(TypedDict):
+class PlacedEvent(msgspec.Struct, frozen=True):
     """An event with its position; `event` has the fields of its type."""
 
     position: Position
@@ -49,9 +61,56 @@ class PlacedEvent(TypedDict):
     key: str
     type: str
     at: str | None
-    session: dict[str, Any]
-    scope: dict[str, Any]
+    session: SessionRef
+    scope: Scope
     event: dict[str, Any]
+
+
+class EventWhole(PlacedEvent, frozen=True):
+    """An event, where it is stored, and its outcome at each instance."""
+
+    lies: Whereabouts
+    outcomes: list[Fate]
+
+
+class EventsFound(msgspec.Struct, frozen=True):
+    """A page of a search; `next` is the value of --before for the next page."""
+
+    events: list[PlacedEvent]
+    next: str | None
+    looked: int
+    back_to: str | None
+    unread: list[str]
+
+
+def placed(event: LoggedEvent) -> PlacedEvent:
+    """Return an event as ``--json`` shows it."""
+    envelope = event.envelope
+    return PlacedEvent(
+        position=event.position,
+        id=envelope.id,
+        key=envelope.key,
+        type=event_name(envelope.event),
+        at=iso(envelope.at),
+        session=envelope.session,
+        scope=envelope.scope,
+        event=fields_json(envelope.event),
+    )
+
+
+def fields_json(event: AnyEvent) -> dict[str, Any]:
+    """Return an event's own fields; the bytes of unknown events are shown as hex."""
+    try:
+        fields: dict[str, Any] = msgspec.to_builtins(event)
+    except TypeError:  # JSON cannot hold the values, which only damaged data has
+        return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
+    return fields | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else fields
+
+
+def whole(story: EventStory) -> EventWhole:
+    """Return an event with where it is stored and its outcomes."""
+    event = msgspec.structs.asdict(placed(story.event))
+    return EventWhole(**event, lies=story.where, outcomes=story.fates)
 
 
 def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:
@@ -131,53 +190,71 @@ def event_head(event: AnyEvent, width: int) -> tuple[str, str]:
     return one_line(name, width), _COLOURS.get(name, "")
 
 
-def event_text(envelope: Envelope, position: Position, lies: str, said: Mapping[str, Any]) -> Text:
-    """Return one event with all its fields, for people.
-
-    Args:
-        envelope: the event with its session and scope.
-        position: its position in the log.
-        lies: where it is stored, in words.
-        said: its own fields, as ``--json`` shows them.
-    """
-    session, scope = envelope.session, envelope.scope
+def event_parts(event: EventWhole) -> Iterator[Text]:
+    """Yield one event with all its fields, where it is stored, and its outcomes."""
+    session, scope = event.session, event.scope
     rows = {
-        "event": envelope.id,
-        "type": event_name(envelope.event),
-        "at": iso(envelope.at),
+        "event": event.id,
+        "type": event.type,
+        "at": event.at,
         "session": session.id if session.id == session.root else f"{session.id} of {session.root}",
         "agent": scope.agent,
         "user": scope.user,
         "workspace": scope.workspace,
         "platform": scope.platform,
-        "position": f"partition {position.partition}, number {position.n}",
-        "lies": lies,
+        "position": f"partition {event.position.partition}, number {event.position.n}",
+        "stored": describe_location(event.lies),
     }
-    text = Text()
-    for name, value in rows.items():
-        text.append(f"{name:<10}", style="bold").append(f"{one_line(value or '-')}\n")
-    return text.append(json_text(said))
+    yield block({title: Text(one_line(text or "-")) for title, text in rows.items()})
+    yield Text(json_text(event.event))
+    yield fates_text(event.outcomes)
 
 
-def event_json(event: LoggedEvent) -> dict[str, Any]:
-    """Return an event as ``--json`` shows it; the bytes of unknown events are shown as hex."""
-    envelope = event.envelope
-    return {
-        "position": msgspec.to_builtins(event.position),
-        "id": envelope.id,
-        "key": envelope.key,
-        "type": event_name(envelope.event),
-        "at": iso(envelope.at),
-        "session": msgspec.to_builtins(envelope.session),
-        "scope": msgspec.to_builtins(envelope.scope),
-        "event": fields_json(envelope.event),
-    }
+def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
+    """Return an event that was found as two lines: id, time and type; session, user and text.
+
+    Args:
+        envelope: the event.
+        words: the words of the search; the text is shown from near the first one on.
+        width: columns of the terminal; the id is never cut.
+    """
+    at = (iso(envelope.at) or "-")[:19].replace("T", " ")
+    excerpt = words.excerpt(envelope.event)
+    where = one_line(" ".join(filter(None, (envelope.session.id, envelope.scope.user))), 36)
+    room = max(20, width - len(where) - 4)
+    return Text.assemble(
+        (envelope.id, "bold"),
+        (f"  {at}  ", "dim"),
+        event_head(envelope.event, max(8, width - 55)),
+        (f"\n  {where}  ", "dim"),
+        one_line(excerpt, room) if excerpt else summary(envelope.event, room),
+    )
 
 
-def fields_json(event: AnyEvent) -> dict[str, Any]:
-    """Return an event's own fields as ``--json`` shows them."""
-    try:
-        said: dict[str, Any] = msgspec.to_builtins(event)
-    except TypeError:  # JSON cannot hold the values, which only damaged data has
-        return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
-    return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said
+def describe_location(where: Whereabouts) -> str:
+    """Return in words where an event is stored."""
+    sealed = f"sealed in {where.segment}" if where.segment else "sealed in the archive"
+    parts = ("in the log" if where.in_log else "", sealed if where.sealed else "")
+    return " and ".join(filter(None, parts)) or "nowhere any more"
+
+
+def fates_text(fates: Iterable[Fate]) -> Text:
+    """Return an event's outcomes, a line for each instance."""
+    text = Text("outcome by provider", "bold")
+    for fate in fates:
+        name = f"{fate.instance} ({fate.role})" if fate.role else fate.instance
+        text.append(f"\n{one_line(name):<20} ", "default")
+        text.append(f"{fate.outcome:<10} ", _OUTCOME_COLOURS.get(fate.outcome, "dim"))
+        text.append(one_line(describe_fate(fate)).rstrip(), "default")
+    return text
+
+
+def describe_fate(fate: Fate) -> str:
+    """Return the details of an outcome in words; "" if there are none."""
+    parts = [fate.why]
+    if fate.outcome == "waiting":
+        parts.insert(0, f"{fate.before:,} before it" if fate.before else "next")
+    if fate.outcome == "parked":
+        tries = f"{fate.tries} {'try' if fate.tries == 1 else 'tries'}, " if fate.tries else ""
+        parts.append(f"{tries}{fate.behind} behind")
+    return "; ".join(filter(None, parts))

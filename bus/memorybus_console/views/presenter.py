@@ -33,7 +33,7 @@ def present(output: Output, value: Any, if_empty: str = "") -> int:
         for part in parts_of(value):
             output.show(part)
     for note in _notes_of(value, if_empty):
-        if note.style == "red" or not output.json:  # a program's log should have the problems, too
+        if not output.json or note.style in ("red", "yellow"):  # a program logs the problems, too
             output.note(note.text, note.style)
     if isinstance(value, Presentation):
         return value.code
@@ -67,9 +67,9 @@ def _lines_of(value: Any) -> Iterator[Text]:
     if headline:
         yield line(headline)
     if facts:
-        yield _block({title: Text(one_line(text)) for title, text in facts.items()})
+        yield block({title: Text(one_line(text)) for title, text in facts.items()})
     elif not headline and (fields := _fields_of(value)):
-        yield _block(fields)
+        yield block(fields)
 
 
 def _notes_of(value: Any, if_empty: str) -> Iterator[Remark]:
@@ -100,7 +100,8 @@ def _fields_of(value: Any) -> dict[str, Text]:
     }
 
 
-def _block(lines: Mapping[str, Text]) -> Text:
+def block(lines: Mapping[str, Text]) -> Text:
+    """Return a line for each title and its text."""
     width = max(map(len, lines))
     return Text("\n").join(
         Text.assemble((f"{title:<{width}}  ", "bold"), text) for title, text in lines.items()
@@ -128,7 +129,7 @@ def cell_of(value: Any, column: Column) -> Text:
     """Return a value as people see it; one that is styled already stays as it is."""
     if isinstance(value, Text):
         return value
-    return Text(one_line(text_of(value, column)), column.style if value else "")
+    return Text(one_line(text_of(value, column), column.most), column.style if value else "")
 
 
 def text_of(value: Any, column: Column = _PLAIN) -> str:

@@ -1,15 +1,17 @@
 """Shows what was recalled, to people and programs; pure, with hostile text escaped."""
 
-from collections.abc import Iterable
-from typing import Any, TypedDict
+from collections.abc import Iterable, Iterator
 
+import msgspec
 from memorybus.recall.model import RecalledItem
 from memorybus.text.display import iso
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from memorybus_console.views.render import cell, grid, line
+from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
+from memorybus_console.views.render import add_row, cell, grid, line
 from memorybus_console.views.safe import one_line
 
 _HOUR_MS = 3_600_000
@@ -23,8 +25,18 @@ _STEPS = (
 
 _INDENT = (0, 0, 1, 4)
 
+_OUTCOMES = {
+    "warm": "ready",
+    "fresh": "in time",
+    "late": "too late",
+    "failed": "failed",
+    "paused": "left out for a while",
+    "unserved": "no worker",
+}
+_STYLES = {"warm": "green", "fresh": "green", "late": "yellow"}
 
-class Recalled(TypedDict):
+
+class Recalled(msgspec.Struct, frozen=True):
     """A memory; times are ISO 8601, UTC."""
 
     provider: str
@@ -38,36 +50,33 @@ class Recalled(TypedDict):
     until: str | None
     before: str
     score: float
-    matched: list[str]
+    matched: tuple[str, ...]
     meaning: float | None
     parts: dict[str, float]
 
 
-class Recollected(TypedDict):
+class Recollected(msgspec.Struct, frozen=True):
     """What is remembered: the block, and the memories in it."""
 
     text: str
     results: list[Recalled]
 
 
-def recalled_json(one: RecalledItem) -> dict[str, Any]:
+class Prompted(msgspec.Struct, frozen=True):
+    """What a prompt would be given; milliseconds."""
+
+    block: str
+    answers: tuple[ProviderAnswer, ...]
+    items: list[Recalled]
+    trivial: bool
+    waited_ms: float
+    patience_ms: float
+
+
+def recalled(item: RecalledItem) -> Recalled:
     """Return a memory as ``memorybus recall --json`` shows it."""
-    return {
-        "provider": one.provider,
-        "text": one.text,
-        "session": one.session,
-        "at": iso(one.at),
-        "source": one.source,
-        "truncated": one.truncated,
-        "speaker": one.speaker,
-        "event": one.event,
-        "until": iso(one.until),
-        "before": one.before,
-        "score": one.score,
-        "matched": list(one.matched),
-        "meaning": one.meaning,
-        "parts": one.parts,
-    }
+    times = {"at": iso(item.at), "until": iso(item.until)}
+    return Recalled(**msgspec.structs.asdict(item) | times)
 
 
 def age(at: int | None, now_ms: int) -> str:
@@ -133,3 +142,32 @@ def _reasons(one: RecalledItem) -> list[tuple[str, str]]:
         ("event", f"{one.event}: memorybus events get {one.event}" if one.event else ""),
     )
     return [(name, value) for name, value in told if value]
+
+
+def prompted(preview: PromptPreview) -> Prompted:
+    """Return the answer to a prompt as ``memorybus recall --prompt --json`` shows it."""
+    items = {"items": list(map(recalled, preview.items))}
+    return Prompted(**msgspec.structs.asdict(preview) | items)
+
+
+def prompt_parts(preview: PromptPreview) -> Iterator[RenderableType]:
+    """Yield how each provider answered, and the block."""
+    yield prompt_table(preview)
+    yield line(f"\n{preview.block}" if preview.block else "")
+
+
+def outcome_words(one: ProviderAnswer) -> str:
+    """Return how a provider answered, in words."""
+    nothing = one.outcome in {"warm", "fresh"} and not one.memories
+    return f"{_OUTCOMES[one.outcome]}: nothing fits" if nothing else _OUTCOMES[one.outcome]
+
+
+def prompt_table(preview: PromptPreview) -> Table:
+    """Return for each provider how it answered, how long it took, and how much was used of it."""
+    table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
+    for one in preview.answers:
+        style = _STYLES.get(one.outcome, "red")
+        took = None if one.ms is None else f"{one.ms:.0f}"
+        answered = cell(outcome_words(one), style)
+        add_row(table, one.provider, answered, took, one.memories, one.given, one.why or None)
+    return table

@@ -1,8 +1,8 @@
 """Shows sessions as an indented tree."""
 
 from collections.abc import Iterator
-from typing import Any, TypedDict
 
+import msgspec
 from memorybus.lineage.graph import Lineage, Node
 from memorybus.text.display import count_text, iso
 from rich.text import Text
@@ -13,7 +13,7 @@ TreeRow = tuple[int, Node]
 """A session and its depth in the tree."""
 
 
-class SessionRow(TypedDict):
+class SessionRow(msgspec.Struct, frozen=True):
     """A session, and the one it came from."""
 
     session: str
@@ -57,43 +57,39 @@ def _trees(lineage: Lineage) -> Iterator[list[TreeRow]]:
         yield tree
 
 
-def session_json(row: TreeRow) -> dict[str, Any]:
+def session_row(row: TreeRow) -> SessionRow:
     """Return a session as ``--json`` shows it; times are ISO 8601 in UTC, null if unknown."""
     depth, node = row
-    return {
-        "session": node.id,
-        "agent": node.identity.agent,
-        "user": node.identity.user,
-        "workspace": node.identity.workspace,
-        "depth": depth,
-        "parent": node.parent or None,
-        "root": node.root,
-        "reason": node.origin.reason or None,
-        "title": node.titled[2],
-        "turns": node.turns,
-        "epoch": node.epoch,
-        "started_at": iso(node.started_at),
-        "last_at": iso(node.last_at),
-        "ended": node.ended,
-        "links": sorted(node.links),
-    }
-
-
-def tree_line(row: TreeRow) -> Text:
-    """Return a session as a line, indented below its parent; a root also names its owner."""
-    depth, node = row
-    began = (iso(node.started_at) or "-")[:16].replace("T", " ")
-    return Text.assemble(
-        (f"{'   ' * (depth - 1)}└─ " if depth else "", "dim"),
-        (one_line(node.id), "bold"),
-        (f"  {one_line(node.origin.reason)}" if node.origin.reason else "", "magenta"),
-        f"  {one_line(node.titled[2], 48)}" if node.titled[2] else "",
-        (f"  after {one_line(', '.join(sorted(node.links)))}" if node.links else "", "dim"),
-        (f"  {count_text(node.turns, 'turn')}, {began}{', ended' if node.ended else ''}", "dim"),
-        ("" if depth else f"  {_owner_text(node)}", "dim"),
+    return SessionRow(
+        session=node.id,
+        agent=node.identity.agent,
+        user=node.identity.user,
+        workspace=node.identity.workspace,
+        depth=depth,
+        parent=node.parent or None,
+        root=node.root,
+        reason=node.origin.reason or None,
+        title=node.titled[2],
+        turns=node.turns,
+        epoch=node.epoch,
+        started_at=iso(node.started_at),
+        last_at=iso(node.last_at),
+        ended=node.ended,
+        links=sorted(node.links),
     )
 
 
-def _owner_text(node: Node) -> str:
-    agent, user, workspace, _ = node.identity
-    return one_line(f"of {agent} with {user}{f' in {workspace}' if workspace else ''}")
+def tree_line(row: SessionRow) -> Text:
+    """Return a session as a line, indented below its parent; a root also names its owner."""
+    began = (row.started_at or "-")[:16].replace("T", " ")
+    workspace = f" in {row.workspace}" if row.workspace else ""
+    owner = one_line(f"of {row.agent} with {row.user}{workspace}")
+    return Text.assemble(
+        (f"{'   ' * (row.depth - 1)}└─ " if row.depth else "", "dim"),
+        (one_line(row.session), "bold"),
+        (f"  {one_line(row.reason)}" if row.reason else "", "magenta"),
+        f"  {one_line(row.title, 48)}" if row.title else "",
+        (f"  after {one_line(', '.join(row.links))}" if row.links else "", "dim"),
+        (f"  {count_text(row.turns, 'turn')}, {began}{', ended' if row.ended else ''}", "dim"),
+        ("" if row.depth else f"  {owner}", "dim"),
+    )

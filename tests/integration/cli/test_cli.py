@@ -523,7 +523,7 @@ def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
 
     whole = result(run("events", "get", listed["id"].upper(), "--json"))
     assert whole | listed == whole
-    assert f"event     {listed['id']}" in shown.stdout
+    assert f"event      {listed['id']}" in shown.stdout
     assert "The ferry timetable" in shown.stdout
     missing = run("events", "get", "0" * 32)
     assert (missing.returncode, missing.stdout) == (1, "")

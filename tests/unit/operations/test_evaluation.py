@@ -56,7 +56,7 @@ def test_questions_that_expect_nothing_are_told_apart():
 
 def test_no_question_tells_nothing():
     """Without questions of a kind their figures are unknown, not zero."""
-    assert summarize_answers([]) == Evaluation(0, None, None, None, None)
+    assert summarize_answers([]) == Evaluation(0, None, None, None, None, [])
 
 
 @pytest.mark.parametrize(

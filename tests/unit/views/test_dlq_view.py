@@ -161,16 +161,16 @@ def test_a_discard_of_what_was_never_tried_is_warned_of():
 
 def test_groups_count_what_waits():
     """G6: an error group says how many keys it holds up, and how much waits behind."""
-    errors = dead_letters.group_rows("error", LETTERS)
-    assert [(row["provider"], row["keys"], row["refused"], row["events"]) for row in errors] == [
+    errors = dead_letters.letters_by_error(LETTERS)
+    assert [(row.provider, row.keys, row.refused, row.events) for row in errors] == [
         ("p", 2, 2, 4),
         ("q", 1, 1, 1),
     ]
-    assert errors[0]["reason"] == "no row …"
-    keys = dead_letters.group_rows("key", LETTERS)
-    assert [(row["key"], row["events"]) for row in keys] == [("k", 3), ("j", 1), ("k", 1)]
-    providers = dead_letters.group_rows("provider", LETTERS)
-    assert providers[0] == {"provider": "p", "keys": 2, "events": 4, "errors": 1}
+    assert errors[0].reason == "no row …"
+    keys = dead_letters.letters_by_key(LETTERS)
+    assert [(row.key, row.events) for row in keys] == [("k", 3), ("j", 1), ("k", 1)]
+    first, _ = dead_letters.letters_by_provider(LETTERS)
+    assert first == dead_letters.LetterProvider(provider="p", keys=2, events=4, errors=1)
 
 
 def test_hostile_records_are_shown_harmlessly():
@@ -179,15 +179,14 @@ def test_hostile_records_are_shown_harmlessly():
     letter = DeadLetter("e" * 32, "1-0", 1, evil, evil, evil, attempts=1, trace=evil, session=evil)
     one = LocatedLetter(evil, 0, StoredLetter("1-1", letter, Amendment(edited={"user": evil})))
     behind = dead(2, evil)
+    letters = [
+        dead_letters.letter_of(dead, LetterEvent(None, why + EVENT_GONE))
+        for dead, why in ((one, evil), (behind, ""))
+    ]
     shown = [
-        dead_letters.table("key", dead_letters.group_rows("key", [one])),
-        dead_letters.table("error", dead_letters.group_rows("error", [one])),
-        dead_letters.letter_text(
-            dead_letters.letter_json(one, LetterEvent(None, evil + EVENT_GONE), None), 1, evil
-        ),
-        dead_letters.letter_text(
-            dead_letters.letter_json(behind, LetterEvent(None, EVENT_GONE), None), 1, evil
-        ),
+        table_of(dead_letters.letters_by_key([one])),
+        table_of(dead_letters.letters_by_error([one])),
+        *(part for letter in letters for part in dead_letters.letter_parts(letter, 1, evil)),
         table_of(plan_keys("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)

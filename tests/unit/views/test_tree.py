@@ -48,9 +48,9 @@ def test_everybodys_session_of_an_id_is_shown():
     """An id that several people's sessions have shows the trees of all, and says whose each is."""
     scopes = (Scope(user="ann"), Scope(user="ben", workspace="boat\x1b"))
     events = [told(SessionStarted(), at, "a", scope=scope) for at, scope in enumerate(scopes, 1)]
-    found = tree.rows(fold(events), "a")
+    found = list(map(tree.session_row, tree.rows(fold(events), "a")))
 
-    assert [tree.session_json(row)["user"] for row in found] == ["ann", "ben"]
+    assert [row.user for row in found] == ["ann", "ben"]
     assert [tree.tree_line(row).plain.split("  ")[-1] for row in found] == [
         "of default with ann",
         "of default with ben in boat\\x1b",
@@ -59,16 +59,7 @@ def test_everybodys_session_of_an_id_is_shown():
 
 def test_a_line_tells_what_is_known_and_steers_nothing():
     """Indent, id, reason, title, turns; hostile titles are made harmless."""
-    first, second, _ = (tree.tree_line(row).plain for row in tree.rows(LINEAGE))
+    first, second, _ = (tree.tree_line(tree.session_row(row)).plain for row in tree.rows(LINEAGE))
 
     assert first == "a  start  Lens\\x1b[2J  1 turn, 1970-01-01 00:00  of default with default"
     assert second.startswith("└─ b  branch  0 turns")
-
-
-def test_the_json_form_is_flat_and_says_unknown_as_null():
-    """A long lineage is no deep document; the depth is a number."""
-    row = tree.session_json(tree.rows(LINEAGE)[1])
-
-    assert (row["session"], row["depth"], row["parent"], row["root"]) == ("b", 1, "a", "a")
-    assert row["started_at"] == "1970-01-01T00:00:00.003Z"
-    assert row["ended"] is False

@@ -1,7 +1,9 @@
 """``memorybus dlq``: show the events that a provider refused; retry, edit or discard them."""
 
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,11 +14,13 @@ from memorybus.errors import InvalidEvent
 from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common, positive
-from memorybus_console.result import Prints
-from memorybus_console.views.events import event_json
-from memorybus_console.views.safe import visible
+from memorybus_console.result import Presentation, Remark
+from memorybus_console.views.presenter import parts_of
+from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
+    from memorybus.dead_letters.queue import LocatedLetter
+
     from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
     from memorybus_console.views.dead_letters import Letter, LetterError, LetterKey, LetterProvider
 
@@ -36,17 +40,30 @@ LetterProviderOption = Annotated[
     str | None, Parameter(help="Only dead letters of this provider instance.")
 ]
 LetterOption = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
-LetterKeyOption = Annotated[
-    str | None, Parameter(help="All that wait with this order key, as `dlq ls` prints it.")
-]
-ErrorGroupOption = Annotated[
-    str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")
-]
-AllLettersOption = Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")]
 LetterReasonOption = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
 LaneWaitOption = Annotated[
     float, Parameter(help="Seconds to wait for the lanes' owners.", validator=positive)
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LetterOptions:
+    """The ways to select dead letters, beside an event's id."""
+
+    key: Annotated[
+        str | None, Parameter(help="All that wait with this order key, as `dlq ls` prints it.")
+    ] = None
+    error: Annotated[
+        str | None, Parameter(help="All of this error group, as `dlq ls` prints it.")
+    ] = None
+    everything: Annotated[bool, Parameter(name="--all", negative="", help="All dead letters.")] = (
+        False
+    )
+    provider: LetterProviderOption = None
+
+
+NO_LETTER_OPTIONS = LetterOptions()
 
 
 def register(app: App) -> None:
@@ -71,7 +88,7 @@ def run_dlq_ls(
         int, Parameter(help="At most this many lines.", validator=positive)
     ] = MAX_SHOWN,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(list[LetterKey] | list[LetterError] | list[LetterProvider])]":
+) -> "Presentation[list[LetterKey] | list[LetterError] | list[LetterProvider]]":
     """List the events that providers refused for good, and how many wait behind them.
 
     For example:
@@ -82,19 +99,17 @@ def run_dlq_ls(
     from memorybus_console.operations.dead_letters import letters_of, open_dead_letters
     from memorybus_console.views import dead_letters
 
-    output = common.output()
+    rows_by: dict[str, Callable[[Sequence[LocatedLetter]], list[Any]]] = {
+        "key": dead_letters.letters_by_key,
+        "error": dead_letters.letters_by_error,
+        "provider": dead_letters.letters_by_provider,
+    }
     with closing(open_dead_letters(common.settings())) as desk:
-        found = dead_letters.group_rows(group, letters_of(desk, provider))
-    if output.json:
-        output.result(found[:limit])
-    elif found:
-        output.show(dead_letters.table(group, found[:limit]))
-        output.note(_NEXT_STEPS)
-    else:
-        output.show(visible(f"no dead letters of {provider}" if provider else "no dead letters"))
-    if len(found) > limit:
-        output.note(f"{len(found) - limit} more lines are not shown: --limit {len(found)}")
-    return 0
+        rows = rows_by[group](letters_of(desk, provider))
+    more = f"{len(rows) - limit} more lines are not shown: --limit {len(rows)}"
+    remarks = [Remark(_NEXT_STEPS)] * bool(rows) + [Remark(more)] * (len(rows) > limit)
+    none = line(f"no dead letters of {provider}" if provider else "no dead letters")
+    return Presentation(rows[:limit], parts_of(rows[:limit]) if rows else [none], notes=remarks)
 
 
 @shown
@@ -104,7 +119,7 @@ def run_dlq_show(
     *,
     provider: LetterProviderOption = None,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Letter)]":
+) -> "Presentation[Letter]":
     """Show one dead letter: why it was refused, the traceback, and the event itself.
 
     For example:
@@ -120,21 +135,13 @@ def run_dlq_show(
     )
     from memorybus_console.views import dead_letters
 
-    output = common.output()
     with closing(open_dead_letters(common.settings())) as desk:
         letters = letters_of(desk, provider)
         dead = select_letters(letters, LetterSelection(event=event, provider=provider))[0]
-        published = desk.event(dead)
-    shown = dead_letters.letter_json(
-        dead, published, published.event and event_json(published.event)
-    )
-    if output.json:
-        output.result(shown)
-    else:
-        of_key = [one for one in letters if one.lane_and_key == dead.lane_and_key]
-        first = of_key[0].stored.letter.event_id
-        output.show(dead_letters.letter_text(shown, len(of_key), first))
-    return 0
+        letter = dead_letters.letter_of(dead, desk.event(dead))
+    of_key = [each for each in letters if each.lane_and_key == dead.lane_and_key]
+    first = of_key[0].stored.letter.event_id
+    return Presentation(letter, dead_letters.letter_parts(letter, len(of_key), first))
 
 
 @shown
@@ -142,10 +149,7 @@ def run_dlq_retry(
     event: LetterOption = None,
     /,
     *,
-    key: LetterKeyOption = None,
-    error: ErrorGroupOption = None,
-    everything: AllLettersOption = False,
-    provider: LetterProviderOption = None,
+    options: LetterOptions = NO_LETTER_OPTIONS,
     reason: Annotated[str, Parameter(help="Why; it is recorded.")] = "",
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
@@ -162,14 +166,7 @@ def run_dlq_retry(
     """
     from memorybus_console.actions.dead_letters import RetryLetters
 
-    action = RetryLetters(
-        event=event,
-        key=key,
-        error=error,
-        everything=everything,
-        provider=provider,
-        reason=reason,
-    )
+    action = RetryLetters(event=event, **asdict(options), reason=reason)
     return act(action, common, wait=wait)
 
 
@@ -179,10 +176,7 @@ def run_dlq_discard(
     /,
     *,
     reason: LetterReasonOption,
-    key: LetterKeyOption = None,
-    error: ErrorGroupOption = None,
-    everything: AllLettersOption = False,
-    provider: LetterProviderOption = None,
+    options: LetterOptions = NO_LETTER_OPTIONS,
     yes: YesOption = False,
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
@@ -198,14 +192,7 @@ def run_dlq_discard(
     """
     from memorybus_console.actions.dead_letters import DiscardLetters
 
-    action = DiscardLetters(
-        event=event,
-        key=key,
-        error=error,
-        everything=everything,
-        provider=provider,
-        reason=reason,
-    )
+    action = DiscardLetters(event=event, **asdict(options), reason=reason)
     return act(action, common, yes=yes, wait=wait)
 
 

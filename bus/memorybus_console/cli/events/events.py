@@ -1,12 +1,12 @@
 """``memorybus events``: list, follow and search the log, and show one event."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 from cyclopts import App, Parameter
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.text.times import parse_timestamp
@@ -21,16 +21,10 @@ from memorybus_console.cli.options import (
     positive,
     to_absolute_time,
 )
-from memorybus_console.result import Prints
-from memorybus_console.views.events import event_json, event_line, event_text, fields_json
+from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
-    from memorybus.log.entry import LoggedEvent
-    from memorybus.log.stream import EventLog
-
-    from memorybus_console.operations import journal
-    from memorybus_console.views.events import PlacedEvent
-    from memorybus_console.views.found import EventsFound, EventWhole
+    from memorybus_console.views.events import EventsFound, EventWhole, PlacedEvent
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
@@ -102,7 +96,7 @@ def run_events_ls(
     ] = 50,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(list[PlacedEvent])]":
+) -> "Presentation[list[PlacedEvent]]":
     """List the newest events, newest last; exit code 1 if a part of the past cannot be read.
 
     For example:
@@ -111,21 +105,19 @@ def run_events_ls(
     - `memorybus events ls --session chat-17 --json`
     """
     from memorybus_console.operations import journal
+    from memorybus_console.views.events import event_line, placed
 
-    output, settings = common.output(), common.settings()
     wanted = journal.EventSelection(session, type, canaries=show_all)
     unread: list[str] = []
-    history = journal.open_history(settings)
-    found = journal.newest_events(history, wanted, limit, unread=unread)
-    output.note_unread(unread)
-    if output.json:
-        output.result([event_json(event) for event in found])
-    else:
-        for event in found:
-            output.show(event_line(event.envelope))
-        if not found and not unread:
-            output.note("no such events" if session or type else "no events yet")
-    return 1 if unread else 0
+    history = journal.open_history(common.settings())
+    events = journal.newest_events(history, wanted, limit, unread=unread)
+    nothing = Remark("no such events" if session or type else "no events yet")
+    return Presentation(
+        list(map(placed, events)),
+        (event_line(event.envelope) for event in events),
+        notes=[*unread_notes(unread), *([] if events or unread else [nothing])],
+        code=int(bool(unread)),
+    )
 
 
 @shown
@@ -138,7 +130,7 @@ def run_events_tail(
     ] = 10,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Iterator[PlacedEvent])]":
+) -> "Iterator[Presentation[PlacedEvent]]":
     """Show the newest events and follow the log until Ctrl-C; --json prints one line each.
 
     For example:
@@ -147,22 +139,18 @@ def run_events_tail(
     - `memorybus events tail --limit 0 --json | jq .event`
     """
     from memorybus_console.operations import journal
+    from memorybus_console.views.events import event_line, placed
 
-    output, settings = common.output(), common.settings()
     wanted = journal.EventSelection(session, type, canaries=show_all)
-    history = journal.open_history(settings)
+    history = journal.open_history(common.settings())
     heads = history.log.heads()
     unread: list[str] = []
-    found = journal.newest_events(history, wanted, limit, heads, unread)
-    output.note_unread(unread)
-    for event in _with_following(
-        found, history.log, journal.ReadPositions.behind_heads(heads), wanted
-    ):
-        if output.json:
-            output.json_line(event_json(event))
-        else:
-            output.show(event_line(event.envelope))
-    return 0
+    newest = journal.newest_events(history, wanted, limit, heads, unread)
+    common.output().note_unread(unread)
+    places = journal.ReadPositions.behind_heads(heads)
+    following = filter(wanted.wants, journal.follow_log(history.log, places))
+    for event in chain(newest, following):
+        yield Presentation(placed(event), [event_line(event.envelope)])
 
 
 @shown
@@ -171,7 +159,7 @@ def run_events_get(
     /,
     *,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(EventWhole)]":
+) -> "Presentation[EventWhole]":
     """Show one event whole, and what became of it at each provider.
 
     It shows the event's time, session, user, content and storage place; then, for each provider,
@@ -186,22 +174,13 @@ def run_events_get(
     from memorybus_console.operations.dead_letters import open_dead_letters
     from memorybus_console.operations.events.story import story_of
     from memorybus_console.operations.stores import Stores
-    from memorybus_console.views.found import describe_location, fates_text
+    from memorybus_console.views.events import event_parts, whole
 
-    output, settings = common.output(), common.settings()
+    settings = common.settings()
     with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
-        found = journal.event_by_id(stores.history, event.lower(), [])
-        story = story_of(stores, desk, found)
-    if output.json:
-        more = {"lies": story.where, "outcomes": story.fates}
-        output.result(event_json(found) | msgspec.to_builtins(more))
-    else:
-        said = fields_json(found.envelope.event)
-        output.show(
-            event_text(found.envelope, found.position, describe_location(story.where), said)
-        )
-        output.show(fates_text(story.fates))
-    return 0
+        logged = journal.event_by_id(stores.history, event.lower(), [])
+        found = whole(story_of(stores, desk, logged))
+    return Presentation(found, event_parts(found))
 
 
 @shown
@@ -221,7 +200,7 @@ def run_events_search(
     ] = None,
     show_all: AllEventsOption = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(EventsFound)]":
+) -> "Presentation[EventsFound]":
     """Search events, the newest first: an event is found if its text has all the words.
 
     Several words in quotes are a phrase. The search reads backwards until a page is full. The
@@ -235,10 +214,10 @@ def run_events_search(
     - `memorybus events search "sea glass" --type TurnCompleted --json | jq .events`
     - `memorybus events search --session chat-17`
     """
-    from memorybus_console.cli.events.events_search import SearchCommand
+    from memorybus_console.cli.events.events_search import search_page
     from memorybus_console.operations.events.search import SearchRequest, parse_mark
 
-    wanted = SearchRequest(
+    request = SearchRequest(
         words=words,
         session=session,
         user=user,
@@ -247,16 +226,4 @@ def run_events_search(
         until=None if until is None else parse_timestamp(until),
         canaries=show_all,
     )
-    return SearchCommand(common, wanted, parse_mark(before)).run(limit)
-
-
-def _with_following(
-    found: "Iterable[LoggedEvent]",
-    log: "EventLog",
-    places: "journal.ReadPositions",
-    wanted: "journal.EventSelection",
-) -> "Iterator[LoggedEvent]":
-    from memorybus_console.operations import journal
-
-    yield from found
-    yield from (event for event in journal.follow_log(log, places) if wanted.wants(event))
+    return search_page(common, request, parse_mark(before), limit)

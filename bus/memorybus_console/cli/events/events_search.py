@@ -3,6 +3,7 @@
 This module is imported when the command runs, not with the command line.
 """
 
+from collections.abc import Iterator
 from contextlib import closing
 
 from memorybus.history.backward import BackwardMark
@@ -12,8 +13,8 @@ from memorybus_console.cli.options import Common
 from memorybus_console.operations import journal
 from memorybus_console.operations.events.search import EventSearch, SearchRequest, format_mark
 from memorybus_console.operations.events.words import SearchWords
-from memorybus_console.views.events import event_json
-from memorybus_console.views.found import found_lines
+from memorybus_console.result import Presentation, Remark, unread_notes
+from memorybus_console.views.events import EventsFound, found_lines, placed
 from memorybus_console.views.output import Output
 
 INTERRUPTED = 130
@@ -21,67 +22,44 @@ SILENT_EVENTS = 5_000
 """How many events a search reads before it shows its progress."""
 
 
-class SearchCommand:
-    """One page of a search."""
+def search_page(
+    common: Common, request: SearchRequest, before: BackwardMark | None, limit: int
+) -> Presentation[EventsFound]:
+    """Return a page of at most `limit` events; on Ctrl-C those that were found until then.
 
-    def __init__(self, common: Common, wanted: SearchRequest, before: BackwardMark | None) -> None:
-        """Read the settings.
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    output = common.output()
+    with closing(journal.open_history(common.settings())) as history:
+        bar = SearchBar(output)
+        search = EventSearch(history, request, before, bar.show)
+        try:
+            search.run(limit)
+            code = int(bool(search.unread))
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        finally:
+            bar.end()
+    page = EventsFound(
+        events=list(map(placed, search.found)),
+        next=format_mark(search.mark),
+        looked=search.looked,
+        back_to=iso(search.reached),
+        unread=list(search.unread),
+    )
+    words, width = SearchWords(request.words), output.out.width
+    lines = (found_lines(event.envelope, words, width) for event in search.found)
+    return Presentation(page, lines, notes=_notes(page), code=code)
 
-        Args:
-            common: the options that lead to the settings.
-            wanted: the events to search for.
-            before: where an earlier search stopped.
-        """
-        self._output = common.output()
-        self._settings = common.settings()
-        self._wanted = wanted
-        self._before = before
 
-    def run(self, limit: int) -> int:
-        """Show a page of at most `limit` events; return the exit code.
-
-        Raises:
-            LogError: Redis is away, or the log cannot be used as it is.
-        """
-        with closing(journal.open_history(self._settings)) as history:
-            bar = SearchBar(self._output)
-            search = EventSearch(history, self._wanted, self._before, bar.show)
-            try:
-                search.run(limit)
-                code = int(bool(search.unread))
-            except KeyboardInterrupt:
-                code = INTERRUPTED
-            finally:
-                bar.end()
-        self._show(search)
-        return code
-
-    def _show(self, search: EventSearch) -> None:
-        self._output.note_unread(search.unread)
-        if self._output.json:
-            self._output.result(
-                {
-                    "events": [event_json(event) for event in search.found],
-                    "next": format_mark(search.mark),
-                    "looked": search.looked,
-                    "back_to": iso(search.reached),
-                    "unread": search.unread,
-                }
-            )
-            return
-        words = SearchWords(self._wanted.words)
-        for event in search.found:
-            self._output.show(found_lines(event.envelope, words, self._output.out.width))
-        self._note_end(search)
-
-    def _note_end(self, search: EventSearch) -> None:
-        looked = f"looked at {search.looked:,} events"
-        back = iso(search.reached)
-        if search.mark is not None:
-            more = f"to continue, add: --before {format_mark(search.mark)}"
-            self._output.note(f"{looked}, back to {back}; {more}")
-        elif not search.found:
-            self._output.note(f"no such events: {looked}")
+def _notes(page: EventsFound) -> Iterator[Remark]:
+    yield from unread_notes(page.unread)
+    looked = f"looked at {page.looked:,} events"
+    if page.next is not None:
+        yield Remark(f"{looked}, back to {page.back_to}; to continue, add: --before {page.next}")
+    elif not page.events:
+        yield Remark(f"no such events: {looked}")
 
 
 class SearchBar:

@@ -6,8 +6,7 @@ from cyclopts import App, Parameter
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, INSPECT, Common
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
+from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
     from memorybus_console.views.tree import SessionRow
@@ -34,7 +33,7 @@ def run_sessions_tree(
         bool, Parameter(name="--all", negative="", help="Show the sessions of `doctor`, too.")
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(list[SessionRow])]":
+) -> "Presentation[list[SessionRow]]":
     """Show sessions as a tree: which one each came from, and why.
 
     Exit code 1 if a part of the past cannot be read.
@@ -49,23 +48,16 @@ def run_sessions_tree(
     from memorybus_console.operations import journal
     from memorybus_console.views import tree
 
-    output, settings = common.output(), common.settings()
     wanted = journal.EventSelection(canaries=show_all or session is not None)
     unread: list[str] = []
-    events = journal.scan_events(journal.open_history(settings), wanted, unread)
+    events = journal.scan_events(journal.open_history(common.settings()), wanted, unread)
     lineage = fold(event.envelope for event in events)
-    output.note_unread(unread)
-    found = tree.rows(lineage, session)
-    if output.json:
-        output.result([tree.session_json(row) for row in found])
-    else:
-        for row in found:
-            output.show(tree.tree_line(row))
-    if not found and session is not None:
-        return _no_such_session(output, session)
-    return 1 if unread else 0
-
-
-def _no_such_session(output: Output, session: str) -> int:
-    output.note(f"no session {session!r} in the log; see: memorybus sessions tree", "red")
-    return 1
+    rows = list(map(tree.session_row, tree.rows(lineage, session)))
+    notes = list(unread_notes(unread))
+    if missing := session is not None and not rows:
+        notes.append(
+            Remark(f"no session {session!r} in the log; see: memorybus sessions tree", "red")
+        )
+    return Presentation(
+        rows, map(tree.tree_line, rows), notes=notes, code=int(missing or bool(unread))
+    )

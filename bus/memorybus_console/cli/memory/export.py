@@ -1,21 +1,20 @@
 """``memorybus export``: a person's events, to take them elsewhere."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+from memorybus.errors import ConfigError
 from memorybus.text.times import parse_timestamp
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, check_time, to_absolute_time
 from memorybus_console.cli.progress import note_on_interrupt
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
+from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
-    from memorybus.config.settings import Settings
-
-    from memorybus_console.operations.export import ExportRequest, ExportResult
+    from memorybus_console.operations.export import ExportResult
 
 _MAX_SHOWN = 20
 """How many of the events that were left out are shown."""
@@ -75,7 +74,7 @@ def run_export(
     until: ExportUntilOption = None,
     provider: ExportProviderOption = None,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(ExportResult)]":
+) -> "Presentation[ExportResult]":
     """Write a person's events as JSON lines that `memorybus ingest` reads.
 
     Events keep their ids, times and order, so that ingesting them twice adds nothing, in this log
@@ -93,15 +92,14 @@ def run_export(
     from memorybus.query.query import Query
 
     from memorybus_console.operations.export import ExportRequest
+    from memorybus_console.operations.export import run_export as export_lines
 
     output = common.output()
     if output.json and file is None:
-        output.note("export: --json prints what was done; name a FILE for the events", "red")
-        return 2
+        raise ConfigError("export: --json prints what was done; name a FILE for the events")
     if provider is not None and (since or until):
-        output.note("export: --since and --until choose events; leave out --provider", "red")
-        return 2
-    asked = ExportRequest(
+        raise ConfigError("export: --since and --until choose events; leave out --provider")
+    request = ExportRequest(
         query=Query(
             users=tuple(user), agents=tuple(agent or ()), workspaces=tuple(workspace or ())
         ),
@@ -110,30 +108,20 @@ def run_export(
         provider=provider,
         file=file,
     )
-    done = _export(common.settings(), output, asked)
-    _show(output, done)
-    return 0 if done.whole else 1
-
-
-def _export(settings: "Settings", output: Output, asked: "ExportRequest") -> "ExportResult":
-    """Export with a progress bar; on Ctrl-C, print whether anything was written."""
-    from memorybus_console.operations.export import run_export as export_lines
-
-    said = _INTERRUPTED if asked.file is not None else "interrupted: this is not all of it"
-    with note_on_interrupt(output, said), output.progress("lines") as bar:
+    interrupted = _INTERRUPTED if file is not None else "interrupted: this is not all of it"
+    with note_on_interrupt(output, interrupted), output.progress("lines") as bar:
         task = bar.add_task("export", total=None)
-        return export_lines(settings, asked, output.pipe_line, lambda: bar.advance(task))
+        export = export_lines(
+            common.settings(), request, output.pipe_line, lambda: bar.advance(task)
+        )
+    return Presentation(export, (), notes=_notes(export), code=int(not export.whole))
 
 
-def _show(output: Output, done: "ExportResult") -> None:
-    for why in done.unread:
-        output.note(f"a part of the past is left out: {why}", "yellow")
-    for known, why in list(done.left_out.items())[:_MAX_SHOWN]:
-        output.note(f"left out: {known} ({why})", "red")
-    if done.left_out_events > _MAX_SHOWN:
-        output.note(f"{done.left_out_events} left out in all; --json names more", "red")
-    if output.json:
-        output.result(done)
-    else:
-        what = f"{done.memories} memories" if done.provider else f"{done.events} events"
-        output.note(f"{what} written{f' to {done.file}' if done.file else ''}")
+def _notes(export: "ExportResult") -> Iterator[Remark]:
+    yield from unread_notes(export.unread)
+    for event, why in list(export.left_out.items())[:_MAX_SHOWN]:
+        yield Remark(f"left out: {event} ({why})", "red")
+    if export.left_out_events > _MAX_SHOWN:
+        yield Remark(f"{export.left_out_events} left out in all; --json names more", "red")
+    lines = f"{export.memories} memories" if export.provider else f"{export.events} events"
+    yield Remark(f"{lines} written{f' to {export.file}' if export.file else ''}")

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +11,8 @@ import msgspec
 from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError, MissingProvider
+from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
 from memorybus.text.times import parse_timestamp
-from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
@@ -33,16 +33,15 @@ from memorybus_console.cli.scope_options import (
     scope_of,
     scope_of_session,
 )
-from memorybus_console.result import Prints
+from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.output import Output
-from memorybus_console.views.safe import visible
+from memorybus_console.views.presenter import parts_of
 
 if TYPE_CHECKING:
     from memorybus.recall.operator_recall import RecallAnswer
 
-    from memorybus_console.views.evaluation import Evaluated
-    from memorybus_console.views.prompt import Prompted
-    from memorybus_console.views.recall import Recollected
+    from memorybus_console.operations.evaluation import Evaluation
+    from memorybus_console.views.recall import Prompted, Recollected
 
 
 _OWNER_OPTIONS = ("--agent", "--user", "--workspace")
@@ -125,7 +124,7 @@ def run_recall(
     prompt: AsPromptOption = False,
     evaluate: QuestionsFileOption = None,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Recollected | Prompted | Evaluated)]":
+) -> "Presentation[Recollected] | Presentation[Prompted] | Presentation[Evaluation]":
     """Ask what is remembered for one agent, person and workspace, by default those of the settings.
 
     --all-users, --all-agents and --all-workspaces widen the question. --explain shows for each
@@ -142,53 +141,43 @@ def run_recall(
     - `memorybus recall "Where does Ana live?" --user ana --prompt`
     - `memorybus recall --evaluate questions.jsonl --user ana`
     """
-    output, settings = common.output(), common.settings()
+    settings = common.settings()
     if (question is None) is (evaluate is None):
-        output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
-        return 2
+        raise ConfigError("recall: give a QUESTION, or --evaluate FILE; not both")
+    if prompt and (question is None or provider or as_of):
+        raise ConfigError("recall: --prompt takes a QUESTION, and asks every provider now")
     own = scope_of(settings) if session is None else scope_of_session(session, options, settings)
-    given = settings.recall_budget if budget is None else budget
+    characters = settings.recall_budget if budget is None else budget
+    ask = _Question(
+        question or "",
+        options.filter_for(own),
+        session,
+        split_names(provider) or None,
+        timeout,
+        None if as_of is None else parse_timestamp(as_of),
+    )
     if prompt:
-        if question is None or provider or as_of:
-            output.note("recall: --prompt takes a QUESTION, and asks every provider now", "red")
-            return 2
-        return _show_prompt(output, settings, question, options.filter_for(own), session, given)
-    known_by = None if as_of is None else parse_timestamp(as_of)
-    named = split_names(provider) or None
-    ask = _Question(question or "", options.filter_for(own), session, named, timeout, known_by)
+        return _preview(settings, ask, characters)
     if evaluate is not None:
-        return _evaluate(output, settings, evaluate, ask, given)
-    found = _recall(settings, ask, given)
-    for name, reason in found.missing.items():
-        output.note(f"{name} did not answer: {reason}", "yellow")
-    _show_answer(output, found, explain=explain)
-    if not found.text and not found.missing:
-        output.note(_explain_nothing(settings, ask, found, given))
-    return 1 if found.missing and not found.results else 0
+        return _evaluate(common.output(), settings, evaluate, ask, characters)
+    return _answer(settings, ask, characters, explain=explain)
 
 
-def _show_prompt(
-    output: Output,
-    settings: Settings,
-    question: str,
-    asked: ScopeFilter,
-    session: str | None,
-    budget: int,
-) -> int:
-    """Show what a prompt would be given; return 1 if no provider could be asked."""
+def _preview(settings: Settings, ask: "_Question", budget: int) -> "Presentation[Prompted]":
+    """Return what a prompt would be given; exit code 1 if no provider could be asked."""
     from memorybus_console.operations.preview import Asker, preview_prompt
-    from memorybus_console.views.prompt import prompt_json, prompt_table
+    from memorybus_console.views.recall import prompt_parts, prompted
 
-    who = Asker(asked.agent, asked.user, asked.workspace, session or "")
-    found = preview_prompt(settings, question, who, budget=budget)
-    if output.json:
-        output.result(prompt_json(found))
-    else:
-        output.show(prompt_table(found))
-        output.show(Text(f"\n{visible(found.block)}") if found.block else "")
-        if not found.block:
-            output.note("small talk: no recall" if found.trivial else "no memory fits this prompt")
-    return 0 if found.trivial or any(one.ms is not None for one in found.answers) else 1
+    who = Asker(**msgspec.structs.asdict(ask.scope), session=ask.session or "")
+    preview = preview_prompt(settings, ask.question, who, budget=budget)
+    nothing = "small talk: no recall" if preview.trivial else "no memory fits this prompt"
+    answered = preview.trivial or any(answer.ms is not None for answer in preview.answers)
+    return Presentation(
+        prompted(preview),
+        prompt_parts(preview),
+        notes=[] if preview.block else [Remark(nothing)],
+        code=int(not answered),
+    )
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -224,32 +213,27 @@ def _recall(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
         ) from error
 
 
-def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, budget: int) -> int:
-    """Ask the questions of a file and show how much of what it expects was recalled."""
+def _evaluate(
+    output: Output, settings: Settings, path: Path, ask: _Question, budget: int
+) -> "Presentation[Evaluation]":
+    """Ask the questions of a file; return how much of what it expects was recalled."""
     from memorybus_console.operations import evaluation
-    from memorybus_console.views.evaluation import evaluation_text, missed_table
 
     questions = evaluation.read_questions(path)
 
-    def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
-        given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
-        named = {name: value for name, value in given.items() if value is not None}
+    def answer(expected: evaluation.ExpectedAnswer) -> "RecallAnswer":
+        names = ("user", "agent", "workspace")
+        named = {name: value for name in names if (value := getattr(expected, name)) is not None}
         scope = msgspec.structs.replace(ask.scope, **named)
-        asked = msgspec.structs.replace(ask, question=one.question, scope=scope)
+        asked = msgspec.structs.replace(ask, question=expected.question, scope=scope)
         return _recall(settings, asked, budget)
 
     with output.progress("questions") as bar:
         judged = evaluation.judge_answers(questions, answer, SYSTEM)
         answers = list(bar.track(judged, total=len(questions), description="asking"))
-    found = evaluation.summarize_answers(answers)
-    if output.json:
-        output.result(msgspec.structs.asdict(found) | {"answers": answers})
-    else:
-        output.show(evaluation_text(found))
-        missed = [one for one in answers if one.missing or one.silent]
-        if missed:
-            output.show(missed_table(missed))
-    return 1 if any(one.silent for one in answers) else 0
+    summary = evaluation.summarize_answers(answers)
+    parts = chain(parts_of(summary), parts_of(summary.missed()))
+    return Presentation(summary, parts, code=int(summary.failed()))
 
 
 def _suggest_providers(wanted: Sequence[str], settings: Settings) -> str:
@@ -289,14 +273,28 @@ def _suggest_owners(settings: Settings, ask: _Question) -> str:
     return f"ask wider with {WIDER_OPTIONS}, or for these:{commands}"
 
 
-def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:
-    from memorybus_console.views.recall import memory_details, recalled_json, recalled_table
+def _answer(
+    settings: Settings, ask: _Question, budget: int, *, explain: bool
+) -> "Presentation[Recollected]":
+    """Return what is remembered; exit code 1 if nobody remembers and a provider was silent."""
+    from memorybus_console.views.recall import (
+        Recollected,
+        memory_details,
+        recalled,
+        recalled_table,
+    )
 
-    if output.json:
-        results = [recalled_json(one) for one in found.results]
-        output.result({"text": found.text, "results": results})
-    elif explain:
-        for number, one in enumerate(found.results, start=1):
-            output.show(memory_details(number, one))
-    elif found.results:
-        output.show(recalled_table(found.results, SYSTEM.now_ms()))
+    answer = _recall(settings, ask, budget)
+    notes = [
+        Remark(f"{name} did not answer: {why}", "yellow") for name, why in answer.missing.items()
+    ]
+    if not answer.text and not answer.missing:
+        notes.append(Remark(_explain_nothing(settings, ask, answer, budget)))
+    details = (memory_details(number, item) for number, item in enumerate(answer.results, start=1))
+    table = [recalled_table(answer.results, SYSTEM.now_ms())] if answer.results else []
+    return Presentation(
+        Recollected(answer.text, list(map(recalled, answer.results))),
+        details if explain else table,
+        notes=notes,
+        code=int(bool(answer.missing) and not answer.results),
+    )

@@ -9,8 +9,8 @@ from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import MissingEvent
 
 from memorybus_console.operations.dead_letters import open_dead_letters
-from memorybus_console.views.dead_letters import letter_json
-from memorybus_console.views.events import event_json, fields_json
+from memorybus_console.views.dead_letters import letter_of
+from memorybus_console.views.events import fields_json
 from memorybus_console.views.safe import json_text
 from memorybus_console.web.page import Page, PageRequest
 from memorybus_console.web.pages.dead_letters import place_of
@@ -29,12 +29,12 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         published = desk.event(dead)
         following = desk.later_of_key(dead)
     event = published.event
-    shown = letter_json(dead, published, event and event_json(event))
+    shown = letter_of(dead, published)
     return {
         "letter": shown,
         "event_place": f"p{dead.partition:02d}:{dead.stored.letter.entry}",
         "said": "" if event is None else json_text(fields_json(event.envelope.event)),
-        "edited": json_text(shown["edited"]) if shown["edited"] is not None else "",
+        "edited": "" if shown.edited is None else json_text(shown.edited),
         "following": [
             (place_of(one), one.stored.letter) for one in following[:_MAX_LETTERS_BEHIND]
         ],

@@ -40,7 +40,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "error": error,
         "total": sum(counts.values()),
         "read": len(letters),
-        "errors": views.group_rows("error", letters),
+        "errors": views.letters_by_error(letters),
         "keys": keys[:MAX_KEYS],
         "more_keys": max(0, len(keys) - MAX_KEYS),
     }

@@ -12,8 +12,7 @@ from memorybus.text.display import event_name, iso
 from memorybus_console.operations.events.search import parse_mark
 from memorybus_console.operations.events.story import event_at, story_of
 from memorybus_console.operations.stores import Stores
-from memorybus_console.views.events import fields_json
-from memorybus_console.views.found import describe_fate, describe_location
+from memorybus_console.views.events import describe_fate, describe_location, fields_json
 from memorybus_console.views.safe import json_text
 from memorybus_console.web.page import Page, PageRequest
 

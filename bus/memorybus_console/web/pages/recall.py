@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus_console.operations.memories.browsing import KeptMemory
 from memorybus_console.operations.preview import Asker, preview_prompt
-from memorybus_console.views.prompt import outcome_words
+from memorybus_console.views.recall import outcome_words
 from memorybus_console.web import answers
 from memorybus_console.web.kept_links import event_link, link
 from memorybus_console.web.page import Page, PageRequest, Part

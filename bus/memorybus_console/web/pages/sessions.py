@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from memorybus.errors import ConfigError
 from memorybus.lineage.graph import fold
 from memorybus.text.display import iso
@@ -46,7 +47,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     return {
         "fields": fields,
         "rows": [
-            _row(depth, tree.session_json((depth, node))) for depth, node in found[:MAX_SESSIONS]
+            _row(depth, tree.session_row((depth, node))) for depth, node in found[:MAX_SESSIONS]
         ],
         "more": max(0, len(found) - MAX_SESSIONS),
         "looked": search.looked,
@@ -73,8 +74,9 @@ def _search(request: PageRequest, user: str) -> EventSearch:
     return search
 
 
-def _row(depth: int, said: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**said, "drawn": "   " * (min(depth, _MAX_INDENT) - 1) + "└─ " if depth else ""}
+def _row(depth: int, row: tree.SessionRow) -> Mapping[str, Any]:
+    drawn = "   " * (min(depth, _MAX_INDENT) - 1) + "└─ " if depth else ""
+    return {**msgspec.structs.asdict(row), "drawn": drawn}
 
 
 PAGE: Final = Page(path="/sessions", template="sessions.html", show=show, label="Sessions", key="s")

@@ -5,7 +5,7 @@ from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import DeadLetterResolved
 from memorybus.registry.lanes import LaneState
 from memorybus_console.operations.events.story import EventAtInstance, Fate, fate_of
-from memorybus_console.views.found import describe_fate
+from memorybus_console.views.events import describe_fate
 
 LETTER = DeadLetter(
     event_id="0" * 32, entry="5-0", n=5, key="k", type="TurnCompleted", reason="bad", attempts=3
