@@ -161,7 +161,7 @@ class SealedPartition:
                 SegmentReader(file, segment, where).close()  # it may raise a clearer error
                 raise ArchiveDamaged(
                     f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
-                    f"says {segment.sha256[:12]}…); restore it from a backup"
+                    f"has {segment.sha256[:12]}…); restore it from a backup"
                 )
             self.shared.sound.add(segment.sha256)
         return file

@@ -66,6 +66,6 @@ def write(objects: Objects, tombstone: Tombstone) -> bool:
         ValueError: it would hide everything.
     """
     if tombstone.query == EVERYTHING:
-        raise ValueError("a tombstone has to say what it hides")
+        raise ValueError("a tombstone needs a query of what it hides")
     name = f"{FOLDER}/{tombstone.id}.json"
     return objects.put_new(name, msgspec.json.encode(tombstone))

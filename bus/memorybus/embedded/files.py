@@ -100,7 +100,7 @@ def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
         directory: where its data lies.
         free_bytes: what is left on that disk.
     """
-    said = "Its log says:\n" + "\n".join(log_lines) if log_lines else "It left no log."
+    said = "Its log:\n" + "\n".join(log_lines) if log_lines else "It left no log."
     if free_bytes < DISK_FULL:
         return f"{said}\nThe disk of {directory} is full: make room and start again."
     if any("redis-check-aof" in line or "append only file" in line for line in log_lines):

@@ -134,7 +134,7 @@ class EventLog:
             )
         if said is not None and int(said) != self._settings.partitions:
             raise WrongPartitionCount(
-                f"{self._where}: the log was born with {int(said)} partitions, the settings say "
+                f"{self._where}: the log has {int(said)} partitions, the settings have "
                 f"{self._settings.partitions}; set `partitions = {int(said)}` (the count cannot "
                 f"change in place: keys would change their partition)"
             )

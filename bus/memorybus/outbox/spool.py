@@ -306,7 +306,7 @@ class Spool:
         return (
             f"{self.path}: {self._rows} events ({self._bytes} bytes) wait for Redis, and the bound "
             f"`spool_max_bytes` is {self._max_bytes}, so the event was not accepted. Bring Redis "
-            f"back (`memorybus doctor` says what is wrong) or raise the bound"
+            f"back (see memorybus doctor) or raise the bound"
         )
 
     def start_above(self, sequence: int) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memorybus.registry.roster import Roster
 
 _ERROR_PREFIX = b"e:"
-_CANNOT_RECALL_THEN = "it knows no time: it cannot say what it knew then"
+_CANNOT_RECALL_THEN = "it keeps no times: it cannot recall as of one"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):

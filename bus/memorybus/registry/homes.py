@@ -62,8 +62,8 @@ def place_id(settings: Settings, make_id: NewId = new_id) -> str:
         raise ConfigError(f"{path}: {error.strerror}; make data_dir writable") from error
     if not _ID.fullmatch(text):
         raise ConfigError(
-            f"{path} does not contain a place's id; delete it, then tell local providers that "
-            f"their home is here with `memorybus provider move NAME`"
+            f"{path} does not contain a place's id; delete it, then move the home of local "
+            f"providers here: memorybus provider move NAME"
         )
     return text
 

@@ -72,7 +72,7 @@ def _choose(name: str, given: str | None, own: str, *, everyone: bool) -> str | 
     if not everyone:
         return own if given is None else given
     if given is not None:
-        raise ConfigError(f"say --{name} or --all-{name}s, not both")
+        raise ConfigError(f"--{name} and --all-{name}s exclude each other: give one")
     return None
 
 
@@ -105,6 +105,6 @@ def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settin
         said = "; ".join(sorted(str(NO_SCOPE_OPTIONS.filter_for(scope)) for scope in found))
         raise UnknownSession(
             f"several people have a session {session!r} ({said}); "
-            "say whose: --user, --agent or --workspace"
+            "name whose: --user, --agent or --workspace"
         )
     return found.pop()

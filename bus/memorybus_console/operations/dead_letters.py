@@ -88,7 +88,7 @@ def select_letters(
     """
     ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
     if sum(way is not None for way in ways) != 1:
-        raise ConfigError("say which dead letters: an event's id, --key, --error or --all")
+        raise ConfigError("name the dead letters: an event's id, --key, --error or --all")
     found = [dead for dead in letters if _is_selected(wanted, dead)]
     if wanted.event is not None:
         _check_one_event(wanted.event, found)
@@ -132,7 +132,7 @@ def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
     providers = sorted({dead.provider for dead in found})
     if len(providers) > 1:
         raise NoSuchLetter(
-            f"event {ids[0]} is a dead letter of {', '.join(providers)}: say --provider"
+            f"event {ids[0]} is a dead letter of {', '.join(providers)}: add --provider"
         )
 
 

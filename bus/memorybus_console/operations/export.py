@@ -180,7 +180,7 @@ def _read_kept(
         page = inspector.ask(provider, instance, ReadKept(owner, skip))
         if not page.given:
             raise ConfigError(
-                f"{instance} cannot say what it keeps; without --provider its events are exported"
+                f"{instance} cannot list its memories; without --provider its events are exported"
             )
         yield from page.memories
         skip, more = skip + len(page.memories), page.more

@@ -76,7 +76,7 @@ class Endpoints:
 
     async def report_error(self, request: Request, _: Exception) -> Response:
         """Return the page of an unexpected error: it quotes nothing; the log has the details."""
-        said = "an error in memorybus; the log of the page's process says more"
+        said = "an error in memorybus; see the log of the page's process"
         return self._message_page(request, None, said, 500)
 
     async def report_missing(self, request: Request, _: Exception) -> Response:

@@ -287,7 +287,7 @@ class HermesMemory:
         if said is None and require_checkpoint:
             raise SpoolError(
                 "the messages are not saved, so nothing may be compressed; "
-                "`memorybus hermes status` says why"
+                "see why: memorybus hermes status"
             )
         return said or ""
 

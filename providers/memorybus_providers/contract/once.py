@@ -225,4 +225,4 @@ def _send(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
     ]
     failed = provider.sync_turns(turns)
     require(isinstance(failed, Mapping), f"sync_turns returns a mapping, not {failed!r}")
-    require(not failed, f"sync_turns says that good turns failed: {failed!r}")
+    require(not failed, f"sync_turns reports good turns as failed: {failed!r}")

@@ -191,12 +191,12 @@ def test_an_operator_is_told_what_is_asked_for(world, recall):
     everyone = ("--all-agents", "--all-users", "--all-workspaces")
     assert recall(*everyone) == {mark(one) for one in OWNERS}
     assert recall("--all-agents", "--all-users") == {mark(o) for o in OWNERS if not o.workspace}
-    assert "not both" in recall("--user", "ann", "--all-users")
+    assert "exclude each other" in recall("--user", "ann", "--all-users")
 
 
 def test_a_session_that_many_have_must_be_told_apart(world, recall):
     """As a session, the command asks for its owner; of several it wants to know whose."""
-    assert "say whose" in recall("--session", "s", "--agent", "ada")
+    assert "name whose" in recall("--session", "s", "--agent", "ada")
     for scope in OWNERS:
         assert recall("--session", "s", *options(scope)) == {mark(scope)}
     assert "no session" in recall("--session", "s", "--user", "nobody")

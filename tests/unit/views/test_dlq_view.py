@@ -63,8 +63,8 @@ def test_each_way_to_select():
 @pytest.mark.parametrize(
     ("wanted", "error", "said"),
     [
-        ({}, ConfigError, "say which"),
-        ({"key": "k", "everything": True}, ConfigError, "say which"),
+        ({}, ConfigError, "name the dead letters"),
+        ({"key": "k", "everything": True}, ConfigError, "name the dead letters"),
         ({"event": "0" * 20}, NoSuchLetter, "begins the ids of 5 events"),
         ({"event": "f"}, NoSuchLetter, "no dead letter"),
         ({"event": ""}, NoSuchLetter, "no dead letter"),
@@ -82,7 +82,7 @@ def test_an_unclear_selection_is_refused(wanted, error, said):
 def test_an_event_of_two_providers_needs_a_name():
     """G6: one event refused by two providers is two dead letters."""
     twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
-    with pytest.raises(NoSuchLetter, match="say --provider"):
+    with pytest.raises(NoSuchLetter, match="add --provider"):
         select_letters(twins, LetterSelection(event="e" * 32))
 
 

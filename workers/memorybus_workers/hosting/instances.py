@@ -91,7 +91,7 @@ def _require_available(provider: MemoryProvider) -> MemoryProvider:
     """
     if not provider.is_available(provider.config):
         raise MissingProvider(
-            f"provider {provider.config.name} says that it is not available here; its options or "
+            f"provider {provider.config.name} is not available here; its options or "
             f"a program it needs are missing (see its documentation)"
         )
     return provider
@@ -107,7 +107,7 @@ def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]
             found |= kept_alone(settings.provider_kind(name), config)
         except Exception as error:  # one provider's mistake must not stop another one
             why = describe_error(error)
-            _log.warning("provider %s cannot say which stores it keeps alone: %s", name, why)
+            _log.warning("provider %s cannot list the stores that it alone keeps: %s", name, why)
     return found
 
 

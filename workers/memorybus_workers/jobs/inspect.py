@@ -170,7 +170,7 @@ class InspectionRunner:
             if not wanted or any(wanted in text.casefold() for text in texts(one)):
                 yield one
             elif self._clock.monotonic() > until:
-                raise Transient(f"{looked} were looked at in the time there is; ask for less")
+                raise Transient(f"the time was enough for {looked}; ask for less")
 
     def _recall(
         self, provider: MemoryProvider, want: RecallRequest, instance: str
@@ -196,7 +196,7 @@ def _erase(provider: MemoryProvider, owner: RecallRequest) -> EraseReport:
         Permanent: the request names nobody: a mistake must not erase all memories.
     """
     if (owner.agent, owner.user, owner.workspace) == (None, None, None):
-        raise Permanent("an erasure has to say whose memories are meant")
+        raise Permanent("an erasure needs an owner")
     if not provider.capabilities.forgets:
         return EraseReport(given=False)
     residue = provider.forget(_scope_of(owner))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 50
 
 
-_NEXT_STEPS = "memorybus dlq show EVENT says why; edit and discard show their plan first"
+_NEXT_STEPS = "reason: memorybus dlq show EVENT; edit and discard show their plan first"
 
 
 def check_text(_: Any, text: str | None) -> None:

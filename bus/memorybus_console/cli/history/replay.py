@@ -99,9 +99,7 @@ class ReplayOptions:
         if bool(cancel) == filled or bool(self.provider) != bool(self.into):
             raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
         if cancel and self != NO_REPLAY_OPTIONS:
-            raise ConfigError(
-                "--cancel goes with none of the options that say what to fill a copy with"
-            )
+            raise ConfigError("--cancel excludes the options of a copy")
 
     def action(self, reason: str, watch: "Callable[[CopyProgress], None]") -> "Replay":
         """Return the replay that the options ask for.

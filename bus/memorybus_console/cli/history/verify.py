@@ -130,7 +130,7 @@ def _questions(query: list[str] | None, file: Path | None) -> list[str]:
     """
     asked = [one for one in [*(query or ()), *_read_lines(file)] if one.strip()]
     if not asked:
-        raise ConfigError("ask something: --query TEXT, or --queries FILE")
+        raise ConfigError("give a question: --query TEXT, or --queries FILE")
     return asked
 
 

@@ -103,7 +103,7 @@ def run_list(
     owner = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
     page = browsing.list_memories(settings, name, owner, skip=skip, holding=holding, most=limit)
     if not page.memories:
-        common.output().note(f"{name} keeps nothing such for {asked}")
+        common.output().note(f"{name} has no such memory of {asked}")
     return page
 
 

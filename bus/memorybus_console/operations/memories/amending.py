@@ -216,7 +216,7 @@ def find_memory_of_event(
             f"{provider} keeps no memory of event {event} with that text{elsewhere}; {advice}"
         )
     raise CannotAmend(
-        f"{provider} keeps {len(here)} memories of event {event}: say which by a part of its text"
+        f"{provider} keeps {len(here)} memories of event {event}: name one by a part of its text"
     )
 
 
@@ -352,7 +352,7 @@ def draft_events(
     if not correcting:
         raise CannotAmend(
             f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
-            "tell what is right"
+            "publish what is right"
         )
     events = (_correction_call(name, memory, right) for name in correcting)
     return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
@@ -360,7 +360,7 @@ def draft_events(
 
 def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
     if action == "correct" and not 0 < len(content.strip()) <= _MAX_TEXT_CHARS:
-        raise CannotAmend(f"say what is right, in 1 to {_MAX_TEXT_CHARS} characters")
+        raise CannotAmend(f"give the right text, in 1 to {_MAX_TEXT_CHARS} characters")
     if memory.former:
         raise CannotAmend(
             "it does not hold any more: its provider keeps what the entry said before; only "
@@ -418,10 +418,10 @@ def _describe_effect(
 ) -> str:
     """Return, in words, what a provider does with the events."""
     if is_entry:
-        return "is told to remove the entry" if action == "delete" else "is told to replace it"
+        return "removes the entry" if action == "delete" else "replaces the entry"
     if action == "correct":
-        return "puts it right" if name in correcting else "keeps it: it cannot put right"
-    return "forgets all that the event brought" if info.retracts else "is told, and may keep it"
+        return "corrects it" if name in correcting else "keeps it: it has no correction"
+    return "forgets all that the event brought" if info.retracts else "may keep it"
 
 
 def _describe_remains(is_entry: bool) -> tuple[str, ...]:

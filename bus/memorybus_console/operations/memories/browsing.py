@@ -175,7 +175,7 @@ def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
         if keeper.exports and keeper.served:
             return keeper.provider
     raise NoWorker(
-        "no live worker serves a provider that can say what it keeps; start one: memorybus up"
+        "no live worker serves a provider that can list memories; start one: memorybus up"
     )
 
 
@@ -214,7 +214,7 @@ def list_people(
             silent[keeper.provider] = str(error)
             continue
         if not page.given:
-            silent[keeper.provider] = "it cannot say of whom it keeps something"
+            silent[keeper.provider] = "it cannot list people"
             continue
         more = more or page.more
         found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
@@ -273,6 +273,6 @@ def list_memories(
     inspector = InstanceInspector(settings, clock)
     page = inspector.ask(provider, instance, ReadKept(owner, skip, most, holding))
     if not page.given:
-        raise ConfigError(f"{provider} cannot say what it keeps of somebody")
+        raise ConfigError(f"{provider} cannot list the memories of a person")
     found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
     return Memories(provider, found, skip, page.more)

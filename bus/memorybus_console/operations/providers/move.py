@@ -129,7 +129,7 @@ def describe_obstacle(move: Move) -> str:
     return (
         f"{move.lanes_owned} lanes of {move.provider} are owned by live workers; stop these first: "
         f"{', '.join(move.workers) or 'they have no heartbeat; their leases expire soon'}. With "
-        f"--force they are told to give the lanes up, and what they apply until then stays behind"
+        f"--force they give the lanes up, and what they apply until then stays behind"
     )
 
 

@@ -72,7 +72,7 @@ class Removal(Result, frozen=True):
         if self.executed and self.workers:
             verb = "fail to recall from it" if self.generation else "recall from it"
             yield Remark(
-                f"these workers were told to serve it, and {verb} until they are restarted: "
+                f"these workers are set to serve it, and {verb} until they are restarted: "
                 f"{', '.join(self.workers)}",
                 "yellow",
             )

@@ -98,7 +98,7 @@ class HostLink:
     def _value(self, answer: dict[str, Any] | None) -> Any:
         if answer is None:
             self.close()
-            raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
+            raise Transient(f"{self._name} ended during a call; see {self._launch.log}")
         failure = answer.get("error")
         if answer.get("exhausted"):
             self.close(kill_child=True)  # failed instances have left too many threads in it

@@ -79,7 +79,7 @@ def host(target: str) -> type[MemoryProvider]:
     if not name:
         raise ConfigError(f"provider kind 'hermes:{target}' must name a plugin or its directory")
     if name == _OURSELVES:
-        raise ConfigError("hosting the plugin `memorybus` would publish every event again for ever")
+        raise ConfigError("hosting the plugin `memorybus` would publish every event again")
     about = known_plugin(name)
     fields = {
         "kind": f"hermes:{target}",

@@ -240,7 +240,7 @@ def test_a_child_that_ends_in_a_call_is_transient(recorder, tmp_path):
     """The event whose call ended the child may be tried again, and is found out if it repeats."""
     ends = tmp_path / "ends"
     ends.touch()
-    with pytest.raises(Transient, match="ended while it was asked"):
+    with pytest.raises(Transient, match="ended during a call"):
         say(recorder, f"!exit={ends}")
     say(recorder, f"!exit={ends}")
 

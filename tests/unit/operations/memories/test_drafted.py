@@ -89,7 +89,7 @@ def test_what_no_event_can_change_is_refused_with_what_to_do():
         ("delete", KeptMemory("x", event=ID, former=True), "", said, "before"),
         ("delete", KeptMemory("x", kind="conclusion"), "", None, "memorybus forget"),
         ("correct", KeptMemory("x", kind="user", event=ID), "y", said, "take it back"),
-        ("correct", KeptMemory("x", kind="user", event=ID), " ", said, "say what is right"),
+        ("correct", KeptMemory("x", kind="user", event=ID), " ", said, "give the right text"),
     )
     for action, memory, content, event, why in refused:
         with pytest.raises(CannotAmend, match=why):

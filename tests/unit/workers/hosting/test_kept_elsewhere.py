@@ -53,7 +53,7 @@ def test_a_write_that_nobody_suppresses_is_mirrored(tmp_path, provider, caplog):
 
     assert sorted(recalled(mirror)) == ["Tea in memory.", "Tea in user."]
     assert mirror.note == ""
-    assert ("cannot say which stores" in caplog.text) == provider.startswith("no_such")
+    assert ("cannot list the stores" in caplog.text) == provider.startswith("no_such")
 
 
 def test_the_model_is_offered_no_hidden_tool(tmp_path):
