@@ -48,7 +48,7 @@ class Done(msgspec.Struct, frozen=True):
     refused: dict[str, int]
     flushed: bool
     rate: float
-    counters: dict[str, int]
+    counters: dict[str, Any]
 
 
 class Writer:
