@@ -11,7 +11,7 @@ from memorybus.errors import LogError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import open_monitor, spool_status
 from memorybus.health.status import SpoolStatus
-from memorybus.text.display import iso, one_line
+from memorybus.text.display import count_text, iso, one_line
 from memorybus.text.redact import masked
 
 from memorybus_hermes import problems
@@ -243,7 +243,7 @@ def describe_spool(found: HermesLook) -> str:
     """Return in words how much the spool holds."""
     spool = found.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
-    return f"{spool.events} events to send, {spool.bytes} bytes{since}"
+    return f"{count_text(spool.events, 'unsent event')}, {spool.bytes} bytes{since}"
 
 
 def describe_lag(one: Lag) -> str:
