@@ -164,7 +164,7 @@ def test_a_person_is_asked_what_to_take_over(tmp_path, short_dir):
     try:
         terminal.see("Hermes's memory provider is recorder")
         terminal.type("")
-        for asked in ("calls_per_second", "daily_budget", "more options"):
+        for asked in ("settle", "calls_per_second", "daily_budget", "more options"):
             terminal.see(asked)
             terminal.type("")
         terminal.see("Write it?")
