@@ -5,7 +5,7 @@
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
-ARG EXTRAS=all,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb
+ARG EXTRAS=all,fastembed,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY bus bus

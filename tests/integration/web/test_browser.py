@@ -138,7 +138,6 @@ def test_a_finding_leads_to_its_act(guarded, browser: Browser):
         assert tab.page.title() == f"({findings}) Overview · memorybus"
         tab.page.get_by_role("link", name="Resume").click()
         tab.page.wait_for_url("**/providers/builtin#resume")
-        tab.page.fill("#why-resume", "it has room")
         tab.page.get_by_role("button", name="Resume").click()
         tab.page.get_by_role("status").filter(has_text="builtin is resumed").wait_for()
         tab.open("/")

@@ -36,7 +36,7 @@ def sides(transcript: Transcript) -> list[list[tuple[str, str]]]:
         ("chatgpt.json", "ChatGPT", ["Bees in winter", ""],
          [BEES, [("Name a tuber.", "The oca.")]]),
         ("claude_ai.json", "claude.ai", ["Kayak repair", ""],
-         [KAYAK, [("Which oil for teak?", "Tung oil.")]]),
+         [KAYAK, [("Which oil for teak?", "Linseed oil.")]]),
         ("claude_code.jsonl", "Claude Code", ["Mast light wiring"],
          [[("Why is the mast light dark?", "I look at the fuse.\n\nThe fuse is blown."),
            ("Replace it, please.", "Replaced: 5 A.")]]),
