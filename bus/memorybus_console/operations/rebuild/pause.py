@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
+from memorybus.events import OperatorActed
+from memorybus.log.stream import START
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance, InstancePause, lasting_pause, over_lasting
 from memorybus.registry.lanes import LaneState
@@ -38,6 +40,9 @@ OBEYED_WITHIN = 0.4
 
 _UNOWNED_FOR = 5.0
 """Seconds without an owner after which an instance counts as not served."""
+
+_MAX_RECORDS = 100
+"""How many records of acts are looked for after a paused lane."""
 
 _MAX_TRIES = 5
 """How often we try to bring both instances to one position."""
@@ -80,8 +85,28 @@ class LanePause:
     # -- reading ----------------------------------------------------------------------------------
 
     def numbers(self, name: str) -> PartitionNumbers:
-        """Return the positions of an instance's lanes."""
-        return read_numbers(self._stores, name)
+        """Return the positions of an instance's lanes.
+
+        A lane that a person paused counts as past the records of operators' acts that follow: no
+        provider gets them, and the command that reads this has just written one.
+        """
+        numbers = read_numbers(self._stores, name)
+        if not self.paused_by_person(name):
+            return numbers
+        heads = self.heads()
+        return {p: self._pass_records(p, n, heads.get(p, n)) for p, n in numbers.items()}
+
+    def _pass_records(self, partition: int, n: int, head: int) -> int:
+        """Return the number of the last of the records that follow `n` at once; `n` for none."""
+        if not 0 < head - n <= _MAX_RECORDS:
+            return n
+        place = self._stores.history.place(partition, n)
+        after = place.entry if place else START
+        for event in self._stores.history.log.read(partition, after, head - n):
+            if event.position.n != n + 1 or not isinstance(event.envelope.event, OperatorActed):
+                break
+            n += 1
+        return n
 
     def heads(self) -> PartitionNumbers:
         """Return where the history ends now."""

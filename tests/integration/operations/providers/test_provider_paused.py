@@ -70,6 +70,7 @@ def test_a_pause_goes_over_to_who_serves(redis_client, settings, spawn):
     worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     ran(spawn, settings, *QUOTA)
+    wait_until(lambda: at_rest(settings, NAME), "its lanes are given up")
     ran(spawn, settings, "rebuild", NAME, "--yes")
     assert paused(settings)[NEXT] == "quota"
     again = ran(spawn, settings, *QUOTA)
@@ -81,6 +82,7 @@ def test_a_pause_goes_over_to_who_serves(redis_client, settings, spawn):
     wait_applied(redis_client, settings, NEXT)
     assert paused_names(redis_client, settings) == {NAME}
     ran(spawn, settings, *QUOTA)
+    wait_until(lambda: at_rest(settings, NEXT), "its lanes are given up")
     ran(spawn, settings, "rebuild", "--rollback", NAME, "--yes")
     assert live(redis_client, settings) == NAME
     assert paused(settings)[NAME] == "quota"
