@@ -1,5 +1,6 @@
 """Rebuilds for tests: commands, and what is needed to freeze one or to do its steps by hand."""
 
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def result(child: Child, code: int = 0) -> Any:
 def _result(found: int, text: str, code: int) -> Any:
     assert found == code, text
     begins = min(at for at in (text.find("{"), text.find("["), len(text)) if at >= 0)
-    return msgspec.json.decode(text[begins:]) if code == 0 else text
+    return json.JSONDecoder().raw_decode(text, begins)[0] if code == 0 else text
 
 
 def fill(settings: Settings, sessions: str = "abcd", count: int = 20) -> None:

@@ -42,7 +42,7 @@ def test_a_newest_manifest_that_is_gone_is_named(log, tmp_path, capsys):
     code, said = verified(capsys)
     (found,) = said["damaged"]
     assert (code, found["partition"]) == (1, P)
-    assert "events 51 to 99 were sealed, but no manifest here says so" in found["why"]
+    assert "events 51 to 99 were sealed, but no manifest here lists them" in found["why"]
     assert main(["archive", "export", str(tmp_path / "copy")]) == 1
     assert "ends at 50" in capsys.readouterr().err
     history = History.from_settings(log.redis, log.settings)

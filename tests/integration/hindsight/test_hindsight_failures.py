@@ -73,5 +73,5 @@ def test_wrong_options_are_refused_by_name(options, said):
 def test_without_its_client_the_remedy_is_named(open_hindsight, monkeypatch):
     """Who lacks the extra is told how to install it."""
     monkeypatch.setitem(sys.modules, "memorybus_providers.hindsight.calls", None)
-    with pytest.raises(MissingProvider, match=r"memorybus\[hindsight\]"):
+    with pytest.raises(MissingProvider, match=r"pip install .*\[hindsight\]"):
         open_hindsight()

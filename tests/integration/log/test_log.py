@@ -48,7 +48,7 @@ def test_a_log_is_born_with_its_partition_count(log, redis_client, make_settings
     assert len(written.pop(b"log")) == 32
     assert written == {b"partitions": b"16", b"format": b"1"}
     other = make_settings(partitions=8)
-    with pytest.raises(WrongPartitionCount, match=r"born with 16 .*`partitions = 16`"):
+    with pytest.raises(WrongPartitionCount, match=r"has 16 partitions.*`partitions = 16`"):
         EventLog(connect_redis(other), other).open()
 
 

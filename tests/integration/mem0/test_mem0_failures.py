@@ -98,5 +98,5 @@ def test_without_its_library_the_remedy_is_named(tmp_path, monkeypatch):
     file.chmod(0o600)
     options = {"config_file": str(file)}
     provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
-    with pytest.raises(MissingProvider, match=r"memorybus\[mem0\]"):
+    with pytest.raises(MissingProvider, match=r"pip install .*\[mem0\]"):
         provider.open()

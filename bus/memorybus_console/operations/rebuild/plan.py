@@ -183,9 +183,9 @@ def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> Rebuil
 
 
 def _has_digests(stores: Stores, provider: str) -> bool:
-    """Return whether two states of a provider can be compared; no, if no worker ever served it."""
+    """Return whether two states of a provider can be compared; yes, if no worker ever served it."""
     info = stores.roster.providers().get(provider)
-    return info is not None and info.digests
+    return info is None or info.digests
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> None:

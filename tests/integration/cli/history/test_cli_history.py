@@ -56,7 +56,7 @@ def test_an_unknown_provider_is_the_same_error_everywhere(words, ready, capsys):
         ),
         (("rebuild", "--drop", "builtin", "--set", "memory_limit=9"), "leave out --set"),
         (("rebuild", "--rollback", "builtin", "--except-user", "ann"), "leave out --set"),
-        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel goes with none"),
+        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel excludes the options"),
     ],
 )
 def test_an_option_that_nobody_takes_changes_nothing(words, said, ready, capsys):

@@ -204,7 +204,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(remembering, redis_clie
     assert (plan["executed"], plan["memory"]["text"]) == (False, "Ana lives in Berlin.")
     assert len(kept(remembering, "Berlin")) == 1
     assert main(["memories", "correct", memory.event, "Ana lives in Paris.", *where]) == 0
-    assert "is told to replace it" in capsys.readouterr().out
+    assert "replaces the entry" in capsys.readouterr().out
     done = run("correct", memory.event, "Ana lives in Paris.", "--reason", "moved", "--yes")
     assert (done["executed"], done["behind"]) == (True, {})
     acts = [one.envelope.event for one in History.from_settings(redis_client, remembering).scan()]

@@ -233,7 +233,7 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(redis_client, make_settings, 
     assert f"{NAME} is served by {NAME}@1" in shown
     status = read_status(settings)
     assert list(find_paused(status)) == []
-    assert served_check(status).found == f"every lane of {NAME}@1 is owned"
+    assert served_check(status).found == f"all lanes of {NAME}@1 are owned"
     ran(spawn, settings, "rebuild", "--drop", NAME, "--yes")
     status = read_status(settings)
     assert (len(status.providers), status.copies) == (1, [])

@@ -451,7 +451,7 @@ def test_a_kind_names_a_plugin():
     """``hermes:`` alone is no kind; a directory's name is the plugin's."""
     with pytest.raises(ConfigError, match="must name a plugin"):
         host("")
-    with pytest.raises(ConfigError, match="for ever"):
+    with pytest.raises(ConfigError, match="every event again"):
         host("memorybus")
     made: Any = host("/some/where/mine")
     assert (made.plugin, made.directory, made.kind) == (
