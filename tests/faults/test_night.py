@@ -123,7 +123,7 @@ def retry_from_the_page(settings: Settings) -> None:
     """Sign in, see the cause, look at what a retry would do, then do it and say why."""
     with served(settings) as operator:
         operator.sign_in("ann")
-        assert f"{NAME}: {REFUSED} refused" in operator.get("/").text
+        assert f"{NAME}: {REFUSED} events refused" in operator.get("/").text
         page = operator.get("/dead").text
         assert "the backend answered …" in page
         (plan,) = set(re.findall(r'href="(/dead/retry[^"]*)"', page))
