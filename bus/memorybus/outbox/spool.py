@@ -63,6 +63,9 @@ _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
 """Bytes of rows between checkpoints: what a checkpoint writes must fit into the disk reserve."""
 
+_MAX_LOG_FRAMES = 4_096
+"""Frames of 8 KiB that the write-ahead log may have before it is begun anew."""
+
 
 def spooled_at(sequence: int) -> int:
     """Return the wall time (ms) at which a sequence was assigned."""
@@ -401,10 +404,20 @@ class Spool:
     def _checkpoint(self) -> None:
         try:
             with self._reading, spool_errors(self.path):
-                self._out.execute("pragma wal_checkpoint(passive)").fetchall()
+                frames = self._move_log()
+            if frames > _MAX_LOG_FRAMES:
+                # SQLite begins its log anew only once all of it is in the file. Under load there is
+                # always a newer frame, so appends wait here while the last ones are moved.
+                with self._writing, self._reading, spool_errors(self.path):
+                    self._move_log()
             self._since_checkpoint = 0
         except SpoolFull:
             self._give_up_reserve()
+
+    def _move_log(self) -> int:
+        """Move what is in the write-ahead log into the file; return how many frames the log has."""
+        _, frames, _ = self._out.execute("pragma wal_checkpoint(passive)").fetchone()
+        return int(frames)
 
     def _give_up_reserve(self) -> None:
         """Free the reserve and refuse new events: the room is for sending what the spool holds."""

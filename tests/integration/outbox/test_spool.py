@@ -4,6 +4,7 @@ import os
 import random
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -97,6 +98,21 @@ def test_a_full_spool_refuses(tmp_path):
     with pytest.raises(SpoolFull):
         put(spool, 12)
     spool.close()
+
+
+def test_the_log_of_a_busy_spool_stays_small(files):
+    """G10: what a spool takes on the disk is bounded also while it is never idle."""
+    spool = files.claim()
+    appending = threading.Thread(target=lambda: [put(spool, n, 4_000) for n in range(10_000)])
+    appending.start()
+    log = spool.path.with_suffix(".db-wal")
+    largest = 0
+    while appending.is_alive():
+        spool.delete_upto(spool.last)
+        spool.tidy()
+        largest = max(largest, log.stat().st_size)
+    spool.close()
+    assert largest < 3 * (4_096 * 8_192), "three times the size at which it is begun anew"
 
 
 def test_a_full_spool_does_not_stop_the_agents_session(make_settings):
