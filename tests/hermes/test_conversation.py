@@ -357,7 +357,7 @@ def test_what_providers_add_stays_in_the_system_prompt(world, hermes):
         hermes.chat(text)
     first = fenced(world.model.asked(said[0]).system)
     assert "\nFrom builtin:\n" in first
-    assert "\n  Runa keeps the lighthouse\n" in first
+    assert "\n  - Runa keeps the lighthouse\n" in first
     remember_elsewhere(world, hermes, "Olaf helps her")
     hermes.slash("/compress")
     hermes.chat("after the story")
@@ -375,7 +375,7 @@ def test_a_system_prompt_is_the_new_session_s_before_its_switch(world, hermes):
     hermes.slash("/new")
     hermes.chat("a story of nets")
     hermes.do("free")
-    assert "\n  Sif mends the nets\n" in fenced(world.model.asked("a story of nets").system)
+    assert "\n  - Sif mends the nets\n" in fenced(world.model.asked("a story of nets").system)
 
 
 def remember_elsewhere(world: World, hermes: Hermes, text: str) -> None:
