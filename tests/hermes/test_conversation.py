@@ -364,7 +364,7 @@ def test_what_providers_add_stays_in_the_system_prompt(world, hermes):
     assert fenced(world.model.asked("after the story").system) == first
     hermes.slash("/new")
     hermes.chat("another story")
-    assert "\n  Olaf helps her\n" in fenced(world.model.asked("another story").system)
+    assert "\n  - Olaf helps her\n" in fenced(world.model.asked("another story").system)
 
 
 def test_a_system_prompt_is_the_new_session_s_before_its_switch(world, hermes):
