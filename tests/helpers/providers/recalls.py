@@ -33,8 +33,6 @@ SECRET = "hunter2-hunter2"
 
 REPLY_SECONDS = 20.0
 """Seconds for which Redis may be slow: a flusher asks again, a test asks once."""
-WAIT_SECONDS = 45.0
-"""Seconds in which what is waited for comes, also where processes start slowly."""
 
 
 class Answering(MemoryProvider):
@@ -114,7 +112,7 @@ class Recalls:
             self.processes.stop()
             self.processes = None
 
-    def until(self, condition: Callable[[], T], what: str, timeout: float = WAIT_SECONDS) -> T:
+    def until(self, condition: Callable[[], T], what: str, timeout: float = REPLY_SECONDS) -> T:
         """Wait for a condition while the processes are watched, as a worker does."""
 
         def looked() -> T:
@@ -137,7 +135,7 @@ class Recalls:
         return "\n".join(results.get(provider or self.provider, WarmResult()).lines)
 
     def answered(
-        self, slot: str, query: str, timeout: float = WAIT_SECONDS, provider: str = ""
+        self, slot: str, query: str, timeout: float = REPLY_SECONDS, provider: str = ""
     ) -> None:
         """Wait until a query's answer is warm."""
         what = f"an answer to {query}"

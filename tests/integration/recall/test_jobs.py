@@ -11,10 +11,9 @@ from helpers.making import MakeSettings
 from helpers.providers.recalls import REPLY_SECONDS, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.health.monitor import read_status
-from memorybus.recall import queue
 from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
-from memorybus.recall.queue import JOB_TTL_SECONDS
+from memorybus.recall.queue import JOB_TTL_SECONDS, MAX_WAITING_JOBS
 
 REPEAT_SECONDS = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.
@@ -292,19 +291,18 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(redis_client, make
 # -- bounded in number ----------------------------------------------------------------------------
 
 
-def test_without_a_process_requests_wait_bounded_and_vanish(recalls, monkeypatch):
+def test_without_a_process_requests_wait_bounded_and_vanish(recalls):
     """G10: more sessions than that, unanswered, leave a bounded queue, which expires by itself."""
-    bound, more = 50, 20  # few, so that the first has not expired when the last is asked
-    monkeypatch.setattr(queue, "MAX_WAITING_JOBS", bound)
-    for number in range(bound + more):
+    more = 200
+    for number in range(MAX_WAITING_JOBS + more):
         recalls.ask(f"s{number}", "walnut")
-    assert recalls.client.llen(recalls.queue_key()) == bound
+    assert recalls.client.llen(recalls.queue_key()) == MAX_WAITING_JOBS
     assert 0 < recalls.client.ttl(recalls.queue_key()) <= JOB_TTL_SECONDS
     jobs = recalls.jobs()
-    assert len(jobs) == bound
+    assert len(jobs) == MAX_WAITING_JOBS
     assert all(0 < recalls.client.ttl(job) <= JOB_TTL_SECONDS for job in jobs)
     (status,) = read_status(recalls.settings).jobs
-    assert (status.queued, status.skipped) == (bound, more)
+    assert (status.queued, status.skipped) == (MAX_WAITING_JOBS, more)
 
 
 def test_old_requests_cost_no_call(recalls):
@@ -399,13 +397,13 @@ def test_nothing_of_rq_stays_for_ever(recalls):
 def test_one_instance_serves_many_jobs(recalls):
     """G9: a provider is opened once for all jobs of its process."""
     recalls.start()
-    for number in range(20):
+    for number in range(60):
         recalls.ask(f"s{number}", f"q{number}")
-    recalls.answered("s19", "q19")
+    recalls.answered("s59", "q59")
     opened = [pid for pid, what in recalls.notes() if what == "open"]
     assert len(opened) == 1
     assert {pid for pid, _ in recalls.notes()} == set(opened)
-    assert len(recalls.queries()) == 20
+    assert len(recalls.queries()) == 60
 
 
 def test_depth_age_and_failures_are_seen(recalls):
