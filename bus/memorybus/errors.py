@@ -21,10 +21,6 @@
     LeaseLost (BaseException): not a failure; the lane has another owner and stops quietly
 """
 
-import json
-import shlex
-from urllib.parse import unquote, urlsplit
-
 
 class MemoryBusError(Exception):
     """Base of all errors of the bus. The message says what, why and what to do next."""
@@ -230,7 +226,11 @@ def install_command(extra: str = "", name: str = "memorybus") -> str:
 
     A checkout and a wheel are named by their path: only what came from a package index is there.
     """
+    # Imported late: only a process that lacks a library comes here.
+    import json
+    import shlex
     from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
 
     try:
         origin = distribution(name).read_text("direct_url.json")

@@ -552,3 +552,9 @@ def test_a_memory_stands_once_though_one_provider_adds_what_was_before(known):
         assert without_repeats(sections) == [("a", [fuller])]
     both = [("a", [plain]), ("b", [other])]
     assert without_repeats(both) == both, "one of them has ended"
+
+
+def test_an_empty_line_of_a_provider_breaks_no_block():
+    """G9: warm lines come from Redis, and an empty one is a line like any other."""
+    sections = [("a", [""]), ("b", ["", "x"])]
+    assert without_repeats(sections) == [("a", [""]), ("b", ["x"])]

@@ -230,8 +230,6 @@ def bind_event(
     return with_event
 
 
-_log = logging.getLogger("memorybus")
-
 REPEAT_SECONDS = 60.0
 """Seconds after which the same reason is warned of again."""
 

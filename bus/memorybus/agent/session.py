@@ -204,7 +204,7 @@ class Session:
         """Publish the messages that are about to leave the context window, fsynced (G1).
 
         If they are too many for one event, they are split into several; the receipt of the last one
-        is returned. What only turns said that this process published and undid is left out.
+        is returned. Messages that only undone turns of this process said are left out.
         """
         return self._publish_compression(messages, compression_count, wants_reply=False, at=at)[-1]
 

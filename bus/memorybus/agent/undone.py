@@ -5,7 +5,7 @@ again, providers would learn once more what they have just forgotten.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -31,8 +31,8 @@ class PublishedTurns:
     def note(self, key: str, event_id: str, turn: TurnCompleted) -> None:
         """Remember a turn that was published under an order key."""
         said = (turn.user, turn.assistant, *turn.messages)
-        texts = frozenset(hash(text) for part in said for text in message_texts(part) if text)
-        self._turns[event_id] = _Turn(key, texts)
+        texts = frozenset(text for part in said for text in _hashes(part))
+        self._turns.setdefault(event_id, _Turn(key, texts))  # one that comes again stays undone
         if len(self._turns) > _MAX_TURNS:
             self._turns.popitem(last=False)
 
@@ -49,6 +49,11 @@ class PublishedTurns:
         undone.difference_update(*(turn.texts for turn in turns if not turn.undone))
         if not undone:
             return messages
-        return tuple(
-            message for message in messages if undone.isdisjoint(map(hash, message_texts(message)))
-        )
+        return tuple(message for message in messages if undone.isdisjoint(_hashes(message)))
+
+
+def _hashes(message: object) -> Iterator[int]:
+    """Yield the hashes of a message's texts, and of the calls of tools that it makes."""
+    yield from (hash(text) for text in message_texts(message) if text)
+    if isinstance(message, Mapping) and (calls := message.get("tool_calls")):
+        yield hash(msgspec.json.encode(calls))

@@ -60,10 +60,16 @@ class Gap(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Describe it for people."""
+        if not self.missing:
+            return "it held no event when it was last read"
         place = f"partition {lane_name(self.partition)}"
         if self.missing == self.last - self.first + 1:
             return f"{place}: events {self.first} to {self.last} are gone"
         return f"{place}: {self.missing} of the events {self.first} to {self.last} are gone"
+
+
+NO_EVENT_SEEN = Gap(0, 0, 0, 0)
+"""Stands for what a wiped log lost that held no event when a worker last looked."""
 
 
 class Numbers(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from redis import Redis
 
-from memorybus.log.continuity import Gap
+from memorybus.log.continuity import NO_EVENT_SEEN, Gap
 from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 
@@ -66,7 +66,7 @@ class Losses:
                 record = msgspec.json.decode(body, type=prepared(_Record))
                 lost += [
                     replace(gap, record=name.decode(), found_at=record.found_at)
-                    for gap in record.gaps
+                    for gap in record.gaps or [NO_EVENT_SEEN]
                 ]
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 _log.debug("%s: %r cannot be read: %s", self._key, name, error)

@@ -112,8 +112,7 @@ class SessionRecall:
             answer = Answer({name: result.lines for name, result in warm.items() if result.lines})
         else:
             answer = self._combine(question.text, question.build, warm, wait)
-        if read is None or answer.replies.asked or answer.replies.paused:
-            self._count_failures(answer.replies, redis_failed=read is None)
+        self._count_failures(answer.replies, redis_failed=read is None)
         if question.window:
             self._leave_out_known(answer, question, wait - answer.waited_ms / 1000)
         return answer

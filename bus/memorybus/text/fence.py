@@ -315,8 +315,7 @@ def without_repeats(
             memory = _FORMER.sub(_without_former, text)
             if memory not in told:
                 new.append(memory)
-            if len(text) > len(told.get(memory, "")):
-                told[memory] = text
+            told[memory] = max(told.get(memory, ""), text, key=len)
         if new:
             kept.append((name, new))
     return [(name, [told[memory] for memory in new]) for name, new in kept]

@@ -22,8 +22,8 @@ _MAX_BATCHES_PER_COMMIT = 4
 """The most batches between two commits: after a death their calls are noted."""
 
 SET_BACK_REASON = (
-    "Redis was set back to a state before this event, and a `blind` provider cannot be checked "
-    "whether it was applied: retry it if not, else discard it"
+    "Redis was set back to a state before this event, and a `blind` provider cannot tell whether "
+    "it was applied: retry it if not, else discard it"
 )
 """Why an event of a `blind` provider waits for an operator (G4)."""
 

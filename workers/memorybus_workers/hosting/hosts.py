@@ -128,9 +128,6 @@ class Hosts:
             host.join()
 
 
-_log = logging.getLogger("memorybus")
-
-
 def remove_dropped(
     settings: Settings,
     redis: Redis,

@@ -290,7 +290,10 @@ _PREFIX = "used-by-"
 
 
 class StoreUse:
-    """Keeps a store in use until `close`.
+    """Keeps a local store for the workers of one log until `close`.
+
+    Workers of two logs may be given one data directory, and their lanes would overwrite each
+    other's positions and memories. So each holds a shared lock on a file named after its log.
 
     Args:
         home: the provider instance's directory.

@@ -227,9 +227,6 @@ def _role(one: Instance, view: InstancesView) -> Role:
     return Role(one.provider, one.options, one.plan, answering)
 
 
-_log = logging.getLogger("memorybus")
-
-
 def infos_of(
     settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
 ) -> dict[str, ProviderInfo]:

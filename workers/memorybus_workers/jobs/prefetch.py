@@ -38,7 +38,7 @@ _STALL_SHARE = 0.25
 
 
 _RESPITE_SECONDS = 2.0
-"""Seconds for which no recall waits for such a provider, so that other sessions get answers."""
+"""Seconds for which no recall waits for a provider that made no progress: others get answers."""
 
 
 class ReadYourWrites:

@@ -23,6 +23,12 @@ from memorybus.processes.lean import load_redis
 
 from memorybus_workers.processes.exporting import export_spans
 
+_log = logging.getLogger("memorybus")
+
+FAILED: Final = 1
+MISCONFIGURED: Final = 2
+"""Another start would fail in the same way, so a supervisor ends."""
+
 
 def _report_given_up(provider: str) -> None:
     print_json_line({"apart": provider})
@@ -72,11 +78,6 @@ def run_worker(
     return FAILED if worker.failed else 0
 
 
-FAILED: Final = 1
-MISCONFIGURED: Final = 2
-"""Another start would fail in the same way, so a supervisor ends."""
-
-
 def print_json_line(line: dict[str, Any]) -> None:
     """Print one JSON line on stdout; it is no error if the reader has gone."""
     with contextlib.suppress(BrokenPipeError):
@@ -97,8 +98,6 @@ def _await_end(tell: Callable[[], None]) -> None:
         pass
     tell()
 
-
-_log = logging.getLogger("memorybus")
 
 _LAST_WORDS = 1.0
 _LEASES = (

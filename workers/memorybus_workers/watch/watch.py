@@ -17,7 +17,7 @@ from memorybus.errors import LogError
 from memorybus.health import findings
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Examiner, LogHealth
-from memorybus.log.continuity import Gap, PartitionView, find_lost_tail
+from memorybus.log.continuity import NO_EVENT_SEEN, Gap, PartitionView, find_lost_tail
 from memorybus.log.entry import Place
 from memorybus.log.losses import Losses, lost_gap
 from memorybus.log.stream import EventLog
@@ -105,7 +105,8 @@ class LogWatch:
         before, self._log_id = self._log_id, log
         if before not in (None, log):
             self._forget()
-            return [lost_gap("wiped", before, gap, now) for gap in _held_numbers(self._views)]
+            held = _held_numbers(self._views) or [NO_EVENT_SEEN]
+            return [lost_gap("wiped", before, gap, now) for gap in held]
         lost = [
             lost_gap("tail", log, gap, now)
             for partition, place in self._settled.items()

@@ -124,6 +124,18 @@ def test_a_wiped_log_is_told_by_its_id(watched, said):
     assert watched.log.examine().continuity.log not in (None, before), "it was given a certificate"
 
 
+def test_a_wiped_log_that_held_no_event_is_told_too(watched, said):
+    """G1: events may have come between two looks, so a new id is a loss also of an empty log."""
+    watched.poll()
+    before = watched.log.examine().continuity.log
+    watched.log.client.flushall()
+    watched.poll()
+    (line,) = errors(said)
+    assert "it held no event when it was last read" in line
+    (gap,) = watched.log.examine().continuity.gaps
+    assert (gap.record, gap.missing) == (f"wiped:{before}", 0)
+
+
 def test_a_wiped_log_that_went_on_is_told_all_the_same(watched, said):
     """G1: a log born anew and as long as before is another log, and no look is fooled by it."""
     watched.log.append(10)
