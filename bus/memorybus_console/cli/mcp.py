@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
-from memorybus.errors import ConfigError, LogError
+from memorybus.errors import ConfigError, LogError, install_command
 from memorybus.ids import new_id
 from memorybus.processes.lean import reveal_opentelemetry
 
@@ -44,9 +44,7 @@ def run_mcp(
     try:
         from memorybus_console.mcp.server import serve_stdio
     except ImportError as error:
-        raise ConfigError(
-            "this needs the MCP SDK; install it with: pip install 'memorybus[mcp]'"
-        ) from error
+        raise ConfigError(f"this needs the MCP SDK; run: {install_command('mcp')}") from error
     from memorybus.agent.client import MemoryBus
     from memorybus.registry.tools_note import ToolsNote
 

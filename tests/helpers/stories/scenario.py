@@ -35,10 +35,9 @@ TESTS = Path(__file__).parents[2]
 NAME = "rec"
 """The provider instance of most tests."""
 
-PATIENT: Any = {"lease": 30.0, "call_timeout": 20.0, "recall_timeout": 20.0}
+PATIENT: Any = {"lease": 30.0, "call_timeout": 20.0}
 """Settings where nothing hangs: a machine that stands still for seconds costs no worker its lanes,
-and makes no call look as if it hung, which a ``blind`` backend would be sent twice (G4), and a
-question to an instance is not given up before its process has started."""
+and makes no call look as if it hung, which a ``blind`` backend would be sent twice (G4)."""
 
 
 def recorded(kind: str, **options: Any) -> dict[str, Any]:

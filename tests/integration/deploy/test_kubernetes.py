@@ -171,7 +171,9 @@ def test_probes_ask_where_somebody_answers(document):
     assert port["containerPort"] == int(told)
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
     paths = [one[probe]["httpGet"] for probe in probes]
-    assert paths == [{"path": path, "port": port["name"]} for path in (READY, LIVE, READY)]
+    assert paths == [
+        {"path": path, "port": port["name"]} for path in (LIVE if worker else READY, LIVE, READY)
+    ]
 
 
 @pytest.mark.parametrize("document", WORKERS, ids=name_of)

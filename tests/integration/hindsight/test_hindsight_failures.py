@@ -1,5 +1,6 @@
 """What goes wrong between the provider and Hindsight, and what it leads to."""
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from memorybus.errors import (
     ConfigError,
     MissingProvider,
     Transient,
+    install_command,
 )
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.contract.samples import feed, steps
@@ -73,5 +75,5 @@ def test_wrong_options_are_refused_by_name(options, said):
 def test_without_its_client_the_remedy_is_named(open_hindsight, monkeypatch):
     """Who lacks the extra is told how to install it."""
     monkeypatch.setitem(sys.modules, "memorybus_providers.hindsight.calls", None)
-    with pytest.raises(MissingProvider, match=r"pip install .*\[hindsight\]"):
+    with pytest.raises(MissingProvider, match=re.escape(install_command("hindsight"))):
         open_hindsight()

@@ -1,5 +1,6 @@
 """What goes wrong between the provider and Mem0, and what it leads to."""
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from memorybus.errors import (
     ConfigError,
     MissingProvider,
     Unavailable,
+    install_command,
 )
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.mem0 import Mem0Provider, Mem0ServerProvider
@@ -98,5 +100,5 @@ def test_without_its_library_the_remedy_is_named(tmp_path, monkeypatch):
     file.chmod(0o600)
     options = {"config_file": str(file)}
     provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
-    with pytest.raises(MissingProvider, match=r"pip install .*\[mem0\]"):
+    with pytest.raises(MissingProvider, match=re.escape(install_command("mem0"))):
         provider.open()

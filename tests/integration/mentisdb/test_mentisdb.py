@@ -1,5 +1,6 @@
 """MentisDB: what its chains hold after writes, also after lost replies, and what is recalled."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,7 @@ from memorybus.errors import (
     Permanent,
     Transient,
     Unavailable,
+    install_command,
 )
 from memorybus.events import (
     Delegated,
@@ -377,7 +379,7 @@ def test_without_urllib3_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "urllib3", None)
     provider = MentisDbProvider(ProviderConfig(name="m", home=tmp_path))
     assert provider.get_tool_schemas()
-    with pytest.raises(MissingProvider, match=r"pip install .*\[mentisdb\]"):
+    with pytest.raises(MissingProvider, match=re.escape(install_command("mentisdb"))):
         provider.open()
 
 

@@ -1,5 +1,6 @@
 """A server that goes away, is slow, or serves several owners at once."""
 
+import re
 import sys
 import threading
 from contextlib import AbstractContextManager
@@ -9,7 +10,14 @@ import psycopg
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers import service_opening
-from memorybus.errors import ConfigError, LeaseLost, MissingProvider, Transient, Unavailable
+from memorybus.errors import (
+    ConfigError,
+    LeaseLost,
+    MissingProvider,
+    Transient,
+    Unavailable,
+    install_command,
+)
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import Fence, Progress, ProviderConfig, RecallScope
 from memorybus_providers.postgres import PostgresProvider
@@ -255,7 +263,7 @@ def test_without_the_driver_options_are_told_and_the_remedy_named(monkeypatch, t
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
     assert {"url", "schema"} <= {one["key"] for one in PostgresProvider.get_config_schema()}
-    with pytest.raises(MissingProvider, match=r"pip install .*\[postgres\]"):
+    with pytest.raises(MissingProvider, match=re.escape(install_command("postgres"))):
         PostgresProvider(ProviderConfig(name="pg", home=tmp_path))
 
 

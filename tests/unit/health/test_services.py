@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from helpers.stories.statuses import provider, status
 from memorybus.archive.objects.store import missing_extra_error
+from memorybus.errors import install_command
 from memorybus.health.finding import Finding
 from memorybus.health.findings import (
     find_gone_workers,
@@ -139,7 +140,7 @@ def test_a_missing_extra_is_no_emergency():
     error = str(missing_extra_error(ImportError(name="pyarrow")))
     (found,) = find_untrimmed(ArchiveStatus(error=error, hindered=True), [])
     assert found.severity == "warning"
-    assert "[archive]" in found.text
+    assert install_command("archive") in found.text
 
 
 def test_the_alarms_come_first_then_who_does_not_work():

@@ -159,7 +159,7 @@ def test_rates_and_the_time_to_go_are_told():
     behind = {**STATUS["providers"][0], "rate": 1234.5, "backlog": 9_000, "seconds_left": 7_300.0}
     text = shown(STATUS | {"providers": [behind], "published_rate": 3.25})
 
-    assert ", 3.2 events/s\n" in text
+    assert "events published, 3.2 events/s\n" in text
     assert "1,234" in text
     assert " 2 h " in text
 

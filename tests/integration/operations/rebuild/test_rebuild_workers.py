@@ -10,16 +10,7 @@ from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.stories.rebuilding import command, fill, ran, result, settled, talking
-from helpers.stories.scenario import (
-    NAME,
-    PATIENT,
-    environ,
-    home,
-    recorded,
-    say,
-    spread_sessions,
-    worker,
-)
+from helpers.stories.scenario import NAME, environ, home, recorded, say, spread_sessions, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
@@ -48,7 +39,7 @@ def test_two_workers_rebuild_roll_back_and_drop(redis_client, make_settings, spa
     transactional and of a keyed provider at once.
     """
     table = {name: {"kind": f"helpers.providers.recording:{name.title()}"} for name in BOTH}
-    settings = make_settings(providers=BOTH, provider=table, **PATIENT)
+    settings = make_settings(providers=BOTH, provider=table)
     instances = Instances(redis_client, Keys(settings.namespace))
     fill(settings, count=20)
     children = [worker(spawn, settings, jobs=1) for _ in range(2)]
