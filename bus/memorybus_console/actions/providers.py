@@ -52,8 +52,9 @@ class PauseProvider(Action[PauseResult, PauseResult]):
     def carry_out(self, ground: Ground) -> PauseResult:
         """Pause them."""
         with checked_stores(ground) as stores:
+            reason = self.reason or NO_REASON
             return lifecycle.pause_instance(
-                *(stores, self.name, self.reason or NO_REASON, ground.operator, ground.clock)
+                stores, self.name, reason, ground.operator, ground.clock
             )
 
 

@@ -65,6 +65,8 @@ OWN_TOOLS: Final[Mapping[str, type[OwnCall]]] = {
     "forget_memory": ForgetMemoryArguments,
 }
 
+_STORES: Final[Mapping[str, Literal["user", "memory"]]] = {"user": "user", "agent": "memory"}
+
 
 class MemoryServer:
     """The handlers of one connection; each works on a thread, because the bus waits.
@@ -181,7 +183,8 @@ class MemoryServer:
         """Return the profile or a story.
 
         Raises:
-            MCPError: there is no such resource, or memory cannot be read.
+            MCPError: there is no such resource.
+            MemoryBusError: memory cannot be read.
         """
         text = self._read(params.uri)
         if not text:
@@ -190,15 +193,12 @@ class MemoryServer:
         return types.ReadResourceResult(contents=[contents])
 
     def _read(self, uri: str) -> str:
-        try:
-            if uri == PROFILE:
-                return self._recall("What do you know about me?")
-            if not uri.startswith(STORY):
-                return ""
-            session = unquote(uri.removeprefix(STORY))
-            return read_story(self._bus.settings, self._session.scope, session)
-        except MemoryBusError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        if uri == PROFILE:
+            return self._recall("What do you know about me?")
+        if not uri.startswith(STORY):
+            return ""
+        session = unquote(uri.removeprefix(STORY))
+        return read_story(self._bus.settings, self._session.scope, session)
 
     # -- prompts ----------------------------------------------------------------------------------
 
@@ -214,21 +214,16 @@ class MemoryServer:
         """Return the question with what memory has about its topic.
 
         Raises:
-            MCPError: there is no such prompt, it has no topic, or memory cannot be read.
+            MCPError: there is no such prompt, or it has no topic.
+            MemoryBusError: memory cannot be read.
         """
         topic = (params.arguments or {}).get("topic", "").strip()
         if params.name != "about" or not topic:
             raise MCPError(types.INVALID_PARAMS, "the prompt is `about`, and needs a `topic`")
         question = f"What do you know about {topic}?"
-        try:
-            text = f"{self._recall(question)}\n\n{question}"
-        except MemoryBusError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        text = f"{self._recall(question)}\n\n{question}"
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
-
-
-_STORES: Final[Mapping[str, Literal["user", "memory"]]] = {"user": "user", "agent": "memory"}
 
 
 def serve_stdio(bus: MemoryBus, session: Session, timeout: float) -> None:
@@ -243,10 +238,13 @@ def serve_stdio(bus: MemoryBus, session: Session, timeout: float) -> None:
 
 
 def _on_thread(handler: Callable[[Any], Any]) -> Any:
-    """Return a handler as the SDK calls it."""
+    """Return a handler as the SDK calls it; the host reads the bus's errors."""
 
     async def handle(_: Any, params: Any) -> Any:
-        return await to_thread.run_sync(handler, params)
+        try:
+            return await to_thread.run_sync(handler, params)
+        except MemoryBusError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
 
     return handle
 

@@ -1,6 +1,7 @@
 """Tells what was said in a session, as a model reads it; without what was undone."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 from memorybus.config.settings import Settings
 from memorybus.events import Event, MemoryWritten, Scope, SessionSwitched, TurnCompleted
@@ -26,7 +27,8 @@ def read_story(settings: Settings, scope: Scope, session: str) -> str:
         users=(scope.user,),
         workspaces=(scope.workspace,),
     )
-    return tell(open_history(settings).scan_backward(query))
+    with closing(open_history(settings)) as history:
+        return tell(history.scan_backward(query))
 
 
 def tell(newest_first: Iterable[LoggedEvent]) -> str:
@@ -36,7 +38,7 @@ def tell(newest_first: Iterable[LoggedEvent]) -> str:
     for part in _without_undone(newest_first):
         room -= len(part)
         if room < 0:
-            parts.append("…")
+            parts.append("…" if parts else f"{part[:STORY_CHARS]}…")
             break
         parts.append(part)
     return "\n\n".join(reversed(parts))

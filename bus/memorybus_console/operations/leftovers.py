@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from memorybus.agent.session_store import HostSessions
-from memorybus.clock import SYSTEM, Clock
+from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolError
 from memorybus.events import Scope
@@ -50,7 +50,8 @@ def send_spools(settings: Settings, clock: Clock) -> None:
     crash = crash_points(settings.crash_at)
     context = SendingContext(settings, clock, new_rng(), new_id, crash)
     with closing(connect_redis(settings)) as redis:
-        drain_orphans(_spools(settings), redis, context)
+        spools = SpoolFiles.from_settings(settings, new_id, clock)
+        drain_orphans(spools, redis, context)
 
 
 def erase_spools(settings: Settings, wait: float, clock: Clock) -> list[str]:
@@ -71,7 +72,3 @@ def erase_spools(settings: Settings, wait: float, clock: Clock) -> list[str]:
         "what it sent before: run this again when that process has ended"
         for path in spools
     ]
-
-
-def _spools(settings: Settings) -> SpoolFiles:
-    return SpoolFiles.from_settings(settings, new_id, SYSTEM)

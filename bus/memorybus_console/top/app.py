@@ -97,8 +97,13 @@ class Dialog(ModalScreen[str | None]):
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
         """Take the reason; an empty one is ignored."""
+        submitted.stop()
         if reason := submitted.value.strip():
             self.dismiss(reason)
+
+    def on_input_changed(self, changed: Input.Changed) -> None:
+        """Keep a reason from the filter of the rows."""
+        changed.stop()
 
     def on_key(self) -> None:
         """Close a dialog that asks nothing."""

@@ -44,7 +44,7 @@ EVENTS: Final = _columns("time type session what")
 MAX_ROWS: Final = 500
 """The most rows that are shown (G10); the filter finds others."""
 
-_SESSION, _TYPE, _TEXT = 14, 16, 200
+_SESSION, _TYPE = 14, 16
 """The most characters of some columns; the commands show the whole text."""
 
 
@@ -114,7 +114,7 @@ def _event(logged: LoggedEvent) -> TableRow:
     time, head = Text((iso(envelope.at) or "-")[11:19], "dim"), event_head(envelope.event, _TYPE)
     session, what = (
         one_line(envelope.session.id, _SESSION),
-        one_line(summary(envelope.event), _TEXT),
+        summary(envelope.event),
     )
     return TableRow("", envelope.id, (time, Text(*head), session, what))
 

@@ -1,7 +1,7 @@
 """Dead letters as commands and the page show them: one, or groups by key, error or provider."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from memorybus.dead_letters.queue import LetterEvent, LocatedLetter
@@ -16,8 +16,6 @@ from memorybus_console.views.events import PlacedEvent, placed
 from memorybus_console.views.presenter import block, parts_of
 from memorybus_console.views.render import line
 from memorybus_console.views.safe import json_text
-
-LetterGrouping = Literal["error", "key", "provider"]
 
 _REASON = Column(wraps=True, most=80)
 

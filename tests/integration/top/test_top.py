@@ -189,6 +189,7 @@ def test_dead_letters_are_retried_and_discarded(running):
             await shown.press("d")
             await shown.shows("would discard 1 event of 1 key")
             await shown.press("enter")
+            await shown.write("a reason is no filter")
             await shown.press("escape")
             await shown.lacks("would discard 1 event of 1 key")
             await shown.shows("TurnCompleted")

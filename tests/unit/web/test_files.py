@@ -29,6 +29,12 @@ def test_a_template_has_nothing_inline_and_marks_nothing_safe(template):
     assert "autoescape" not in text
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_a_shortened_time_keeps_its_zone(template):
+    """The script reads a time's attribute; a shortened text alone would count as local time."""
+    assert not re.search(r"<time>[^<]*\| *short", template.read_text())
+
+
 @pytest.mark.parametrize(
     "path", [*TEMPLATES, *sorted((HOME / "static").iterdir())], ids=lambda path: path.name
 )

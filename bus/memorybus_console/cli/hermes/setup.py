@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memorybus.config.settings import Settings
 
 _START_SECONDS = 30.0
-_INSPECT_EVERY = 0.2
+_LOOK_EVERY = 0.2
 
 
 def prepare_home(
@@ -140,7 +140,7 @@ def _start_service(
     )
     deadline = SYSTEM.monotonic() + _START_SECONDS
     while not _workers_alive(settings) and SYSTEM.monotonic() < deadline:
-        SYSTEM.sleep(_INSPECT_EVERY)
+        SYSTEM.sleep(_LOOK_EVERY)
     return True
 
 
