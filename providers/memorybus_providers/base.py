@@ -473,7 +473,7 @@ class MemoryProvider(ABC):
         return None
 
     def fetch(self) -> None:
-        """Fetch what the instance needs from a network, and never fetches when it is open.
+        """Fetch from a network what the instance needs; an open instance fetches nothing.
 
         ``memorybus provider setup`` calls this before it tries the instance.
 

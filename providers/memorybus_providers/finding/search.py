@@ -32,9 +32,10 @@ from memorybus_providers.ranking.said_within import in_turn, order_by_time, part
 from memorybus_providers.ranking.shares import merge, share_of_answers
 
 MAX_CANDIDATES = 80
+"""The most facts of talk that are ranked, in addition to the utterances around them (G10)."""
+
 MAX_ANSWERS = 30
-"""The most facts that are ranked, in addition to the utterances around them, and the most pieces of
-long answers, of which a block shows few (G10)."""
+"""The most pieces of long answers that are ranked; a block shows few of them (G10)."""
 
 MAX_SAID_THEN = 40
 """The most further facts that are ranked because they were said at the time asked for (G10)."""

@@ -18,16 +18,18 @@ from memorybus_providers.mem0 import memories, tools
 from memorybus_providers.mem0.memories import STORES, Mem0Memory, Messages
 from memorybus_providers.mem0.options import LibraryOptions, Mem0Options, Mem0ServerOptions
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
-from memorybus_providers.remote.texts import old_text, replaced_entries, sendable
+from memorybus_providers.remote.texts import (
+    clean_question,
+    old_text,
+    replaced_entries,
+    sendable,
+)
 
 if TYPE_CHECKING:
     from memorybus_providers.mem0.library import LibraryStore
     from memorybus_providers.mem0.server import ServerStore
 
 _Mem0Store: TypeAlias = "LibraryStore | ServerStore"
-
-_MAX_QUERY_CHARS = 2_000
-"""The most characters of a question that are sent: more would not help an embedder."""
 
 _ERASE_SECONDS = 120.0
 """Seconds for one call of an erasure or an export."""
@@ -169,8 +171,8 @@ class _Mem0(RemoteProvider["_Mem0Store"]):
     def _search(
         self, query: str, scope: RecallScope, most: int, deadline: float
     ) -> Sequence[Mem0Memory]:
-        asked = sendable(query)[:_MAX_QUERY_CHARS]
-        if not asked.strip():
+        asked = clean_question(query)
+        if not asked:
             return ()
         filters = memories.filters_of(self._options.prefix, scope)
         return self.client.search(asked, filters, most, deadline)

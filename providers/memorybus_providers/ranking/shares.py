@@ -12,7 +12,7 @@ ASKED_SHARE = 0.5
 """The share of answers, and their share if the prompt asks what the assistant answered."""
 
 _ASKS_FOR_ANSWERS = re.compile(
-    r"\b(?:did|have|had) you\b.{0,40}\b(?:recommend|suggest|advi[sc]e|sa(?:y|id)|tell|told|gi?ve"
+    r"\b(?:did|have|had) you\b.{0,40}\b(?:recommend|suggest|advi[sc]e|sa(?:y|id)|tell|told|g[ai]ve"
     r"|propose|mention|provide|explain|help)"
     r"|\byou(?:['\u2019]ve| have| had)?(?: \w+ly| once| already| also| just)?"
     r" (?:recommended|suggested|advised|said|told|gave|given|proposed|mentioned|provided|explained"

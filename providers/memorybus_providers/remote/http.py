@@ -83,7 +83,7 @@ class HttpService:
         """Send a request and return the answer, which must come within `seconds`.
 
         Raises:
-            Unavailable, Transient, Permanent: see `failures`.
+            Unavailable, Transient, Permanent: see `error_for_status` and `error_for_connection`.
         """
         self._rate_limit.check(self.name)
         if seconds <= 0:

@@ -64,8 +64,8 @@ class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         base_url: the server's address.
-        api_key_env: see `credentials`.
-        api_key_file: see `credentials`.
+        api_key_env: see `api_key`.
+        api_key_file: see `api_key`.
     """
 
     base_url: str

@@ -229,8 +229,7 @@ class AskedHistory:
             beside: the other sessions of the same input, which are not this one.
         """
         marks = [marks_of_recorded(turn) for turn in turns]
-        others = {session_digest(scope, one) for one in beside} if named else frozenset()
-        known = self._known_turns(scope, session, marks, others, named=named)
+        known = self._known_turns(scope, session, marks, beside if named else (), named=named)
         matches = match_turns(known, marks)
         return [self._judge(*pair) for pair in zip(turns, matches, strict=True)]
 
@@ -239,7 +238,7 @@ class AskedHistory:
         scope: Scope,
         session: str,
         marks: Sequence[TurnMarks],
-        others: Collection[bytes],
+        beside: Iterable[str],
         *,
         named: bool,
     ) -> list[KnownTurn]:
@@ -248,8 +247,10 @@ class AskedHistory:
         known = self._index.turns(own)
         if known and named:
             return known
-        for other in self._index.sessions_with(scope, marks):
-            if other != own and other not in others:
+        alike = [other for other in self._index.sessions_with(scope, marks) if other != own]
+        others = {session_digest(scope, name) for name in beside} if alike else frozenset()
+        for other in alike:
+            if other not in others:
                 turns = self._index.turns(other)
                 known += turns if is_same_session(turns, marks, named=named) else ()
         return known

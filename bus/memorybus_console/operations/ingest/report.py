@@ -180,10 +180,12 @@ class IngestReport(Result, frozen=True, kw_only=True):
 def sum_reports(reports: Sequence[IngestReport]) -> IngestReport:
     """Return the report of several sources; it is ``spooled`` as soon as one of them is."""
     levels = {report.level for report in reports}
-    counts = ("files", "sessions", "turns", "known", "replaced", "events", "skipped", "unread")
+    counts = (
+        "files", "sessions", "turns", "known", "replaced", "events", "skipped", "unread",
+        "refused_turns",
+    )  # fmt: skip
     return IngestReport(
         **{name: sum(getattr(report, name) for report in reports) for name in counts},
-        refused_turns=sum(report.refused_turns for report in reports),
         formats=dict(sum((Counter(report.formats) for report in reports), Counter())),
         dropped=dict(sum((Counter(report.dropped) for report in reports), Counter())),
         level="spooled" if "spooled" in levels else "logged" if "logged" in levels else None,

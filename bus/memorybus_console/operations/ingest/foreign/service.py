@@ -30,7 +30,6 @@ TIMEOUT = 60.0
 LARGEST_ANSWER = 64 << 20
 """The most bytes of an answer (G10)."""
 
-_SCHEMES = ("http", "https")
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError, RecursionError)
 
 
@@ -53,7 +52,7 @@ class Fetch(Protocol):
 
 def is_address(text: str) -> bool:
     """Say whether an argument of a command is the address of a service, and not a file."""
-    return urlsplit(text).scheme in _SCHEMES
+    return text.lower().startswith(("http://", "https://"))
 
 
 class ForeignService:
@@ -64,11 +63,14 @@ class ForeignService:
         headers: sent with each request; the key is among them.
 
     Raises:
-        ForeignError: the address contains a user or a password, which would be shown.
+        ForeignError: it is no address, or contains a user or a password, which would be shown.
     """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError as error:
+            raise ForeignError(f"not an address: {error}") from error
         if parts.username or parts.password:
             raise ForeignError(
                 "the address must not contain a user or password; put the key into the variable "
@@ -161,7 +163,7 @@ def _hindsight_pages(fetch: Fetch) -> Iterator[SourcePage]:
         page = fetch(f"/memories/list?limit={PAGE_SIZE}&offset={offset}")
         yield page
         offset += len(_items_of(page))
-        if not _items_of(page) or offset >= page.get("total", 0):
+        if not _items_of(page) or offset >= _count_of(page, "total"):
             return
 
 
@@ -210,7 +212,14 @@ def _honcho_list(fetch: Fetch, path: str) -> Iterator[SourcePage]:
         number += 1
         page = fetch(f"{path}?page={number}&size={PAGE_SIZE}&reverse=true", {})
         yield page
-        more = bool(_items_of(page)) and number < page.get("pages", 0)
+        more = bool(_items_of(page)) and number < _count_of(page, "pages")
+
+
+def _count_of(page: SourcePage, name: str) -> int:
+    count = page.get(name, 0)
+    if not isinstance(count, int):
+        raise ForeignError(f"a page whose {name!r} is no number")
+    return count
 
 
 def _items_of(page: SourcePage) -> list[Any]:

@@ -46,11 +46,8 @@ def _session_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
 def plain_lines(lines: Iterable[JsonLine], left_out: LeftOut) -> Iterator[JsonLine]:
     """Yield the messages of a transcript, each below the session of the file."""
     lines = [line for line in lines if isinstance(line.value, dict)]
-    metas = (line.value for line in lines if is_line(line.value) and "payload" in line.value)
-    firsts = (line.value for line in lines if _is_first(line.value))
-    first: Mapping[str, Any] = next(
-        (meta["payload"] for meta in metas if meta["type"] == _SESSION), {}
-    ) or next(firsts, {})
+    sessions = (_session_of(line.value) for line in lines)
+    first: Mapping[str, Any] = next(filter(None, sessions), {})
     source = first.get("source")
     by_agent = isinstance(source, dict) and "subagent" in source
     for line in lines:

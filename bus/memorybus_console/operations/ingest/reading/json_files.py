@@ -7,19 +7,18 @@ or a value a line.
 import gzip
 import io
 import json
+import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from memorybus_console.operations.ingest.report import UnreadableInput
+from memorybus_console.operations.ingest.report import LeftOut, RefusedInput, UnreadableInput
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-from collections.abc import Iterable
-
-from memorybus_console.operations.ingest.report import LeftOut, RefusedInput
 
 LARGEST_UNPACKED = 256 << 20
 """The most bytes of an unpacked gzip file (G10): a small file may unpack to a whole disk."""
@@ -35,7 +34,10 @@ _JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 _CHATS = "conversations"
 """How the files with the conversations begin in the export of a chat; others have settings."""
 
-_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+_DAMAGED = (
+    OSError, EOFError, UnicodeError, RuntimeError, NotImplementedError, zipfile.BadZipFile,
+    zlib.error, lzma.LZMAError,
+)  # fmt: skip
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _HEAD_BYTES = 4
 
@@ -65,13 +67,19 @@ def members_of(file: io.BufferedReader, name: str, stem: str) -> Iterator[Member
         return
     if not file.seekable():
         raise UnreadableInput("a ZIP archive cannot be read from a pipe; name the file", name)
+    taken: Counter[str] = Counter()
     try:
         with zipfile.ZipFile(file) as archive:
             for info in _json_members(archive, name):
                 path = PurePosixPath(info.filename)
+                place = f"{name}: {path.name}"
+                taken[path.stem] += 1
+                own = path.stem if taken[path.stem] == 1 else f"{path.stem}-{taken[path.stem]}"
                 with archive.open(info) as packed:
                     file = io.BufferedReader(cast("io.RawIOBase", packed))
-                    yield Member(file, f"{name}: {path.name}", f"{stem}:{path.stem}")
+                    if file.peek(_HEAD_BYTES).startswith(_GZIP):  # else each has a bound of its own
+                        raise UnreadableInput("a gzip file in a ZIP archive; unpack it", place)
+                    yield Member(file, place, f"{stem}:{own}")
     except _DAMAGED as error:
         raise UnreadableInput(f"the ZIP archive is damaged or encrypted: {error}", name) from error
 

@@ -1,5 +1,6 @@
 """Exports and transcripts of real programs: files after their formats, with invented words."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -141,6 +142,31 @@ def test_an_archive_of_transcripts_of_several_programs_is_read():
     assert names[1:] == ["identity_0", "mixed:sharegpt:2"]
 
 
+def test_files_of_one_name_in_an_archive_are_sessions_of_their_own():
+    """Turns that name no session never count as those of another folder's file."""
+    talk = [{"role": "user", "content": "hello there"}, {"role": "assistant", "content": "hi"}]
+    files = {f"{folder}/chat.json": json.dumps(talk) for folder in "abc"}
+    transcript = parse_transcript(packed(files), "x.zip", "x")
+    assert [one.session for one in transcript.conversations] == ["x:chat", "x:chat-2", "x:chat-3"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"record_type": "state", "payload": 1},
+        {"record_type": "state", "type": "session_meta", "payload": 1},
+        {"type": "session_meta", "payload": {"id": 7}},
+    ],
+)
+def test_an_odd_line_of_codex_stops_nothing(line):
+    """What is in the file is hostile: a session line without a session is only a line."""
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hey"}]}
+    lines = (line, {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": said})
+    data = "\n".join(map(json.dumps, lines)).encode()
+    transcript = parse_transcript(data, "rollout.jsonl", "rollout")
+    assert transcript.formats == ("Codex",)
+
+
 def damaged(data: bytes) -> bytes:
     """Return an archive in which bytes of the content are others."""
     at = data.index(b"conversations.json") + 60
@@ -152,10 +178,11 @@ def damaged(data: bytes) -> bytes:
     [
         (packed({"word/document.xml": "<w/>"}), "without a JSON file; it has 'word/document.xml'"),
         (packed({"a.json": b" " * (8 << 20)}), "too densely"),
+        (packed({"a.json": gzip.compress(b"[]")}), "a gzip file in a ZIP archive"),
         (packed({"a.json": "[]"})[:-30], "the ZIP archive is damaged"),
         (damaged(packed({"conversations.json": json.dumps(list(range(999)))})), "damaged"),
     ],
-    ids=["document", "bomb", "torn", "damaged"],
+    ids=["document", "bomb", "gzip", "torn", "damaged"],
 )
 def test_an_archive_that_cannot_be_opened_is_refused(data, complaint):
     """G10: a bomb, a torn archive and a document are refused with the reason."""
