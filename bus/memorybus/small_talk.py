@@ -363,7 +363,7 @@ def _phrases_of(words: Sequence[str]) -> list[str]:
 
 
 def points_back(prompt: str) -> bool:
-    """Say whether a prompt refers to an earlier one.
+    """Return whether a prompt refers to an earlier one.
 
     It does if it has no word with a meaning of its own ("how much was it?"), or only one together
     with a word that stands for something else ("is that red?"), or at most two together with a word

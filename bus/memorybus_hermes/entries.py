@@ -82,7 +82,7 @@ def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> li
 
 
 def is_same_write(found: FileWrite, reported: FileWrite) -> bool:
-    """Say whether a change that was found in a file is the write that a hook reports."""
+    """Return whether a change that was found in a file is the write that a hook reports."""
     if found.store != reported.store:
         return False
     if reported.action == "remove":

@@ -83,12 +83,12 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def is_masked(text: str) -> bool:
-    """Say whether a text contains what a mask writes."""
+    """Return whether a text contains what a mask writes."""
     return _MARK.search(text) is not None
 
 
 def is_masked_copy(text: str, raw: str) -> bool:
-    """Say whether a text is another one with parts of it masked, without regard to white space."""
+    """Whether a text is another one with parts of it masked, without regard to white space."""
     first, *middle = _MARK.split(" ".join(text.split()))
     raw = " ".join(raw.split())
     if not middle:

@@ -117,7 +117,7 @@ def author_scope(scope: Scope, author: Author) -> Scope:
 
 
 def may_be_shared(arguments: Mapping[str, Any]) -> bool:
-    """Say whether several people may speak in a session's chat."""
+    """Return whether several people may speak in a session's chat."""
     return _text(arguments, "chat_type") not in _ONE_PERSON_CHATS
 
 
@@ -133,7 +133,7 @@ def details_of(arguments: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_primary(arguments: Mapping[str, Any]) -> bool:
-    """Say whether a session is the agent's own conversation with a person.
+    """Return whether a session is the agent's own conversation with a person.
 
     No other kind of session is remembered.
     """

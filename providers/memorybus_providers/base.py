@@ -544,7 +544,7 @@ class MemoryProvider(ABC):
         """A session is over."""
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether the backend holds an event already (delivery ``lookup``, G4).
+        """Return whether the backend holds an event already (delivery ``lookup``, G4).
 
         Called for an event that was sent but not answered, before it is sent again: after a crash,
         an error or a time-out it is unknown whether the backend holds it.

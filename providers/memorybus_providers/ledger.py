@@ -128,6 +128,6 @@ def provider_error(error: sqlite3.OperationalError) -> Transient:
 
 
 def is_locked(error: sqlite3.OperationalError) -> bool:
-    """Say whether an error only means that another connection holds a lock."""
+    """Return whether an error only means that another connection holds a lock."""
     # An extended code has its primary one in the last byte; Python's own errors have none.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED

@@ -81,7 +81,7 @@ class ArchiveComparer:
         return self._compare_entries(partition, noted.entry if holds else START, end)
 
     def _is_sealed_upto(self, partition: int, noted: Place, end: Place) -> bool:
-        """Say whether the archive has all of the log's entries up to the noted place."""
+        """Return whether the archive has all of the log's entries up to the noted place."""
         last = self._last_number(partition, noted.entry)
         if last is not None and last > noted.n:
             return False  # an entry came later at an earlier place: the server's clock went back

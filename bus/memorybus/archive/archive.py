@@ -162,7 +162,7 @@ class Archive:
         return self._rows(partition).places(first, last)
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is sealed."""
+        """Return whether an entry is sealed."""
         ms, sequence = parse_entry_id(entry)
         found = self._rows(partition).last_before((ms, sequence + 1))
         return found is not None and found.position.entry == entry

@@ -211,7 +211,7 @@ def wanted_events(
 
 
 def has_unreadable(group: Group, rows: range) -> bool:
-    """Say whether some rows hold raw fields; only their content tells whether they are ours."""
+    """Return whether some rows hold raw fields; only their content tells whether they are ours."""
     return not group.summary.is_plain and UNREADABLE in group.words("kind")[rows.start : rows.stop]
 
 

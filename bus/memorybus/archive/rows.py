@@ -335,7 +335,7 @@ def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:
 
 
 def _may_skip(segment: Segment, wanted: RowFilter) -> bool:
-    """Say whether the manifest alone tells that no row of a segment is wanted."""
+    """Return whether the manifest alone tells that no row of a segment is wanted."""
     query = wanted.plan.query
     if query.sessions and not bloom.may_hold(segment.sessions, query.sessions):
         return True
@@ -345,7 +345,7 @@ def _may_skip(segment: Segment, wanted: RowFilter) -> bool:
 
 
 def _lacks_types(segment: Segment, types: Sequence[str]) -> bool:
-    """Say whether the manifest tells that a segment has none of some types."""
+    """Return whether the manifest tells that a segment has none of some types."""
     if not types or UnknownEvent.__name__ in types or not segment.types:
         return False  # the manifest does not tell which types this release does not know
     return segment.types.keys().isdisjoint(types)

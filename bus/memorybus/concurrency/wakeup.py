@@ -47,7 +47,7 @@ class StopSignal:
         self._wake.set()
 
     def is_set(self) -> bool:
-        """Say whether it was told to end."""
+        """Return whether it was told to end."""
         return self._stopped
 
     def interrupt(self) -> None:

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 def is_variable(name: str) -> bool:
-    """Say whether an environment variable may have this name (pure)."""
+    """Return whether an environment variable may have this name (pure)."""
     return _VARIABLE.fullmatch(name) is not None
 
 

@@ -465,7 +465,7 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_variable_set(variable: str) -> bool:
-    """Say whether an environment variable has a value in this process."""
+    """Return whether an environment variable has a value in this process."""
     return bool(os.environ.get(variable))
 
 

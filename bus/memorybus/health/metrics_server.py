@@ -22,10 +22,10 @@ class ProbeTarget(Protocol):
     """The process that the probes ask about. No answer needs Redis, or waits for anything."""
 
     def lives(self) -> bool:
-        """Say whether it works; if not, it should be started again."""
+        """Return whether it works; if not, it should be started again."""
 
     def is_ready(self) -> bool:
-        """Say whether it has started, and is not ending."""
+        """Return whether it has started, and is not ending."""
 
 
 def with_probes(metrics: "WSGIApplication", probed: ProbeTarget) -> "WSGIApplication":

@@ -109,7 +109,7 @@ class Forgotten:
         self._queries = [(Matcher(query), query.upto) for query in queries]
 
     def hides(self, scope: Scope, session: str, at: int) -> bool:
-        """Say whether a turn is forgotten: its owner, its session, its time in milliseconds."""
+        """Return whether a turn is forgotten: its owner, its session, its time in milliseconds."""
         return bool(self.why(turn_row(scope, session, at)))
 
     def why(self, row: EventRow, *, timed: bool = True) -> str:

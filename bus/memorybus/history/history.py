@@ -215,7 +215,7 @@ class History:
         return page.upto_gap()
 
     def _continues(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
-        """Say whether a page follows a place; after the loss of a counter, numbers start again."""
+        """Whether a page follows a place; after the loss of a counter, numbers start again."""
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
             return True
@@ -267,7 +267,7 @@ class History:
     # -- one partition, by place ------------------------------------------------------------------
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the history. Ids consist of times and are never used again."""
+        """Whether an entry is in the history. Ids consist of times and are never used again."""
         if self.log.has_entry(partition, entry):
             return True
         archive = self._sources.archive() if self._reader.sealed_number(partition) else None

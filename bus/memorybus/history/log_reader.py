@@ -44,7 +44,7 @@ class EventPage(msgspec.Struct, frozen=True):
     cut_short: bool = False
 
     def follows(self, after_n: int) -> bool:
-        """Say whether the events' numbers follow `after_n` and each other without a gap."""
+        """Return whether the events' numbers follow `after_n` and each other without a gap."""
         dense = range(after_n + 1, after_n + 1 + len(self.events))
         return [event.position.n for event in self.events] == list(dense)
 

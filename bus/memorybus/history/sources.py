@@ -54,7 +54,7 @@ class ReadableArchive(Protocol):
         ...
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is sealed."""
+        """Return whether an entry is sealed."""
         ...
 
     def last_before(self, partition: int, entry: str) -> LoggedEvent | None:

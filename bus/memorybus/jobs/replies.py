@@ -39,7 +39,7 @@ _decoder = msgspec.msgpack.Decoder(prepared(Reply))
 
 
 def is_awaited(event: Event | AnyEvent) -> bool:
-    """Say whether the publisher of an event asked for a reply."""
+    """Return whether the publisher of an event asked for a reply."""
     return isinstance(event, ContextCompressing | ToolCalled) and event.wants_reply
 
 

@@ -154,7 +154,7 @@ def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterat
 
 
 def _overlaps(view: PartitionView) -> bool:
-    """Say whether the archive also has the stream's first entry."""
+    """Return whether the archive also has the stream's first entry."""
     return view.first is not None and view.sealed >= view.first.n
 
 

@@ -36,7 +36,7 @@ class Replication:
         self._producer = producer
 
     def is_confirmed(self, timeout: float) -> bool:
-        """Say whether each server's replica, or its synced append-only file, has everything.
+        """Return whether each server's replica, or its synced append-only file, has everything.
 
         If a replica may take a server's place, only a replica counts.
 
@@ -65,7 +65,7 @@ class Replication:
             return False  # no WAITAOF (7.2), no append-only file, or no memory left
 
     def is_replicated(self) -> bool:
-        """Say whether every server that may be replaced has a replica with all that it took.
+        """Return whether every server that may be replaced has a replica with all that it took.
 
         A server that no sentinel or cluster replaces is not asked: it comes back as it was.
 

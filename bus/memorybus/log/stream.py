@@ -181,7 +181,7 @@ class EventLog:
         return str(last[0][0].decode()) if last else START
 
     def has_entry(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the log; ids consist of times and are never used again.
+        """Return whether an entry is in the log; ids consist of times and are never used again.
 
         Raises:
             LogUnavailable: no answer.

@@ -175,7 +175,7 @@ def sign(db: sqlite3.Connection, path: Path) -> None:
 
 
 def is_signed(db: sqlite3.Connection, path: Path) -> bool:
-    """Say whether this is the file that was signed in this boot of the machine, and no copy."""
+    """Return whether this is the file that was signed in this boot of the machine, and no copy."""
     if not db.execute("select 1 from sqlite_master where name = 'born'").fetchone():
         return False
     return (_place(path),) in db.execute("select place from born").fetchall()

@@ -43,7 +43,7 @@ def read_taken_sequences(
 
 
 def _is_foreign(reply: object, key: str) -> bool:
-    """Say whether a reply means that the key is not ours; raise any other error."""
+    """Return whether a reply means that the key is not ours; raise any other error."""
     if not isinstance(reply, Exception):
         return False
     if not isinstance(translate_redis_error(reply, key), ForeignKey):
@@ -75,7 +75,7 @@ def note_rest(
 
 
 def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
-    """Say whether Redis may have forgotten a resting producer, rather than lost its tail.
+    """Return whether Redis may have forgotten a resting producer, rather than lost its tail.
 
     Args:
         last: the last sequence that Redis remembers of it.

@@ -438,7 +438,7 @@ class Spool:
             database.sign(self._in, self.path)
 
     def is_original(self) -> bool:
-        """Say whether this file was made on this host, and is not a copy from another one."""
+        """Return whether this file was made on this host, and is not a copy from another one."""
         with self._reading, spool_errors(self.path):
             return database.is_signed(self._out, self.path)
 

@@ -83,7 +83,7 @@ def _stop_behind(error: BaseException | None) -> signal.Signals | None:
 
 
 def _runs(code: CodeType, frame: FrameType | None) -> bool:
-    """Say whether a frame runs a function's code, or was called by one that does."""
+    """Return whether a frame runs a function's code, or was called by one that does."""
     while frame is not None and frame.f_code is not code:
         frame = frame.f_back
     return frame is not None

@@ -49,7 +49,7 @@ class Matcher:
         self.everything = not (self._required or self._excepted or self._upto)
 
     def wants(self, row: EventRow) -> bool:
-        """Say whether a row is wanted."""
+        """Return whether a row is wanted."""
         return (
             all(getattr(row, field) in words for field, words in self._required)
             and not any(getattr(row, field) in words for field, words in self._excepted)
@@ -83,7 +83,7 @@ class EventFilter:
         self.takes_all = not self.needs_row and self._plan is WHOLE
 
     def passes(self, n: int) -> bool:
-        """Say whether the plan takes the event with number `n`."""
+        """Return whether the plan takes the event with number `n`."""
         return self._plan is WHOLE or self._plan.takes(self._partition, n)
 
     def omission(self, row: EventRow) -> Omission | None:

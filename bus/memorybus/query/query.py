@@ -72,7 +72,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upto: int = 0
 
     def wants(self, row: EventRow) -> bool:
-        """Say whether a row is wanted."""
+        """Return whether a row is wanted."""
         pairs = (
             (self.ids, row.id),
             (self.users, row.user),

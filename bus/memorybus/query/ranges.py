@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rate: float = 0.0
 
     def takes(self, partition: int, n: int) -> bool:
-        """Say whether a number lies in one of the spans."""
+        """Return whether a number lies in one of the spans."""
         spans = self.spans.get(partition)
         return spans is None or any(
             span.first <= n and (span.last is None or n <= span.last) for span in spans
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {partition: self.end(partition) or 0 for partition in range(partitions)}
 
     def ended(self, partition: int, n: int) -> bool:
-        """Say whether a lane whose checkpoint has number `n` has passed its partition's spans."""
+        """Whether a lane whose checkpoint has number `n` has passed its partition's spans."""
         end = self.end(partition)
         return end is not None and n >= end
 

@@ -119,7 +119,7 @@ class SessionRecall:
 
     def _count_failures(self, replies: Replies, *, redis_failed: bool) -> None:
         wanted = replies.paused.union(replies.asked or ())
-        failed = wanted - replies.answered().keys()
+        failed = wanted - replies.answered().keys() if wanted else wanted
         if redis_failed:
             failed |= {"redis"}
         self.failures += bool(failed)

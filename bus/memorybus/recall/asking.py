@@ -127,7 +127,7 @@ class PromptAsker:
         return Replies(found.asked, results, seconds, ended=True, paused=found.paused)
 
     def _is_silent(self) -> bool:
-        """Say whether Redis is away, or has not taken the last question yet (it may hang)."""
+        """Return whether Redis is away, or has not taken the last question yet (it may hang)."""
         late, until = self._late
         waits = late.asked is None and self._clock.monotonic() < until
         return waits or self._log_state() == "down"
@@ -199,14 +199,14 @@ class PromptAsker:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Say whether an error means that Redis is away, or sent something that cannot be decoded."""
+    """Whether an error means that Redis is away, or sent something that cannot be decoded."""
     from redis.exceptions import RedisError
 
     return isinstance(error, MemoryBusError | RedisError | OSError | msgspec.MsgspecError)
 
 
 def _is_timeout(error: Exception) -> bool:
-    """Say whether Redis took too long; the error may be a translated one."""
+    """Return whether Redis took too long; the error may be a translated one."""
     from redis.exceptions import TimeoutError as RedisTimeout
 
     return isinstance(error, RedisTimeout) or isinstance(error.__cause__, RedisTimeout)

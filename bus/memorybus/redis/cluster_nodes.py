@@ -100,7 +100,7 @@ class Nodes:
         return found
 
     def is_replicated(self, address: str) -> bool:
-        """Say whether a primary has replicas, also such as have failed.
+        """Return whether a primary has replicas, also such as have failed.
 
         A failed replica is not in the map. It may come back and take the primary's place, without
         what it missed.

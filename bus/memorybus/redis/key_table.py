@@ -275,7 +275,7 @@ TABLE: tuple[KeyDoc, ...] = (
 
 
 def is_permanent(key: str, namespace: str) -> bool:
-    """Say whether a key may exist without a time to live, for the leak check of the tests."""
+    """Return whether a key may exist without a time to live, for the leak check of the tests."""
     return any(_pattern(doc, namespace).fullmatch(key) for doc in TABLE if doc.permanent)
 
 

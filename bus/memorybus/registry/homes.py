@@ -119,7 +119,7 @@ def _read_mark(settings: Settings) -> str:
 
 
 def is_same_home(known: Home, ours: Home) -> bool:
-    """Say whether our directory is the known home itself, and not a copy of it; pure.
+    """Return whether our directory is the known home itself, and not a copy of it; pure.
 
     It is the home itself if it lies where the home was last seen, or if its file ``place`` is the
     same: the directory was renamed, or is a volume that another host mounts.

@@ -419,7 +419,7 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 
 
 def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:
-    """Say whether an instance is the one that serves, and so answers those who wait for events.
+    """Return whether an instance is the one that serves, and so answers those who wait for events.
 
     A swap takes place while the lanes of both instances are paused, so exactly one of them answers
     for each event (G8).

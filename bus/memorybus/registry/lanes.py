@@ -80,7 +80,7 @@ class LaneState(msgspec.Struct, frozen=True):
         return self.dead - self.refused
 
     def has_passed(self, n: int) -> bool:
-        """Say whether the lane has passed an event: it was applied, parked or left out."""
+        """Return whether the lane has passed an event: it was applied, parked or left out."""
         return n <= self.n or bool(self.done >> (n - self.n - 1) & 1)
 
     def before(self, n: int) -> int:
@@ -204,7 +204,7 @@ class LaneKeys:
                 raise translate_redis_error(reply, name)
 
     def has_dead_letter_requests(self, name: str) -> bool:
-        """Say whether some requests of operators about its dead letters are still open."""
+        """Return whether some requests of operators about its dead letters are still open."""
         return bool(ask_redis(lambda: self._redis.exists(self._keys.redo(name)), name))
 
     def count_remaining(self, name: str) -> int:

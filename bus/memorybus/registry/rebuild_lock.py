@@ -181,7 +181,7 @@ def _read_command(body: Any) -> RebuildCommand | None:
 
 
 def _is_dead(known: RebuildCommand) -> bool:
-    """Say whether its process is known to have ended; that can be seen only on this host."""
+    """Return whether its process is known to have ended; that can be seen only on this host."""
     if known.host != socket.gethostname():
         return False
     try:

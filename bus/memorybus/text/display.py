@@ -38,7 +38,7 @@ def iso(ms: int | None) -> str | None:
 
 
 def is_dangerous(char: str) -> bool:
-    """Say whether a character could steer a terminal; line breaks and tabs may not."""
+    """Return whether a character could steer a terminal; line breaks and tabs may not."""
     if char in _KEPT_CHARACTERS or (char.isascii() and char.isprintable()):
         return False
     return char in _DIRECTIONS or unicodedata.category(char) in _DANGEROUS_CATEGORIES

@@ -363,7 +363,7 @@ class _Shelf:
         return room - self.spent
 
     def has_use_for(self, room: int) -> bool:
-        """Say whether a line that was left out may fit into so much more room."""
+        """Return whether a line that was left out may fit into so much more room."""
         return self.spent < self.wanted and min(map(len, self.lines)) < room
 
     def begin_another(self, room: int) -> int:

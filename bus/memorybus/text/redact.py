@@ -125,7 +125,7 @@ def _without_user(word: str) -> str:
 
 
 def _names_user(scheme: str, authority: str) -> bool:
-    """Say whether a URL with an ``@`` somewhere begins with a user or a password."""
+    """Return whether a URL with an ``@`` somewhere begins with a user or a password."""
     host, colon, port = authority.rpartition(":")
     if "@" in authority or (colon and not host) or (authority and scheme.endswith(_STORES)):
         return True

@@ -148,7 +148,7 @@ def _tail_start(data: str, done: int) -> int:
 
 
 def _is_unfinished(data: str, start: int, end: int) -> bool:
-    """Say whether ``data[start:end]`` is the beginning of a tag whose end is still to come."""
+    """Return whether ``data[start:end]`` is the beginning of a tag whose end is still to come."""
     return end - start - 1 <= MAX_TAG and _UNFINISHED.fullmatch(data, start, end) is not None
 
 

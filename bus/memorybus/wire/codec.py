@@ -236,7 +236,7 @@ class Decoder:
 
 
 def are_plausible(envelopes: Sequence[Envelope]) -> bool:
-    """Say whether the ids and times of all envelopes have the form that our publishers write."""
+    """Return whether the ids and times of all envelopes have the form that our publishers write."""
     ids = [envelope.id for envelope in envelopes]
     times = [envelope.at for envelope in envelopes]
     if not envelopes:
@@ -251,7 +251,7 @@ def are_plausible(envelopes: Sequence[Envelope]) -> bool:
 
 
 def is_plausible(envelope: Envelope) -> bool:
-    """Say whether id and time have the form that our publishers write; stores rely on this form."""
+    """Whether id and time have the form that our publishers write; stores rely on this form."""
     digits = envelope.id
     return len(digits) == _ID_DIGITS and not digits.strip(_HEX) and 0 <= envelope.at <= LATEST
 

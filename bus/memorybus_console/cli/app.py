@@ -136,7 +136,7 @@ def _show_any_text() -> None:
 
 
 def _streams_are_open() -> bool:
-    """Say whether stdout is open; a closed stderr is replaced by one that discards its text."""
+    """Return whether stdout is open; a closed stderr is replaced by one that discards its text."""
     out: object = sys.stdout
     if sys.stderr is None:
         sys.stderr = io.StringIO()

@@ -109,7 +109,7 @@ def _notify(notifier: "Notifier", verdict: "Verdict", output: Output) -> bool:
 
 
 def is_check(words: Sequence[str]) -> bool:
-    """Say whether a command line calls `check`, even if it cannot be parsed."""
+    """Return whether a command line calls `check`, even if it cannot be parsed."""
     return list(words[:1]) == [NAME]
 
 

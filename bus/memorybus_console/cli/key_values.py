@@ -61,5 +61,5 @@ def _parse_value(text: str) -> Any:
 
 
 def _is_infinite(found: Any) -> bool:
-    """Say whether a value is inf or nan, which JSON cannot hold."""
+    """Return whether a value is inf or nan, which JSON cannot hold."""
     return isinstance(found, float) and not math.isfinite(found)

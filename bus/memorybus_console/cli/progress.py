@@ -95,7 +95,7 @@ class LineSchedule:
         self._next = clock.monotonic()
 
     def is_due(self, *, last: bool) -> bool:
-        """Say whether to print a line now; the last one is always due."""
+        """Return whether to print a line now; the last one is always due."""
         now = self._clock.monotonic()
         if now < self._next and not last:
             return False

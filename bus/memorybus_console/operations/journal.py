@@ -57,7 +57,7 @@ class EventSelection(msgspec.Struct, frozen=True):
         return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
 
     def wants(self, event: LoggedEvent) -> bool:
-        """Say whether an event is wanted."""
+        """Return whether an event is wanted."""
         envelope = event.envelope
         if self.session is None:
             here = self.canaries or not is_canary(envelope)
@@ -72,7 +72,7 @@ def _type_names(envelope: Envelope) -> tuple[str, ...]:
 
 
 def is_canary(envelope: Envelope) -> bool:
-    """Say whether an event is a canary of `memorybus doctor`."""
+    """Return whether an event is a canary of `memorybus doctor`."""
     scope = envelope.scope
     ours = scope.agent == scope.user == CANARY_SCOPE
     return ours and envelope.session.id.startswith(CANARY_PREFIX)

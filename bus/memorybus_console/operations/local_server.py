@@ -64,7 +64,7 @@ def running_server(settings: Settings) -> Iterator[LocalServer]:
 
 
 def is_listening(path: Path) -> bool:
-    """Say whether a process listens on a unix socket; a busy one still does."""
+    """Return whether a process listens on a unix socket; a busy one still does."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_CONNECT_SECONDS)
         try:

@@ -51,13 +51,13 @@ def unit_path() -> Path:
 
 
 def is_ours() -> bool:
-    """Say whether there is a unit that `start` wrote."""
+    """Return whether there is a unit that `start` wrote."""
     path = unit_path()
     return path.is_file() and path.read_text(errors="replace").startswith(_MARK)
 
 
 def is_possible(run: _Run = subprocess.run) -> bool:
-    """Say whether this person has a systemd, and no unit of that name that somebody else wrote."""
+    """Whether this person has a systemd, and no unit of that name that somebody else wrote."""
     if shutil.which("systemctl") is None or (unit_path().exists() and not is_ours()):
         return False
     return _systemctl(run, "show-environment").returncode == 0

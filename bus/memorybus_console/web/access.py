@@ -99,7 +99,7 @@ class Access:
         )
 
     def is_secure(self, request: Request) -> bool:
-        """Say whether the browser uses https, to us or to a trusted proxy."""
+        """Return whether the browser uses https, to us or to a trusted proxy."""
         told = request.headers.get("x-forwarded-proto", "") if self._trusts(request) else ""
         return (told or request.url.scheme) == "https"
 
@@ -146,7 +146,7 @@ class Access:
             return self._said.pop(person.proof, "") if person else ""
 
     def is_own_form(self, request: Request, person: Operator, proof: str) -> bool:
-        """Say whether a POST came from one of our forms, made for this person."""
+        """Return whether a POST came from one of our forms, made for this person."""
         return is_own_origin(request) and hmac.compare_digest(person.proof, proof)
 
     def _trusts(self, request: Request) -> bool:
@@ -208,7 +208,7 @@ class Access:
 
 
 def is_own_origin(request: Request) -> bool:
-    """Say whether the Origin header, if a browser sends one, names this host."""
+    """Return whether the Origin header, if a browser sends one, names this host."""
     origin = request.headers.get("origin")
     if origin is None:
         return True

@@ -60,7 +60,7 @@ class Guard:
 
 
 def is_own_host(host: str, names: set[str]) -> bool:
-    """Say whether a Host header has an IP address, or one of these names; pure."""
+    """Return whether a Host header has an IP address, or one of these names; pure."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     try:
         ipaddress.ip_address(name.strip("[]"))
@@ -70,7 +70,7 @@ def is_own_host(host: str, names: set[str]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches an address; pure."""
+    """Return whether only this machine reaches an address; pure."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -17,7 +17,7 @@ RENDER_SECONDS = 2.0
 
 
 def wants_events(request: Request) -> bool:
-    """Say whether a script requests server-sent events, instead of a browser the page."""
+    """Return whether a script requests server-sent events, instead of a browser the page."""
     return "text/event-stream" in request.headers.get("accept", "")
 
 
@@ -38,7 +38,7 @@ async def _events(page_request: PageRequest, page: Page) -> AsyncIterator[str]:
 
 
 def _may_look(page_request: PageRequest, page: Page) -> bool:
-    """Say whether the person may still look: they may have signed out since."""
+    """Return whether the person may still look: they may have signed out since."""
     access = page_request.site.access
     if page.counts_only and page_request.who is None:
         return not access.is_guarded

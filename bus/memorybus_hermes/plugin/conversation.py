@@ -454,7 +454,7 @@ class HermesConversation:
             self._shared.turns.published(slot, receipt.event_id, turn)
 
     def _answer_stands(self, session_id: str, assistant: str) -> bool:
-        """Say whether an answer is in Hermes's transcript and not undone; in doubt, return True."""
+        """Whether an answer is in Hermes's transcript and not undone; in doubt, return True."""
         return self._home is None or answer_stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from memorybus_hermes.home import environment, find_home
 
 
 def is_plugin_host() -> bool:
-    """Say whether this process runs plugins for a Hermes that is another process."""
+    """Return whether this process runs plugins for a Hermes that is another process."""
     return environment().get("HERMES_PLUGIN_HOST_PROCESS") == "1"
 
 

@@ -50,7 +50,7 @@ class ContextWindow:
         self._last = ""
 
     def __contains__(self, mark: str) -> bool:
-        """Say whether the window holds an item."""
+        """Return whether the window holds an item."""
         return mark in self.given or mark in self._held
 
     def __len__(self) -> int:

@@ -217,7 +217,7 @@ class MemoryManager:
         )
 
     def supports_pre_compress_checkpoint(self, api_version: int = _CHECKPOINT_VERSION) -> bool:
-        """Say whether `on_pre_compress` saves messages durably, in a version that is known."""
+        """Return whether `on_pre_compress` saves messages durably, in a version that is known."""
         return api_version <= _CHECKPOINT_VERSION
 
     def on_pre_compress(
@@ -288,7 +288,7 @@ class MemoryManager:
         return {schema["name"] for schema in self.get_all_tool_schemas()}
 
     def has_tool(self, tool_name: str) -> bool:
-        """Say whether a provider offers a tool of that name."""
+        """Return whether a provider offers a tool of that name."""
         return tool_name in self.get_all_tool_names()
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:

@@ -215,7 +215,7 @@ class MemoryFiles:
     # -- what hooks reported ----------------------------------------------------------------------
 
     def _was_found_in_file(self, write: FileWrite) -> bool:
-        """Say whether a hook's write was found in the file already; each change counts once."""
+        """Return whether a hook's write was found in the file already; each change counts once."""
         now = self._clock.monotonic()
         self._told = [(told, until) for told, until in self._told if until > now]
         for i, (told, _) in enumerate(self._told):

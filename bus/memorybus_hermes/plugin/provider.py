@@ -112,7 +112,7 @@ class HermesMemory:
     # -- what Hermes asks first -------------------------------------------------------------------
 
     def is_available(self) -> bool:
-        """Say whether the configuration can be read; Redis may be away (G9)."""
+        """Return whether the configuration can be read; Redis may be away (G9)."""
         try:
             self._settings()
         except MemoryBusError as error:

@@ -58,7 +58,7 @@ class SessionTracker:
             self.settled = self._ahead.popleft()[1]
 
     def _is_ahead(self, new_id: str, parent: str, *, reset: bool) -> bool:
-        """Say whether a switch from the settled session was inline and overtook a queued one.
+        """Return whether a switch from the settled session was inline and overtook a queued one.
 
         The agent then came back to that session by an inline switch that waits for the queued one,
         too. Queued switches begin new sessions, which are known from hooks that came since.

@@ -52,7 +52,7 @@ class SharedBus:
         self._files: dict[Path, MemoryFiles] = {}
 
     def knows(self, scope: Scope, session_id: str) -> bool:
-        """Say whether this host knows a session."""
+        """Return whether this host knows a session."""
         with self._lock:
             at_hand = recall_slot(scope, session_id) in self._sessions
         return at_hand or self.bus.sessions.get(scope, session_id) is not None

@@ -210,7 +210,7 @@ class UndoableTurns:
         return [(turn, end) for turn, end in pairs if end]
 
     def may_be_undone(self, slot: str) -> bool:
-        """Say whether a session has turns that were not undone yet."""
+        """Return whether a session has turns that were not undone yet."""
         with self._lock:
             return any(not turn.undone for turn in self._turns_of(slot))
 
@@ -302,7 +302,7 @@ def _masked_part(said: str) -> str:
 
 
 def _is_copy(masked: str, raw: str) -> bool:
-    """Say whether words are the masked copy of others; a copy that was cut ends anyhow."""
+    """Return whether words are the masked copy of others; a copy that was cut ends anyhow."""
     cut = masked and len(masked) == _MAX_MASKED_CHARS
     return is_masked_copy(f"{masked}{_CUT}" if cut else masked, raw)
 
@@ -337,7 +337,7 @@ def read_stored_turns(home: Path, session_id: str, room: int) -> list[StoredTurn
 
 
 def answer_stands(home: Path, session_id: str, answer: str) -> bool:
-    """Say whether an answer is stored and not only as undone; in doubt, return True."""
+    """Return whether an answer is stored and not only as undone; in doubt, return True."""
     try:
         with StateDb(home / "state.db", wait=HOOK_WAIT_SECONDS) as db:
             gone = db.taken_back(session_id, "assistant", _MAX_MESSAGES)

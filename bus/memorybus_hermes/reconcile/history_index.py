@@ -150,7 +150,7 @@ class HistoryIndex(ScratchIndex):
         return SessionRef(*row) if row else None
 
     def ended(self, session_id: str) -> bool:
-        """Say whether the log has an end of a session."""
+        """Return whether the log has an end of a session."""
         row = self._db.execute("select ended from sessions where id = ?", (session_id,)).fetchone()
         return bool(row and row[0])
 
@@ -177,7 +177,7 @@ class HistoryIndex(ScratchIndex):
         return self._take(next(copies, None))
 
     def take_near(self, session_id: str, user: str, at: int) -> bool:
-        """Say whether the log has a turn with this user text at about this time.
+        """Return whether the log has a turn with this user text at about this time.
 
         Call this after `take` was called for all turns of the session. The answer may differ,
         because Hermes hands over some answers with a footer that it does not store.
@@ -190,7 +190,7 @@ class HistoryIndex(ScratchIndex):
         return self._claim(_BY_USER, *where) is not None
 
     def has_left(self, session_id: str) -> bool:
-        """Say whether the log has turns of a session that match no stored turn so far."""
+        """Return whether the log has turns of a session that match no stored turn so far."""
         sql = "select 1 from turns where session = ? and taken = 0 limit 1"
         return bool(self._fetch_one(sql, _hash(session_id)))
 
@@ -234,7 +234,7 @@ class HistoryIndex(ScratchIndex):
         return self._db.execute(sql, values).fetchone()
 
     def has_write(self, key: str, content: str) -> bool:
-        """Say whether the log has a write of a text, or of its masked copy, to a memory store.
+        """Return whether the log has a write of a text, or of its masked copy, to a memory store.
 
         Args:
             key: the order key of the store.
@@ -246,7 +246,7 @@ class HistoryIndex(ScratchIndex):
         return any(_is_same(row[0], content) for row in self._db.execute(sql, (_hash(key),)))
 
     def first_seen(self, family: str, user: str, assistant: str) -> bool:
-        """Say whether a turn is the first of its kind in its family of sessions, and note it."""
+        """Return whether a turn is the first of its kind in its family of sessions, and note it."""
         return self._insert_mark("family_turns", _hash(family) + pair_digest(user, assistant))
 
     def _insert_mark(self, table: str, mark: bytes) -> bool:
@@ -260,7 +260,7 @@ def pair_digest(user: str, assistant: str) -> bytes:
 
 
 def _is_same(logged: str, stored: str) -> bool:
-    """Say whether a text of the log is a stored one, or its masked copy."""
+    """Return whether a text of the log is a stored one, or its masked copy."""
     same = (_words_digest(stored), _words_digest(mask_as_host(stored)))
     return _words_digest(logged) in same or is_masked_copy(logged, stored)
 

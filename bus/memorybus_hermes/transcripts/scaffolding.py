@@ -52,12 +52,12 @@ def _between(text: str, at: int, begin: str, end: str) -> str:
 
 
 def is_by_host(text: str) -> bool:
-    """Say whether Hermes wrote this user message, which opens a turn, by itself."""
+    """Return whether Hermes wrote this user message, which opens a turn, by itself."""
     return text.startswith(_BY_HOST)
 
 
 def opens_turn(message: Mapping[str, Any]) -> bool:
-    """Say whether a message begins a turn of the person, or one that Hermes begins by itself."""
+    """Return whether a message begins a turn of the person, or one that Hermes begins by itself."""
     if message.get("role") != "user" or any(message.get(flag) for flag in _FLAGS):
         return False
     text = text_of(message.get("content")).lstrip()
@@ -103,7 +103,7 @@ _REVIEWS = (
 
 
 def is_summary(text: str) -> bool:
-    """Say whether a message is, or contains, the summary of what a compression removed."""
+    """Return whether a message is, or contains, the summary of what a compression removed."""
     return _BELOW in text or text.lstrip().startswith(_SUMMARIES)
 
 
@@ -122,10 +122,10 @@ def spoken_text(text: str) -> str:
 
 
 def is_synthetic(text: str) -> bool:
-    """Say whether a user's message is a note that Hermes wrote to the model within a turn."""
+    """Return whether a user's message is a note that Hermes wrote to the model within a turn."""
     return text.lstrip().startswith(_SYNTHETIC)
 
 
 def is_review(text: str) -> bool:
-    """Say whether a user's message begins a background review; older releases stored these."""
+    """Return whether a user's message begins a background review; older releases stored these."""
     return text.lstrip().startswith(_REVIEWS)

@@ -243,7 +243,7 @@ def _check(kind: str, made: Any) -> None:
 
 
 def _has_five_methods(made: Any) -> bool:
-    """Say whether `sync` takes the updates first; if its parameters' names do not show this, say
+    """Return whether `sync` takes the updates first; if its parameters' names do not show this, say
     whether all further methods exist.
     """
     try:

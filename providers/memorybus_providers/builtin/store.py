@@ -384,7 +384,7 @@ def reporting_errors(home: Path) -> Iterator[None]:
 
 
 def belongs_to(place: MemoryFile, origin: EntryOrigin, scope: RecallScope) -> bool | None:
-    """Say whether an entry belongs to a scope; None if that is not known.
+    """Return whether an entry belongs to a scope; None if that is not known.
 
     Args:
         place: the entry's file, whose owner is the agent or the person of the scope.

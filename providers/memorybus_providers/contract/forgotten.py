@@ -192,7 +192,7 @@ def _files(home: Path) -> Iterator[Path]:
 
 
 def _holds(path: Path, word: str) -> bool:
-    """Say whether a file contains a word without its ending, in upper or lower case."""
+    """Return whether a file contains a word without its ending, in upper or lower case."""
     return word[:-2].encode() in path.read_bytes().lower()
 
 

@@ -154,5 +154,5 @@ def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
 
 
 def handles_event(provider: MemoryProvider, event_type: type[Event]) -> bool:
-    """Say whether a provider declares that it handles an event type."""
+    """Return whether a provider declares that it handles an event type."""
     return event_type in provider.capabilities.handles

@@ -21,7 +21,7 @@ _LIBRARIES = ("onnxruntime", "tokenizers", "numpy")
 
 
 def is_service(embedder: str) -> bool:
-    """Say whether an option names a service, instead of a model on this host."""
+    """Return whether an option names a service, instead of a model on this host."""
     return embedder.startswith(("http://", "https://"))
 
 

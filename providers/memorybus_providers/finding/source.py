@@ -154,7 +154,7 @@ class FactSource(Protocol):
         ...
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again after a time, and until another."""
+        """Return whether a note was said again after a time, and until another."""
         ...
 
 

@@ -95,7 +95,7 @@ class Account:
         )
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether all messages of an event are stored."""
+        """Return whether all messages of an event are stored."""
         sessions = (ctx.session.id, messages.NOTES)
         return self._act_in_workspace(
             ctx,

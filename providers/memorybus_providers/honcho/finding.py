@@ -106,7 +106,7 @@ def _base_from_response(found: PeerContextResponse) -> BaseContext:
 
 
 def is_recallable(message: Message) -> bool:
-    """Say whether a message was said in a conversation and has not been retracted."""
+    """Return whether a message was said in a conversation and has not been retracted."""
     return message.session_id != messages.NOTES and not message.metadata.get("retracted")
 
 

@@ -88,7 +88,7 @@ class HonchoProvider(RemoteProvider["Account"]):
             self.client.retract_messages(event.retracted, ctx)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether Honcho has all messages of an event."""
+        """Return whether Honcho has all messages of an event."""
         return self.client.knows(event_id, ctx)
 
     def _link_session(self, metadata: Mapping[str, str], continues: str, ctx: HookContext) -> None:

@@ -130,7 +130,7 @@ class Tenant:
         yield from Session(place, self.honcho).messages(filters=filters, size=_PAGE)
 
     def holds_event(self, place: str, event_id: str) -> bool:
-        """Say whether all messages of an event are in a session."""
+        """Return whether all messages of an event are in a session."""
         found = list(self.messages_of_event(place, event_id))
         return bool(found) and len(found) >= int(found[0].metadata.get("parts", 1))
 

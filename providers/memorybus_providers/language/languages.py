@@ -100,7 +100,7 @@ def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozense
 
 
 def is_stop_word(word: str) -> bool:
-    """Say whether a word without diacritics is a stop word of any language."""
+    """Return whether a word without diacritics is a stop word of any language."""
     return word in _SPEAKS_FOR
 
 

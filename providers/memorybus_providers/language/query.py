@@ -137,7 +137,7 @@ class Question(msgspec.Struct, frozen=True):
     zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
-        """Say whether it asks only for what was said at a time, perhaps by some speakers."""
+        """Return whether it asks only for what was said at a time, perhaps by some speakers."""
         return bool(self.periods) and all(
             is_asking_word(term.word)
             or term.word in ACTIVITIES
@@ -171,7 +171,7 @@ class Question(msgspec.Struct, frozen=True):
             yield [known.get(token, token) for token in split] + parts
 
     def asks_for(self, text: str) -> bool:
-        """Say whether a text contains a form of a term."""
+        """Return whether a text contains a form of a term."""
         split = tokens(text)
         return any(
             not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
@@ -236,7 +236,7 @@ def _stop_words(text: str, words: Sequence[str], languages: Sequence[str]) -> fr
 
 
 def _is_vague(times: NamedTimes, asked: Mapping[str, Term]) -> bool:
-    """Say whether a question names a time, and has no terms but words of asking."""
+    """Return whether a question names a time, and has no terms but words of asking."""
     return bool(times.periods) and all(is_asking_word(term.word) for term in asked.values())
 
 
@@ -372,7 +372,7 @@ def _parts(run: str, kind: WritingSystem) -> list[str]:
 
 
 def _is_more_than_ending(word: str) -> bool:
-    """Say whether a part between stop words is more than an ending."""
+    """Return whether a part between stop words is more than an ending."""
     return (
         is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))
     )

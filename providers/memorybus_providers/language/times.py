@@ -60,7 +60,7 @@ class Period(msgspec.Struct, frozen=True, order=True):
         return self.end - self.start < 2 * DAY_MS
 
     def holds(self, at: int) -> bool:
-        """Say whether a time is in this span."""
+        """Return whether a time is in this span."""
         return self.start <= at < self.end
 
 
@@ -122,7 +122,7 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
 
 
 def _may_name_a_time(text: str) -> bool:
-    """Say whether a text has a digit or a word of an expression; most texts have none, and this
+    """Return whether a text has a digit or a word of an expression; most texts have none, and this
     is a fast test.
     """
     words = _WORD.findall(folded(text))

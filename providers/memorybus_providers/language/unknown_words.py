@@ -28,7 +28,7 @@ TokenSpan = tuple[str, str]
 
 
 def may_mean_another(term: Term) -> bool:
-    """Say whether a term is a word of letters with spaces around it, and long enough."""
+    """Return whether a term is a word of letters with spaces around it, and long enough."""
     word = split_token(term.forms[0])[0]
     return len(word) >= _MIN_LETTERS and word.isalpha() and script_of(word) == "spaced"
 
@@ -41,7 +41,7 @@ def spans_near(token: str) -> list[TokenSpan]:
 
 
 def is_near(token: str, other: str) -> bool:
-    """Say whether a token's word may have meant another.
+    """Return whether a token's word may have meant another.
 
     >>> is_near("heorn", "heron"), is_near("heron", "hero"), is_near("heron", "baron")
     (True, True, False)
@@ -58,7 +58,7 @@ def is_near(token: str, other: str) -> bool:
 
 
 def _is_one_slip_apart(mine: str, theirs: str) -> bool:
-    """Say whether texts differ by one letter more, less or changed, or by two exchanged ones."""
+    """Return whether texts differ by one letter more, less or changed, or by two exchanged ones."""
     return (
         mine[1:] == theirs
         or mine == theirs[1:]

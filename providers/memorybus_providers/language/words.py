@@ -176,7 +176,7 @@ def without_words(text: str, left_out: Collection[str]) -> str:
 
 
 def _may_hold_identifiers(text: str) -> bool:
-    """Say whether a text has a seam of an identifier. Most have none, and this test is cheap.
+    """Return whether a text has a seam of an identifier. Most have none, and this test is cheap.
 
     The text becomes one large number with a byte for each character. A shift by seven bits moves
     each character's left sides onto the right sides of the next one. (It also moves a capital's
@@ -201,7 +201,7 @@ def script_of(run: str) -> WritingSystem:
 
 
 def is_han(sign: str) -> bool:
-    """Say whether a text is one Chinese character."""
+    """Return whether a text is one Chinese character."""
     return _HAN.fullmatch(sign) is not None
 
 

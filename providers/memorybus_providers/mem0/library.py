@@ -174,7 +174,7 @@ def _read_config(path: Path, who: str) -> dict[str, Any]:
 
 
 def _is_embedded(store: Any) -> bool:
-    """Say whether a store is in files that one process locks, like Mem0's default store."""
+    """Return whether a store is in files that one process locks, like Mem0's default store."""
     if not isinstance(store, Mapping):
         return True
     provider, settings = store.get("provider", "qdrant"), store.get("config") or {}

@@ -108,7 +108,7 @@ class _Mem0(RemoteProvider["_Mem0Store"]):
             self._delete(gone, ctx.deadline)
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether Mem0 has any memory of an event."""
+        """Return whether Mem0 has any memory of an event."""
         owner = memories.owner_ids(self._options.prefix, ctx.scope)
         return bool(self.client.rows_of_run(owner, event_id, ctx.deadline))
 

@@ -135,7 +135,7 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
                     store.append_mark(chain, thoughts.draft_of_undo(undone, ctx))
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Say whether MentisDB has all thoughts of an event."""
+        """Return whether MentisDB has all thoughts of an event."""
         with self._writing(ctx) as store:
             own, place = store.chain(ctx.scope), store.place(ctx.scope, ctx.session.id)
             chains = dict.fromkeys((place, own))

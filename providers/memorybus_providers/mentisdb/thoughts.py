@@ -215,7 +215,7 @@ def owners_chain(name: str) -> str:
 
 
 def is_in_scope(name: str, prefix: str, scope: RecallScope) -> bool:
-    """Say whether a chain has our prefix and belongs to a scope."""
+    """Return whether a chain has our prefix and belongs to a scope."""
     parts = name.split(_GLUE)
     if len(parts) < _OWN_PARTS or parts[0] != prefix:
         return False
@@ -238,7 +238,7 @@ _TAKE_BACK = frozenset({"Invalidates", "Supersedes"})
 
 
 def is_memory(thought: Thought) -> bool:
-    """Say whether a thought is a memory: neither a mark nor the beginning of a branch."""
+    """Return whether a thought is a memory: neither a mark nor the beginning of a branch."""
     began = any(edge.kind == "BranchesFrom" for edge in thought.relations)
     return MARK not in thought.tags and not began
 
@@ -255,7 +255,7 @@ class MentisLedger(msgspec.Struct, frozen=True):
     branches: tuple[str, ...] = ()
 
     def is_current(self, thought: Thought) -> bool:
-        """Say whether a thought of this chain is a memory that is still valid."""
+        """Return whether a thought of this chain is a memory that is still valid."""
         return thought.id not in self.gone and is_memory(thought)
 
     def current_thoughts(self, thoughts: Iterable[Thought]) -> list[Thought]:

@@ -139,7 +139,7 @@ def provider_error_of(error: psycopg.Error) -> ProviderError | None:
 
 
 def _is_refusal(error: psycopg.Error) -> bool:
-    """Say whether an error is about our privileges, or about missing tables."""
+    """Return whether an error is about our privileges, or about missing tables."""
     return isinstance(error, _ACCESS_ERRORS)
 
 

@@ -100,7 +100,7 @@ def read_where(config: ProviderConfig) -> Where:
 
 
 def keeps_rows(config: ProviderConfig) -> bool:
-    """Say whether the option ``memory_rows`` is set.
+    """Return whether the option ``memory_rows`` is set.
 
     Raises:
         ConfigError: the option is neither true nor false.

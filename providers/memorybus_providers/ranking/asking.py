@@ -34,13 +34,13 @@ _OPENS_QUESTION = re.compile(
 
 
 def asks(text: str) -> bool:
-    """Say whether a text ends with a question; a caption in brackets may follow it."""
+    """Return whether a text ends with a question; a caption in brackets may follow it."""
     ending = text[-_ENDING_CHARS:]
     return "?" in ending and bool(_QUESTION_MARK.search(ending))
 
 
 def only_asks(text: str) -> bool:
-    """Say whether a text consists only of questions and short exclamations."""
+    """Return whether a text consists only of questions and short exclamations."""
     if not asks(text) or len(text) > MAX_QUESTION_CHARS:
         return False
     sentences = _SENTENCE_END.split(_LAST_CAPTION.sub("", text).strip())

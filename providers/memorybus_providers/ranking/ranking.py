@@ -185,7 +185,7 @@ class Scored(msgspec.Struct, frozen=True):
 
 
 def is_answer(scored: Iterable[Scored]) -> bool:
-    """Say whether one of these facts covers enough of what is asked for."""
+    """Return whether one of these facts covers enough of what is asked for."""
     return any(one.fit >= LEAST_FIT for one in scored)
 
 
@@ -236,12 +236,12 @@ def rank_facts(
 
 
 def _answers(weight: Weight, near: Near | None) -> bool:
-    """Say whether a fact speaks of what is asked: by a word, or because it is rather near."""
+    """Return whether a fact speaks of what is asked: by a word, or because it is rather near."""
     return weight.total > weight.meaning or (near is not None and near.is_enough)
 
 
 def _only_repeats(question: Question, text: str) -> bool:
-    """Say whether a text asks, too, and for nothing else."""
+    """Return whether a text asks, too, and for nothing else."""
     if not only_asks(text):
         return False
     (words,) = question.read_texts([text])

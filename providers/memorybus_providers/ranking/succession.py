@@ -32,7 +32,7 @@ class Correction(msgspec.Struct, frozen=True):
     at: int
 
     def corrects(self, fact: Fact) -> bool:
-        """Say whether this corrects a fact: the fact existed before, and is not the note itself."""
+        """Whether this corrects a fact: the fact existed before, and is not the note itself."""
         if fact.name == self.note:
             return False
         if self.fact:

@@ -156,7 +156,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
 
     @classmethod
     def is_available(cls, config: ProviderConfig) -> bool:
-        """Say whether the client is installed."""
+        """Return whether the client is installed."""
         return find_spec(cls.package) is not None
 
     @classmethod

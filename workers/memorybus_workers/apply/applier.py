@@ -184,7 +184,7 @@ class Applier:
         return set()
 
     def has_room(self) -> bool:
-        """Say whether the pool could take more keys now; False without a pool."""
+        """Return whether the pool could take more keys now; False without a pool."""
         return False
 
     def drain(self, lane: Lane) -> bool:
@@ -192,7 +192,7 @@ class Applier:
         return self.is_at_rest(lane)
 
     def is_at_rest(self, lane: Lane) -> bool:
-        """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
+        """Whether no call of a lane is in flight, nor an abandoned one that may take effect."""
         return not lane.abandoned_calls.has_pending(lane.lease.key)
 
     def cancel_drain(self, lane: Lane) -> None:
@@ -235,12 +235,12 @@ class Applier:
         lane.answers.answer_applied(event, self._call(lane, event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Say whether an earlier try, or one before a loss, may have sent the event already."""
+        """Return whether an earlier try, or one before a loss, may have sent the event already."""
         known = self._failing_events.get(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Say whether an event may share a call with others.
+        """Return whether an event may share a call with others.
 
         It has not failed, is neither in doubt nor suspected, and its key is not parked.
         """

@@ -22,12 +22,12 @@ ContextOf = Callable[[LoggedEvent], HookContext]
 
 
 def is_turn(event: LoggedEvent) -> bool:
-    """Say whether an event is one that `sync_turns` takes."""
+    """Return whether an event is one that `sync_turns` takes."""
     return type(event.envelope.event) is TurnCompleted
 
 
 def takes_turns_in_bulk(provider: MemoryProvider) -> bool:
-    """Say whether a provider gets several turns at once.
+    """Return whether a provider gets several turns at once.
 
     A ``blind`` provider does not: a crash could then repeat every turn of a call (G4).
     """

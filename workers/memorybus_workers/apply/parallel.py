@@ -185,7 +185,7 @@ class ParallelApplier(Applier):
         return max(0, _CALLS_PER_THREAD * self._size - self.pool.unfinished)
 
     def has_room(self) -> bool:
-        """Say whether more keys could be handed out now."""
+        """Return whether more keys could be handed out now."""
         return self._room() > 0
 
     # -- in the threads ---------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class ParallelApplier(Applier):
     # -- the rest ---------------------------------------------------------------------------------
 
     def is_at_rest(self, lane: Lane) -> bool:
-        """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
+        """Whether no call of a lane is in flight, nor an abandoned one that may take effect."""
         return lane not in self._in_flight and super().is_at_rest(lane)
 
     def drain(self, lane: Lane) -> bool:

@@ -226,7 +226,7 @@ class SerialApplier(Applier):
         return [e for e in events if handles(type(e.envelope.event))]
 
     def _is_calm(self, lane: Lane) -> bool:
-        """Say whether calls need no check before or after them."""
+        """Return whether calls need no check before or after them."""
         uneasy = (
             self._lookup
             or lane.set_back_upto
@@ -279,7 +279,7 @@ class SerialApplier(Applier):
         return ()
 
     def _must_wait(self, lane: Lane, event: LoggedEvent, outcome: ChunkOutcome) -> bool:
-        """Say whether an event must not be tried now: it is done, or its key or provider waits."""
+        """Whether an event must not be tried now: it is done, or its key or provider waits."""
         if lane.window.is_done(event.position.n):
             return True
         key = event.envelope.key

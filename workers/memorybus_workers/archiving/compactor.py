@@ -104,7 +104,7 @@ def enough_events(segment_events: int) -> int:
 
 
 def is_small(size: SegmentSize, segment_events: int) -> bool:
-    """Say whether a segment may be merged with its neighbours."""
+    """Return whether a segment may be merged with its neighbours."""
     return size.events < enough_events(segment_events) and size.bytes < FULL_SEGMENT_BYTES // 2
 
 

@@ -74,7 +74,7 @@ def find_due(state: PartitionState, settings: Settings, *, force: bool = False) 
 
 
 def _is_hidden(state: PartitionState) -> bool:
-    """Say whether there are unsealed events although the reading does not show where they begin.
+    """Return whether there are unsealed events although the reading does not show where they begin.
 
     Many foreign entries stand before it, or it lies before the sealed end because a clock went
     back.
@@ -93,7 +93,7 @@ def count_ripe_events(state: PartitionState) -> int:
 
 
 def _is_trimmable(state: PartitionState, settings: Settings) -> bool:
-    """Say whether the log's first entries are sealed and older than the hot window."""
+    """Return whether the log's first entries are sealed and older than the hot window."""
     view = state.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
         return False

@@ -86,7 +86,7 @@ class Policy(msgspec.Struct, frozen=True):
         return min((self.ages[name] for name in names if self.ages.get(name)), default=None)
 
     def concerns(self, segment: SegmentAges, now: int) -> bool:
-        """Say whether a segment has to be examined again."""
+        """Return whether a segment has to be examined again."""
         if not segment.kept:
             return False
         asked = self.forgotten and segment.tombstones != self.tombstones
@@ -95,7 +95,7 @@ class Policy(msgspec.Struct, frozen=True):
         )
 
     def _has_passed(self, segment: SegmentAges, age: float, now: int) -> bool:
-        """Say whether enough rows have grown older than an age since the segment was looked at."""
+        """Whether enough rows have grown older than an age since the segment was looked at."""
         age_ms = round(age * 1000)
         if not age_ms or segment.first_at + age_ms > now:
             return False

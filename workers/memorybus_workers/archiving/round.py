@@ -165,7 +165,7 @@ class ArchivingRound:
         return self._archive
 
     def _is_due(self, archive: Archive, partition: int, state: PartitionState) -> bool:
-        """Say whether there is something to do, even if Redis knows less than the archive."""
+        """Return whether there is something to do, even if Redis knows less than the archive."""
         sealed = state.view.sealed
         known = self._seen.get(partition)
         if known is None or sealed < known:
@@ -179,7 +179,7 @@ class ArchivingRound:
         return bool(find_due(state, self._context.settings))
 
     def _is_our_turn(self, due: Mapping[int, PartitionState]) -> bool:
-        """Say whether to act now: the worker that archived last does so at once, others wait."""
+        """Return whether to act now: the worker that archived last does so at once, others wait."""
         if not due:
             self._due_since = None
             return False
@@ -198,7 +198,7 @@ class ArchivingRound:
         return {self._turn: state} if state is not None and state.view.sealed else {}
 
     def _is_at_home(self) -> bool:
-        """Say whether this worker may write the archive: it is shared, or lies in our data_dir."""
+        """Whether this worker may write the archive: it is shared, or lies in our data_dir."""
         if not self._context.settings.archive:
             ours = local_home(self._context.settings)
             self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours

@@ -52,7 +52,7 @@ class FailingEvents:
         self._events: dict[str, FailingEvent] = {}
 
     def __bool__(self) -> bool:
-        """Say whether any event is failing."""
+        """Return whether any event is failing."""
         return bool(self._events)
 
     def note_failure(
@@ -119,11 +119,11 @@ class FailingEvents:
         return self._events.get(event_id) if self._events else None
 
     def has_any(self, event_ids: Iterable[str]) -> bool:
-        """Say whether one of these failed before, and is tried alone until it is settled."""
+        """Return whether one of these failed before, and is tried alone until it is settled."""
         return bool(self._events) and any(event_id in self._events for event_id in event_ids)
 
     def has_hung_too_often(self, event_id: str) -> bool:
-        """Say whether an event has hung as often as it may."""
+        """Return whether an event has hung as often as it may."""
         event = self.get(event_id)
         return event is not None and event.hung and event.tries >= self.attempts
 

@@ -170,7 +170,7 @@ class AbandonedCalls:
         return RetryAt(self._clock.monotonic() + POLL_SECONDS)
 
     def has_pending(self, lane: str) -> bool:
-        """Say whether an abandoned call may still take effect in a lane, given its lease's key."""
+        """Whether an abandoned call may still take effect in a lane, given its lease's key."""
         return any(self._is_pending(key) for key in list(self._calls) if key[0] == lane)
 
     def _is_pending(self, key: tuple[str, str]) -> bool:

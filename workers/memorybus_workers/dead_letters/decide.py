@@ -105,7 +105,7 @@ class Pass:
     # -- letters that end their worker ------------------------------------------------------------
 
     def is_deadly(self, stored: StoredLetter) -> bool:
-        """Say whether another worker died while it applied a letter for the same requests.
+        """Return whether another worker died while it applied a letter for the same requests.
 
         A try of our own does not count: we may have lost the lane in between, without dying. A
         newer request about its key lets the letter be tried once more.

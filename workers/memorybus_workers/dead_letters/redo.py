@@ -266,5 +266,5 @@ class Redo:
 
 
 def _belongs_to(way: Pass, lane: Lane | None) -> bool:
-    """Say whether a pass was begun under the epoch in which the lane is owned now."""
+    """Return whether a pass was begun under the epoch in which the lane is owned now."""
     return lane is not None and lane.epoch == way.epoch

@@ -83,7 +83,7 @@ class Hosts:
                 host.retry_now()
 
     def is_current(self, name: str, role: Role | None) -> bool:
-        """Say whether an instance runs in this role; if not, it must not get lanes any more."""
+        """Return whether an instance runs in this role; if not, it must not get lanes any more."""
         return self._roles.get(name) == role
 
     def _start(self, name: str, role: Role) -> ProviderHost:

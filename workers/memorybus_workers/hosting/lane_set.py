@@ -269,7 +269,7 @@ class LaneSet:
             self.look_at_all()  # a lost announcement must not stop a lane
 
     def _is_held_back(self, until: float) -> bool:
-        """Say whether no lane gets a turn now: the time is up, or calls or reads have to wait."""
+        """Whether no lane gets a turn now: the time is up, or calls or reads have to wait."""
         now = self._clock.monotonic()
         over = now >= until or now < self._held_until or self._pace.seconds_to_wait() > 0
         return over or self._stop.is_set()

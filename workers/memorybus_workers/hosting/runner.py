@@ -323,7 +323,7 @@ class StoreUse:
 
 
 def _is_held(path: Path) -> bool:
-    """Say whether a process has locked a file; remove the file if none has."""
+    """Return whether a process has locked a file; remove the file if none has."""
     try:
         other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

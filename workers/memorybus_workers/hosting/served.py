@@ -129,7 +129,7 @@ class ServedInstances:
         return info.copy_of or name if info else name
 
     def is_copy(self, name: str) -> bool:
-        """Say whether an instance is a copy: recalls never ask it by its name."""
+        """Return whether an instance is a copy: recalls never ask it by its name."""
         return name not in self._configured
 
     def _drop_orphaned_copies(self, view: InstancesView, busy: Collection[str]) -> None:
@@ -214,7 +214,7 @@ class ServedInstances:
         return info_of(kind, provider, order, one.provider)
 
     def _has_ended(self, one: Instance) -> bool:
-        """Say whether a copy has all events of its plan, and no request of an operator is open."""
+        """Whether a copy has all events of its plan, and no request of an operator is open."""
         if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
             return False
         lanes = enumerate(self._lanes.states(one.name))

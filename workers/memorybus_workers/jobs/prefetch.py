@@ -186,7 +186,7 @@ class Recaller:
             return PromptReply(provider)
 
     def _is_forgotten(self, ask: PromptAsk) -> bool:
-        """Say whether nobody waits for the answer any more, and a newer request has replaced it."""
+        """Whether nobody waits for the answer any more, and a newer request has replaced it."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.hget(self._keys.want(ask.slot), "g")

@@ -45,7 +45,7 @@ class Caution:
         self._upto += missing
 
     def is_needed(self, n: int) -> bool:
-        """Say whether calls are noted while the checkpoint is at `n`."""
+        """Return whether calls are noted while the checkpoint is at `n`."""
         return bool(self.suspects) or n < self._upto
 
     def batch_size(self, most: int) -> int:

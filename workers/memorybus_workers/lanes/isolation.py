@@ -27,7 +27,7 @@ class IsolationProbe:
         self._tried: tuple[Lease, int] | None = None
 
     def begin(self, lease: Lease, n: int) -> bool:
-        """Say whether an event may be tried now; if so, the caller must call `end` afterwards."""
+        """Whether an event may be tried now; if so, the caller must call `end` afterwards."""
         with self._lock:
             if self._tried is not None and not self._tried[0].lost:
                 return False

@@ -208,7 +208,7 @@ class Lane:
         )
 
     def _is_over(self) -> bool:
-        """Say whether all events of the plan are read."""
+        """Return whether all events of the plan are read."""
         return self._end is not None and self.window.read_n >= self._end
 
     def _skip_unplanned(self) -> None:

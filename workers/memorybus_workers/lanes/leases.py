@@ -184,7 +184,7 @@ class Leases:
             scripts.run_many(redis, [scripts.release(lease.lane) for lease in leases])
 
     def holds(self, provider: str, partition: int) -> bool:
-        """Say whether this worker owns a lane, as far as it knows."""
+        """Return whether this worker owns a lane, as far as it knows."""
         with self._lock:
             return self._keys.lease(partition, provider) in self._held | self._left
 

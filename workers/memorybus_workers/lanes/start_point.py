@@ -54,7 +54,7 @@ class StartFinder:
         return found
 
     def _has_entry_of(self, point: StartPoint) -> bool:
-        """Say whether the history has a checkpoint's entry and continues behind it.
+        """Return whether the history has a checkpoint's entry and continues behind it.
 
         A log that lost its tail gives the same numbers again. Then an entry that only the archive
         has may be beyond the log's end, and the log counts.
@@ -65,7 +65,7 @@ class StartFinder:
         return sealed and not self._are_numbers_given_again(point)
 
     def _are_numbers_given_again(self, point: StartPoint) -> bool:
-        """Say whether the log's next entry behind the checkpoint has no higher number than it."""
+        """Whether the log's next entry behind the checkpoint has no higher number than it."""
         following = self._history.next_in_log(self._partition, point.entry)
         return following is not None and following.n <= point.n
 

@@ -96,7 +96,7 @@ class LaneWindow:
         )
 
     def is_done(self, n: int) -> bool:
-        """Say whether an event above the checkpoint is done."""
+        """Return whether an event above the checkpoint is done."""
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
     def encoded_done_set(self) -> bytes:
@@ -216,7 +216,7 @@ class LaneWindow:
         return self._delayed[0][0] if self._delayed else float("inf")
 
     def has_ready(self) -> bool:
-        """Say whether a key is ready."""
+        """Return whether a key is ready."""
         return bool(self._ready)
 
     def finish(self, event: LoggedEvent) -> None:

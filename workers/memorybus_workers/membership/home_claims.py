@@ -34,7 +34,7 @@ class HomeClaims:
         self._lost_for: dict[str, int] = {}
 
     def is_elsewhere(self, name: str) -> bool:
-        """Say whether an instance has its home elsewhere."""
+        """Return whether an instance has its home elsewhere."""
         return name in self._elsewhere
 
     def claim(self) -> None:

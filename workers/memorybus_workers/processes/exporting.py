@@ -57,7 +57,7 @@ class RareLinesFilter(logging.Filter):
         self._due = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the line passes: no other line has passed for five minutes."""
+        """Return whether the line passes: no other line has passed for five minutes."""
         now = self._clock.monotonic()
         if now < self._due:
             return False

@@ -80,9 +80,9 @@ class Pulse:
         self._ready.clear()
 
     def lives(self) -> bool:
-        """Say whether the loop has turned within `STUCK_SECONDS`."""
+        """Return whether the loop has turned within `STUCK_SECONDS`."""
         return self._clock.monotonic() - self._heard <= STUCK_SECONDS
 
     def is_ready(self) -> bool:
-        """Say whether everything has started, and the end has not begun."""
+        """Return whether everything has started, and the end has not begun."""
         return self._ready.is_set()

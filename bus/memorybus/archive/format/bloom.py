@@ -31,7 +31,7 @@ def build_filter(words: Collection[str]) -> str:
 
 
 def may_hold(text: str, words: Iterable[str]) -> bool:
-    """Say whether a filter may hold one of `words`; False is certain.
+    """Return whether a filter may hold one of `words`; False is certain.
 
     The answer is True for a text that is not a filter.
     """

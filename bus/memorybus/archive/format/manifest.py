@@ -227,7 +227,7 @@ def _decode_line(line: bytes) -> Segment | ManifestEnd | None:
 
 
 def _has_our_form(segment: Segment) -> bool:
-    """Say whether file name and places have our form: another program's sums may be right."""
+    """Return whether file name and places have our form: another program's sums may be right."""
     entries = (segment.first.entry, segment.last.entry)
     return bool(_FILE.fullmatch(segment.file)) and all(map(_ENTRY.fullmatch, entries))
 

@@ -99,7 +99,7 @@ def _is_fresh(one: StoredFile) -> bool:
 
 
 def _is_there(path: Path) -> bool:
-    """Say whether a regular file exists; reading a pipe would never end.
+    """Return whether a regular file exists; reading a pipe would never end.
 
     Raises:
         ArchiveDamaged: the name belongs to something that is not a regular file.

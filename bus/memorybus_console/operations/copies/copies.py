@@ -190,7 +190,7 @@ def await_removal(
 
 
 def _can_be_removed(home: Home | None, hosts: Collection[str]) -> bool:
-    """Say whether a live worker may remove a copy with this home (pure)."""
+    """Return whether a live worker may remove a copy with this home (pure)."""
     return bool(hosts) if home is None else home.host in hosts
 
 

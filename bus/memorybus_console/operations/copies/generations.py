@@ -70,7 +70,7 @@ def list_generations(view: InstancesView) -> list[Generation]:
 
 
 def _is_dropped_first(one: Generation) -> bool:
-    """Say whether a generation is the first one and dropped: only other dropped ones are listed."""
+    """Whether a generation is the first one and dropped: only other dropped ones are listed."""
     return one.state == "dropped" and one.name == one.provider
 
 
@@ -120,7 +120,7 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
 
 
 def is_dropped(name: str, view: InstancesView) -> bool:
-    """Say whether an instance was dropped.
+    """Return whether an instance was dropped.
 
     The record of a dropped copy says so. The first generation stays in the settings, so it is
     paused with the state ``dropped`` instead.
@@ -133,7 +133,7 @@ def is_dropped(name: str, view: InstancesView) -> bool:
 
 
 def is_generation(one: Instance) -> bool:
-    """Say whether a copy was made by a rebuild."""
+    """Return whether a copy was made by a rebuild."""
     return one.purpose == "rebuild" and one.is_copy
 
 
@@ -255,7 +255,7 @@ def _last_span(plan: Plan, partition: int, n: int) -> NumberRange:
 
 
 def must_equal(one: Instance, live: Instance) -> bool:
-    """Say whether a copy's state must equal the live one's: it has the same options and plan."""
+    """Return whether a copy's state must equal the live one's: it has the same options and plan."""
     return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
 
 
@@ -289,7 +289,7 @@ def command_to_finish_swap(provider: str, view: InstancesView) -> str:
 
 
 def needs_only_finish(asked: Instance, view: InstancesView) -> bool:
-    """Say whether a request needs only to finish a swap which was cut short.
+    """Return whether a request needs only to finish a swap which was cut short.
 
     This is the case if it repeats the request of that swap, or has no options.
     """

@@ -20,7 +20,7 @@ class SearchWords:
         self._words = tuple(word for word in map(_fold, words) if word)
 
     def are_in(self, event: AnyEvent) -> bool:
-        """Say whether an event contains all the words; without words, every event does."""
+        """Return whether an event contains all the words; without words, every event does."""
         if not self._words:
             return True
         texts = [_fold(text) for text in texts_of(event)]

@@ -73,7 +73,7 @@ def _unknown_event_fields(envelope: Envelope) -> dict[str, Any]:
 
 
 def holds_events(path: Path) -> bool:
-    """Say whether a file begins with an event, and so is not a conversation.
+    """Return whether a file begins with an event, and so is not a conversation.
 
     A file that cannot be read counts as one without events: its next reader reports why. A pipe is
     not read, because bytes that are read from it are lost for the next reader.

@@ -64,7 +64,7 @@ class KnownIds(ScratchIndex):
             self._db.execute("commit")
 
     def is_new(self, event_id: str) -> bool:
-        """Say whether an id was not known yet, and remember it."""
+        """Return whether an id was not known yet, and remember it."""
         row = (bytes.fromhex(event_id),)
         with _translated_errors():
             return self._db.execute("insert or ignore into ids values (?)", row).rowcount > 0

@@ -116,7 +116,7 @@ def plain_words(text: str) -> str:
 
 
 def outgrows(turn: RecordedTurn, known: TurnCompleted) -> bool:
-    """Say whether a turn is a newer form of a known one, and not a shorter or an equal form."""
+    """Return whether a turn is a newer form of a known one, and not a shorter or an equal form."""
     if plain_words(turn.user) != plain_words(known.user):
         return True
     answer, before = plain_words(turn.assistant), plain_words(known.assistant)
@@ -124,12 +124,12 @@ def outgrows(turn: RecordedTurn, known: TurnCompleted) -> bool:
 
 
 def is_end_of(turn: RecordedTurn, known: TurnCompleted) -> bool:
-    """Say whether a turn without a question is the end of a known turn, whose head was cut off."""
+    """Whether a turn without a question is the end of a known turn, whose head was cut off."""
     return plain_words(known.assistant).endswith(plain_words(turn.assistant))
 
 
 def is_same_session(known: Sequence[KnownTurn], turns: Sequence[TurnMarks], *, named: bool) -> bool:
-    """Say whether a session of a file is a session of the history under another name.
+    """Return whether a session of a file is a session of the history under another name.
 
     At least half of the turns that could be in both must be in both. If the file does not name the
     session and knows its times, one turn is enough. A session that the file names is looked for
@@ -209,12 +209,12 @@ class _Matching:
         return self._known[pair.row].marks
 
     def has_neighbour(self, pair: _Pair) -> bool:
-        """Say whether the turns beside these two were matched with each other."""
+        """Return whether the turns beside these two were matched with each other."""
         before, after = self._rows.get(pair.place - 1), self._rows.get(pair.place + 1)
         return before == pair.row - 1 or after == pair.row + 1
 
     def is_unanswered_end(self, pair: _Pair) -> bool:
-        """Say whether the turn of the history is the last of its session, and has no answer."""
+        """Return whether the turn of the history is the last of its session, and has no answer."""
         one, *after = self._known[pair.row : pair.row + 2]
         return one.marks.answer == _NOTHING and not (after and after[0].ref.id == one.ref.id)
 
@@ -260,7 +260,7 @@ def _is_untimed(work: _Matching, pair: _Pair) -> bool:
 
 
 def _is_same_message(work: _Matching, pair: _Pair) -> bool:
-    """Say whether one id means one message; a mere number may count the lines of each file."""
+    """Return whether one id means one message; a mere number may count the lines of each file."""
     turn, known = work.turn(pair), work.known(pair)
     same_words = turn.words == known.words and not turn.source.isdecimal()
     return bool(turn.source) and (turn.second == known.second or same_words)

@@ -160,7 +160,7 @@ class AmendmentResult(Result, frozen=True):
 
 
 def is_amendable(memory: KeptMemory) -> bool:
-    """Say whether an event could correct or delete a memory, as far as the memory shows; pure."""
+    """Whether an event could correct or delete a memory, as far as the memory shows; pure."""
     return not memory.former and (bool(memory.event) or memory.kind in _STORES)
 
 
@@ -312,7 +312,7 @@ def plan_amendment(
 
 
 def has_correction_tool(declared: DeclaredTools) -> bool:
-    """Say whether a provider declares the tool that corrects memories; pure."""
+    """Return whether a provider declares the tool that corrects memories; pure."""
     named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
     return TOOL in named and TOOL not in declared.reading
 
@@ -471,7 +471,7 @@ def carry_out(
 
 
 def _is_shared(plan: MemoryAmendment) -> bool:
-    """Say whether other persons may be answered with the memory: it is the agent's."""
+    """Return whether other persons may be answered with the memory: it is the agent's."""
     writes = [one.event for one in plan.drafts if isinstance(one.event, MemoryWritten)]
     return not plan.memory.user or any(event.store == "memory" for event in writes)
 

@@ -127,7 +127,7 @@ class LanePause:
             self._check_mover(name, f"{name} lacks a part of the history", left)
 
     def is_unserved(self, name: str) -> bool:
-        """Say whether no worker owns a lane of an instance or takes one soon."""
+        """Return whether no worker owns a lane of an instance or takes one soon."""
         until = self._clock.monotonic() + _UNOWNED_FOR
         while not any(lane.owned for lane in self._stores.lanes.states(name)):
             if self.paused_by_person(name) or self._clock.monotonic() > until:

@@ -75,7 +75,7 @@ class Children:
         return placed(self.own_place, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
-        """Say whether this instance may keep an owner's memories."""
+        """Return whether this instance may keep an owner's memories."""
         shared = self._known.separation == "no" and self._options.apart
         return not shared or owner == self._options.owner
 

@@ -55,7 +55,7 @@ def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
 
 
 def is_of_own_agent(owner: Owner, first: Owner) -> bool:
-    """Say whether an owner has the agent and the workspace of the instance's own owner."""
+    """Return whether an owner has the agent and the workspace of the instance's own owner."""
     return (owner.agent, owner.workspace) == (first.agent, first.workspace)
 
 

@@ -199,7 +199,7 @@ def _connect(path: Path) -> socket.socket | None:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Say whether the other end has closed.
+    """Return whether the other end has closed.
 
     The child sends nothing without a request, so only the end of the stream can be read.
     """

@@ -122,7 +122,7 @@ class HostedHermesProvider(MemoryProvider):
 
     @classmethod
     def is_available(cls, config: ProviderConfig) -> bool:
-        """Say whether Hermes's Python exists.
+        """Return whether Hermes's Python exists.
 
         Raises:
             MissingProvider: it does not exist; the message names the remedy.

@@ -258,7 +258,7 @@ class SqliteFacts:
         return former.former_entries(self._db, scope)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again later than `after`, and not later than `until`."""
+        """Return whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     def _facts(self, query: str, scope: RecallScope, **given: str | int) -> list[Fact]:

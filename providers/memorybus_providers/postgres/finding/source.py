@@ -302,7 +302,7 @@ class PostgresFacts:
         return [_former_entry(*row) for row in rows]
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again later than `after`, and not later than `until`."""
+        """Return whether a note was said again later than `after`, and not later than `until`."""
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     # -- parameters ---------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class ImportOwner(msgspec.Struct, frozen=True):
         return message.user or (message.name if by_name else "")
 
     def is_agent(self, person: str) -> bool:
-        """Say whether a person of the source is an agent: the given agent, or one of `AGENTS`."""
+        """Whether a person of the source is an agent: the given agent, or one of `AGENTS`."""
         return bool(person) and (person == self.agent or person in AGENTS)
 
     def scope(self, source: str, user: str, agent: str, workspace: str) -> Scope:

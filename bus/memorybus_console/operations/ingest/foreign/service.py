@@ -51,7 +51,7 @@ class Fetch(Protocol):
 
 
 def is_address(text: str) -> bool:
-    """Say whether an argument of a command is the address of a service, and not a file."""
+    """Return whether an argument of a command is the address of a service, and not a file."""
     return text.lower().startswith(("http://", "https://"))
 
 

@@ -30,7 +30,7 @@ _TITLES = ("summary", "aiTitle", "customTitle")
 
 
 def is_line(value: Any) -> bool:
-    """Say whether a JSON value is a line of a transcript."""
+    """Return whether a JSON value is a line of a transcript."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     of_session = "sessionId" in value and value.keys().isdisjoint(("content", "text", "role"))

@@ -23,7 +23,7 @@ _NOTE = "notes of the program"
 
 
 def is_line(value: Any) -> bool:
-    """Say whether a JSON value is a line that only a transcript has."""
+    """Return whether a JSON value is a line that only a transcript has."""
     return isinstance(value, dict) and (
         (value.get("type") in _LINES and isinstance(value.get("payload"), dict))
         or value.get("record_type") == "state"

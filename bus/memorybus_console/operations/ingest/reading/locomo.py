@@ -42,7 +42,7 @@ class _Pair(NamedTuple):
 
 
 def is_sample(value: Any) -> bool:
-    """Say whether a JSON value is one LoCoMo sample, bare or under ``conversation``."""
+    """Return whether a JSON value is one LoCoMo sample, bare or under ``conversation``."""
     return isinstance(value, dict) and "speaker_a" in _body_of(value) and role_of(value) is None
 
 

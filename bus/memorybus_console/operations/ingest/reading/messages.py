@@ -360,7 +360,7 @@ def _group_by_turn(said: Sequence[_Message]) -> Iterator[list[_Message]]:
 
 
 def _is_plain(group: Sequence[_Message]) -> bool:
-    """Say whether the two sides contain the whole turn, so that messages would only repeat them."""
+    """Whether the two sides contain the whole turn, so that messages would only repeat them."""
     roles = [one.role for one in group]
     return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
         one.message == {"role": one.role, "content": one.text} for one in group

@@ -94,7 +94,7 @@ def id_text(value: object) -> str:
 
 
 def _is_endless(value: object) -> bool:
-    """Say whether a number has more digits than an id."""
+    """Return whether a number has more digits than an id."""
     return isinstance(value, int) and value.bit_length() > _MAX_ID_BITS
 
 

@@ -104,7 +104,7 @@ def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
 
 
 def accepts(hook: PluginHook, keyword: str) -> bool:
-    """Say whether a hook takes a keyword. If it cannot be inspected, say yes, as Hermes does in
+    """Return whether a hook takes a keyword. If it cannot be inspected, say yes, as Hermes does in
     ``_provider_sync_accepts_messages``.
     """
     try:
