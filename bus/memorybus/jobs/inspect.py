@@ -138,7 +138,7 @@ class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag=
         whose: the owner; only agent, user and workspace count.
         skip: how many memories the asker has already.
         most: the most memories to send; 0 for as many as fit.
-        holding: only memories that contain this text, or came by the event of this id; "" for all.
+        containing: only memories with this text, or from the event of this id; "" for all.
     """
 
     reply = KeptPage
@@ -146,7 +146,7 @@ class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag=
     whose: RecallRequest
     skip: int = 0
     most: int = 0
-    holding: str = ""
+    containing: str = ""
 
 
 class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, tag="owners"):
@@ -155,14 +155,14 @@ class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, 
     Attributes:
         after: the owner behind whom the page begins; only its agent, user and workspace count.
         most: the most owners to send; 0 for as many as fit.
-        holding: only owners whose names contain this text; "" for all.
+        containing: only owners whose names contain this text; "" for all.
     """
 
     reply = OwnersPage
 
     after: RecallRequest | None = None
     most: int = 0
-    holding: str = ""
+    containing: str = ""
 
 
 class Erase(InstanceQuestion[EraseReport], frozen=True, tag="erase"):

@@ -80,7 +80,7 @@ class LettersActed(Result, frozen=True):
         finished: whether the owners of the lanes have done all of it.
         settled: how many events are applied or discarded.
         discarded: how many of these are discarded.
-        left: how many events of these keys still wait.
+        remaining: how many events of these keys still wait.
         refused: the ids of the events that were refused again.
         reasons: why they were, by id.
         requests: how many requests the owners have not carried out yet.
@@ -95,7 +95,7 @@ class LettersActed(Result, frozen=True):
     finished: bool
     settled: int
     discarded: int
-    left: int
+    remaining: int
     refused: list[str]
     reasons: dict[str, str]
     requests: int
@@ -109,7 +109,7 @@ class LettersActed(Result, frozen=True):
         applied = f"{count_text(self.settled - self.discarded, 'event')} applied"
         if self.action == "discard":
             applied = f"{count_text(self.discarded, 'event')} discarded, {applied}"
-        return f"{applied}; {count_text(self.left, 'event')} of the same keys still wait"
+        return f"{applied}; {count_text(self.remaining, 'event')} of the same keys still wait"
 
     def notes(self) -> Iterator[Remark]:
         """Yield what was refused again, and what is not done yet."""
@@ -180,13 +180,13 @@ class LettersAction(Action[PlannedLetters, LettersActed]):
             events=plan.events,
             then=plan.total - plan.events,
             keys=plan.steps,
-            finished=done.waited.left == 0,
+            finished=done.waited.remaining == 0,
             settled=done.result.settled,
             discarded=done.discarded,
-            left=done.result.left,
+            remaining=done.result.remaining,
             refused=[letter.event_id for letter in refused],
             reasons={letter.event_id: letter.reason for letter in refused},
-            requests=done.waited.left,
+            requests=done.waited.remaining,
             unowned=done.waited.unowned,
         )
 

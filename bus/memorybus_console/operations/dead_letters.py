@@ -197,12 +197,12 @@ class ActionResult(msgspec.Struct, frozen=True):
 
     Attributes:
         settled: how many of their dead letters are settled.
-        left: how many dead letters wait now.
+        remaining: how many dead letters wait now.
         refused: the dead letters that were refused again.
     """
 
     settled: int
-    left: int
+    remaining: int
     refused: list[LocatedLetter]
 
 
@@ -233,11 +233,11 @@ class WaitResult(msgspec.Struct, frozen=True):
     """How waiting ended.
 
     Attributes:
-        left: how many requests are not carried out.
+        remaining: how many requests are not carried out.
         unowned: whether waiting ended because none of their lanes had an owner for too long.
     """
 
-    left: int
+    remaining: int
     unowned: bool
 
 
@@ -263,14 +263,14 @@ def await_requests(
         LogUnavailable: Redis is away; the requests stay.
     """
     begun = owned_at = clock.monotonic()
-    while left := _pending_lanes(desk, asked):
+    while pending := _pending_lanes(desk, asked):
         now = clock.monotonic()
         progress(desk.count(lanes_of_requests(asked)))
-        if desk.count_owned(left):
+        if desk.count_owned(pending):
             owned_at = now
         unowned = now - owned_at > ownerless
         if unowned or now - begun > timeout:
-            return WaitResult(len(left), unowned)
+            return WaitResult(len(pending), unowned)
         clock.sleep(POLL_SECONDS)
     progress(desk.count(lanes_of_requests(asked)))
     return WaitResult(0, unowned=False)

@@ -52,7 +52,7 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
         missing: the expected texts that were not found.
         characters: length of the whole block.
         ms: milliseconds until the answer came.
-        silent: providers that did not answer, each with the reason.
+        unanswered: providers that did not answer, each with the reason.
     """
 
     question: Annotated[str, TEXT]
@@ -60,7 +60,7 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
     missing: Annotated[tuple[str, ...], TEXT]
     characters: Annotated[int, HIDDEN]
     ms: Annotated[float, HIDDEN]
-    silent: Annotated[dict[str, str], Column(title="did not answer", wraps=True)]
+    unanswered: Annotated[dict[str, str], Column(title="did not answer", wraps=True)]
 
 
 class Evaluation(Result, frozen=True):
@@ -98,11 +98,11 @@ class Evaluation(Result, frozen=True):
 
     def failed(self) -> bool:
         """Return whether a provider did not answer a question."""
-        return any(answer.silent for answer in self.answers)
+        return any(answer.unanswered for answer in self.answers)
 
     def missed(self) -> list[JudgedAnswer]:
         """Return the answers that lack something expected, or a provider."""
-        return [answer for answer in self.answers if answer.missing or answer.silent]
+        return [answer for answer in self.answers if answer.missing or answer.unanswered]
 
 
 def read_questions(path: Path) -> list[ExpectedAnswer]:

@@ -211,7 +211,7 @@ class Erasure(Result, frozen=True):
     def notes(self) -> Iterator[Remark]:
         """Yield what could not be done, and what is left elsewhere."""
         yield from (Remark(problem, "red") for problem in self.problems)
-        yield from (Remark(f"left: {place}", "yellow") for place in self.remains)
+        yield from (Remark(f"remaining: {place}", "yellow") for place in self.remains)
 
     def failed(self) -> bool:
         """Return whether something that can be reached was not erased."""
@@ -369,10 +369,10 @@ class Eraser:
                 ownerless=2 * self._settings.lease,
                 progress=lambda _: None,
             )
-        if waited.left:
+        if waited.remaining:
             self._problems.append(
-                f"{waited.left} requests for dead letters are not carried out yet; the owners of "
-                "their lanes do so (memorybus dlq ls)"
+                f"{waited.remaining} requests for dead letters are not carried out yet; the "
+                "owners of their lanes do so (memorybus dlq ls)"
             )
 
     def _compact(self) -> None:

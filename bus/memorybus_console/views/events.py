@@ -69,7 +69,7 @@ class PlacedEvent(msgspec.Struct, frozen=True):
 class EventWhole(PlacedEvent, frozen=True):
     """An event, where it is stored, and its outcome at each instance."""
 
-    lies: Whereabouts
+    location: Whereabouts
     outcomes: list[Fate]
 
 
@@ -78,7 +78,7 @@ class EventsFound(msgspec.Struct, frozen=True):
 
     events: list[PlacedEvent]
     next: str | None
-    looked: int
+    checked: int
     back_to: str | None
     unread: list[str]
 
@@ -110,7 +110,7 @@ def fields_json(event: AnyEvent) -> dict[str, Any]:
 def whole(story: EventStory) -> EventWhole:
     """Return an event with where it is stored and its outcomes."""
     event = msgspec.structs.asdict(placed(story.event))
-    return EventWhole(**event, lies=story.where, outcomes=story.fates)
+    return EventWhole(**event, location=story.where, outcomes=story.fates)
 
 
 def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:
@@ -203,7 +203,7 @@ def event_parts(event: EventWhole) -> Iterator[Text]:
         "workspace": scope.workspace,
         "platform": scope.platform,
         "position": f"partition {event.position.partition}, number {event.position.n}",
-        "stored": describe_location(event.lies),
+        "stored": describe_location(event.location),
     }
     yield block({title: Text(one_line(text or "-")) for title, text in rows.items()})
     yield Text(json_text(event.event))

@@ -125,7 +125,7 @@ def test_a_retry_drains_in_order_once(redis_client, make_settings, flag, run, ki
         assert len(letters(settings)) == 3, "a plan does nothing"
         done = dlq("retry", "--all", "--json")
         assert done.code == OK, done.err
-        assert (done.json["finished"], done.json["settled"], done.json["left"]) == (True, 3, 0)
+        assert (done.json["finished"], done.json["settled"], done.json["remaining"]) == (True, 3, 0)
         say(settings, bad, "at last")
         wait_applied(redis_client, settings)
     mine = [text for text in texts(home(settings)) if text != "fine"]

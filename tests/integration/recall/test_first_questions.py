@@ -62,7 +62,7 @@ def test_an_instruction_is_edited_as_other_memories(bus):
     """An operator corrects or deletes an instruction by its event, and prompts follow."""
 
     def amend(action: MemoryAction, content: str = "") -> None:
-        page = amending.list_memories(bus.settings, "holographic", owner, holding=RULE)
+        page = amending.list_memories(bus.settings, "holographic", owner, containing=RULE)
         event = next(one.event for one in page.memories if one.text == RULE)
         memory = amending.find_memory(
             bus.settings, "holographic", owner, event, amending.text_digest(RULE)

@@ -51,7 +51,7 @@ def test_questions_that_expect_nothing_are_told_apart():
     assert (found.questions, found.found) == (3, 1.0)
     assert found.characters == len(ANSWERS["Who sails?"])
     assert found.characters_for_nothing == len(ANSWERS["Who flies?"]) / 2
-    assert answers[2].silent == {"mem0": "no answer in time"}
+    assert answers[2].unanswered == {"mem0": "no answer in time"}
 
 
 def test_no_question_tells_nothing():

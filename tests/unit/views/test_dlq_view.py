@@ -120,7 +120,7 @@ def test_what_changed_between_two_looks():
     steps = plan_keys("retry", LETTERS, LETTERS[:1])
     after = [dead(0xA2, "k", "no row 9", tries=1), LETTERS[2], LETTERS[3], LETTERS[4]]
     result = compare_letters(steps, LETTERS, after)
-    assert (result.settled, result.left) == (1, 2)
+    assert (result.settled, result.remaining) == (1, 2)
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
 
@@ -134,7 +134,7 @@ def acted(action, settled, discarded):
         finished=True,
         settled=settled,
         discarded=discarded,
-        left=2,
+        remaining=2,
         refused=[],
         reasons={},
         requests=0,

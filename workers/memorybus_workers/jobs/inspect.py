@@ -128,7 +128,7 @@ class InspectionRunner:
         size, most = 0, min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(
             provider.export(_scope_of(asked.whose)),
-            asked.holding,
+            asked.containing,
             lambda one: (one.text, one.event),
             until,
         )
@@ -149,14 +149,14 @@ class InspectionRunner:
         if owners is None:
             return OwnersPage(given=False)
         most = min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
-        found = self._filter_by_text(owners, asked.holding, _names_of, until)
+        found = self._filter_by_text(owners, asked.containing, _names_of, until)
         page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
 
     def _filter_by_text(
         self,
         found: Iterable[_T],
-        holding: str,
+        containing: str,
         texts: Callable[[_T], Iterable[str]],
         until: float,
     ) -> Iterator[_T]:
@@ -165,12 +165,12 @@ class InspectionRunner:
         Raises:
             Transient: the time is up before a page is full.
         """
-        wanted = holding.casefold()
-        for looked, one in enumerate(found):
+        wanted = containing.casefold()
+        for checked, one in enumerate(found):
             if not wanted or any(wanted in text.casefold() for text in texts(one)):
                 yield one
             elif self._clock.monotonic() > until:
-                raise Transient(f"the time was enough for {looked}; ask for less")
+                raise Transient(f"the time was enough for {checked}; ask for less")
 
     def _recall(
         self, provider: MemoryProvider, want: RecallRequest, instance: str

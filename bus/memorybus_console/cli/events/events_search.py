@@ -44,7 +44,7 @@ def search_page(
     page = EventsFound(
         events=list(map(placed, search.found)),
         next=format_mark(search.mark),
-        looked=search.looked,
+        checked=search.checked,
         back_to=iso(search.reached),
         unread=list(search.unread),
     )
@@ -55,11 +55,11 @@ def search_page(
 
 def _notes(page: EventsFound) -> Iterator[Remark]:
     yield from unread_notes(page.unread)
-    looked = f"looked at {page.looked:,} events"
+    checked = f"looked at {page.checked:,} events"
     if page.next is not None:
-        yield Remark(f"{looked}, back to {page.back_to}; to continue, add: --before {page.next}")
+        yield Remark(f"{checked}, back to {page.back_to}; to continue, add: --before {page.next}")
     elif not page.events:
-        yield Remark(f"no such events: {looked}")
+        yield Remark(f"no such events: {checked}")
 
 
 class SearchBar:
@@ -72,10 +72,10 @@ class SearchBar:
 
     def show(self, search: EventSearch) -> bool:
         """Show how far a search is; return False, so that the search continues."""
-        if search.looked >= SILENT_EVENTS:
+        if search.checked >= SILENT_EVENTS:
             self._bar.start()
             what = f"searching, back to {(iso(search.reached) or '')[:19]}"
-            self._bar.update(self._task, completed=search.looked, description=what)
+            self._bar.update(self._task, completed=search.checked, description=what)
         return False
 
     def end(self) -> None:

@@ -32,7 +32,7 @@ MemoryReasonOption = Annotated[str, Parameter(help="Why, for the record.")]
 ApplyWaitOption = Annotated[
     float, Parameter(help="Seconds to wait until providers have applied it.", validator=positive)
 ]
-HoldingOption = Annotated[
+ContainingOption = Annotated[
     str, Parameter(help="Only memories that contain this text, in upper or lower case.")
 ]
 LimitOption = Annotated[int, Parameter(help="At most this many.", validator=positive)]
@@ -53,7 +53,7 @@ def register(app: App) -> None:
 @shown
 def run_people(
     *,
-    holding: Annotated[str, Parameter(help="Only names that contain this text.")] = "",
+    containing: Annotated[str, Parameter(help="Only names that contain this text.")] = "",
     limit: LimitOption = 50,
     common: Common = DEFAULT,
 ) -> "People":
@@ -64,11 +64,11 @@ def run_people(
     For example:
 
     - `memorybus memories people`
-    - `memorybus memories people --holding ana --json`
+    - `memorybus memories people --containing ana --json`
     """
     from memorybus_console.operations.memories import browsing
 
-    return browsing.list_people(common.settings(), holding=holding, most=limit)
+    return browsing.list_people(common.settings(), containing=containing, most=limit)
 
 
 @shown
@@ -79,7 +79,7 @@ def run_list(
         str | None,
         Parameter(help="What this provider keeps; by default the first that can list memories."),
     ] = None,
-    holding: HoldingOption = "",
+    containing: ContainingOption = "",
     skip: Annotated[int, Parameter(help="Skip this many.", validator=not_negative)] = 0,
     limit: LimitOption = 50,
     common: Common = DEFAULT,
@@ -91,7 +91,7 @@ def run_list(
     For example:
 
     - `memorybus memories list --user ana`
-    - `memorybus memories list --user ana --provider builtin --holding berlin`
+    - `memorybus memories list --user ana --provider builtin --containing berlin`
     """
     from memorybus.recall.model import RecallRequest
 
@@ -101,7 +101,9 @@ def run_list(
     asked = scope_options.filter_for(scope_of(settings))
     name = provider or browsing.first_browsable(settings)
     owner = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
-    page = browsing.list_memories(settings, name, owner, skip=skip, holding=holding, most=limit)
+    page = browsing.list_memories(
+        settings, name, owner, skip=skip, containing=containing, most=limit
+    )
     if not page.memories:
         common.output().note(f"{name} has no such memory of {asked}")
     return page

@@ -87,7 +87,7 @@ class EventSearch:
 
     Attributes:
         found: the events so far, newest first.
-        looked: how many events it has read.
+        checked: how many events it has read.
         reached: when the last of these entered the log, milliseconds.
         mark: where the search stopped; None if there is nothing left to search.
         unread: the parts of the history that could not be read, in words.
@@ -113,7 +113,7 @@ class EventSearch:
         self._words = SearchWords(wanted.words)
         self._enough = enough
         self.found: list[LoggedEvent] = []
-        self.looked = self.reached = 0
+        self.checked = self.reached = 0
         self.mark = before
         self.unread: list[str] = []
 
@@ -127,14 +127,14 @@ class EventSearch:
         older = older_forms(self._history, query) if self.mark else ()
         events = self._history.read_backward(query, self.mark, damage=DamageHandler(self.unread))
         for event in without_older_forms(events, older):
-            self.looked += 1
+            self.checked += 1
             self.reached = parse_entry_id(event.position.entry)[0]
             if self._wanted.since is not None and self.reached < self._wanted.since - SKEW_MS:
                 break
             self.mark = BackwardMark(event.position.partition, event.position.entry)
             if self._matches(event):
                 self.found.append(event)
-            if len(self.found) == limit or (self.looked % ASK_EVERY == 0 and self._enough(self)):
+            if len(self.found) == limit or (self.checked % ASK_EVERY == 0 and self._enough(self)):
                 return
         self.mark = None
 

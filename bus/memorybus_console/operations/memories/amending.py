@@ -180,7 +180,7 @@ def find_memory(
     """
     skip, more = 0, True
     while more:
-        page = list_memories(settings, provider, owner, skip=skip, holding=event, most=_PAGE)
+        page = list_memories(settings, provider, owner, skip=skip, containing=event, most=_PAGE)
         for one in page.memories:
             if one.event == event and text_digest(one.text) == mark:
                 return one
@@ -203,7 +203,7 @@ def find_memory_of_event(
     brought = find_event(settings, event)
     scope = brought.scope
     owner = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
-    page = list_memories(settings, provider, owner, holding=event, most=_PAGE)
+    page = list_memories(settings, provider, owner, containing=event, most=_PAGE)
     here = [one for one in page.memories if one.event == event and text in one.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
@@ -226,7 +226,7 @@ def find_keepers(settings: Settings, owner: RecallRequest, event: str) -> list[s
     for one in list_providers(settings):
         if one.exports and one.served:
             with suppress(InspectionFailed):
-                page = list_memories(settings, one.provider, owner, holding=event, most=1)
+                page = list_memories(settings, one.provider, owner, containing=event, most=1)
                 keepers += [one.provider] if page.memories else []
     return keepers
 

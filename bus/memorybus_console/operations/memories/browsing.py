@@ -23,7 +23,7 @@ from memorybus_console.result import HIDDEN, TEXT, TIME, Remark, Result
 PAGE = 50
 """How many people, or memories, a page holds."""
 
-_NARROW = Remark("there are more: narrow the list with --holding, or raise --limit")
+_NARROW = Remark("there are more: narrow the list with --containing, or raise --limit")
 
 OwnerNames = tuple[str, str, str]
 """Agent, person and workspace."""
@@ -72,16 +72,16 @@ class People(Result, frozen=True):
     Attributes:
         people: in the order of agent, person and workspace.
         more: whether there are others after them.
-        silent: the providers that cannot list people, each with the reason.
+        unanswered: the providers that cannot list people, each with the reason.
     """
 
     people: tuple[Person, ...]
     more: Annotated[bool, HIDDEN]
-    silent: Annotated[dict[str, str], HIDDEN]
+    unanswered: Annotated[dict[str, str], HIDDEN]
 
     def notes(self) -> Iterator[Remark]:
         """Yield who cannot list people, and how to see more."""
-        yield from (Remark(f"{name}: {why}", "yellow") for name, why in self.silent.items())
+        yield from (Remark(f"{name}: {why}", "yellow") for name, why in self.unanswered.items())
         if not self.people:
             yield Remark("no provider that can list people keeps anything")
         if self.more:
@@ -183,7 +183,7 @@ def list_people(
     settings: Settings,
     after: OwnerNames | None = None,
     *,
-    holding: str = "",
+    containing: str = "",
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> People:
@@ -191,14 +191,14 @@ def list_people(
 
     Args:
         after: only people after this one.
-        holding: only people whose names contain this text, in any case.
+        containing: only people whose names contain this text, in any case.
         most: the most people to return.
 
     Raises:
         LogError: Redis is away.
     """
     found: dict[str, list[Person]] = {}
-    silent: dict[str, str] = {}
+    unanswered: dict[str, str] = {}
     more = False
     behind = (
         RecallRequest(query="", agent=after[0], user=after[1], workspace=after[2])
@@ -207,19 +207,19 @@ def list_people(
     )
     for keeper in list_providers(settings):
         try:
-            question = ReadOwners(behind, most, holding)
+            question = ReadOwners(behind, most, containing)
             inspector = InstanceInspector(settings, clock)
             page = inspector.ask(keeper.provider, keeper.instance, question)
         except InspectionFailed as error:
-            silent[keeper.provider] = str(error)
+            unanswered[keeper.provider] = str(error)
             continue
         if not page.given:
-            silent[keeper.provider] = "it cannot list people"
+            unanswered[keeper.provider] = "it cannot list people"
             continue
         more = more or page.more
         found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
     merged = merge_people(found)
-    return People(tuple(merged[:most]), more or len(merged) > most, silent)
+    return People(tuple(merged[:most]), more or len(merged) > most, unanswered)
 
 
 def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
@@ -246,7 +246,7 @@ def list_memories(
     owner: RecallRequest,
     *,
     skip: int = 0,
-    holding: str = "",
+    containing: str = "",
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> Memories:
@@ -256,7 +256,7 @@ def list_memories(
         provider: the provider's name; its live instance is asked.
         owner: the owner; only agent, user and workspace are used, and None stands for any.
         skip: how many memories to skip.
-        holding: only memories that contain this text, in any case, or come from the event of
+        containing: only memories that contain this text, in any case, or come from the event of
             this id.
         most: the most memories to return.
 
@@ -271,7 +271,7 @@ def list_memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.ask(provider, instance, ReadKept(owner, skip, most, holding))
+    page = inspector.ask(provider, instance, ReadKept(owner, skip, most, containing))
     if not page.given:
         raise ConfigError(f"{provider} cannot list the memories of a person")
     found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))

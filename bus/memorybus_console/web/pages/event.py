@@ -34,7 +34,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "type": event_name(envelope.event),
         "at": iso(envelope.at),
         "position": story.event.position,
-        "lies": describe_location(story.where),
+        "location": describe_location(story.where),
         "fates": [(fate, describe_fate(fate)) for fate in story.fates],
         "said": json_text(fields_json(envelope.event)),
     }

@@ -50,7 +50,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     try:
         return data | _search(request, fields)
     except ConfigError as error:
-        nothing = {"found": [], "unread": [], "looked": 0, "back_to": "", "going": "", "older": ""}
+        nothing = {"found": [], "unread": [], "checked": 0, "back_to": "", "going": "", "older": ""}
         return data | nothing | {"problem": str(error)}
 
 
@@ -65,7 +65,8 @@ def answer_found(request: PageRequest) -> Response:
 
 def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     """Search until the page is full or the time is over."""
-    before, left = parse_mark(request.query.get("before")), _number(request, "left", PAGE_SIZE)
+    before = parse_mark(request.query.get("before"))
+    remaining = _number(request, "remaining", PAGE_SIZE)
     wanted = wanted_events(fields, request.site.clock.now_ms())
     held = "held" in request.query
     ends = request.site.clock.monotonic() + SEARCH_SECONDS
@@ -74,18 +75,18 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
             history, wanted, before, lambda _: request.site.clock.monotonic() >= ends
         )
         if not held:
-            search.run(min(PAGE_SIZE, max(1, left)))
+            search.run(min(PAGE_SIZE, max(1, remaining)))
     words = SearchWords(wanted.words)
-    left -= len(search.found)
+    remaining -= len(search.found)
     more = {**fields, "before": format_mark(search.mark) or ""}
-    looked = _number(request, "looked", 0) + search.looked
-    on = {**more, "left": left, "looked": looked}
+    checked = _number(request, "checked", 0) + search.checked
+    on = {**more, "remaining": remaining, "checked": checked}
     return {
         "found": [event_row(one, words) for one in search.found],
         "unread": search.unread,
-        "looked": looked,
+        "checked": checked,
         "back_to": iso(search.reached) or request.query.get("back_to", ""),
-        "going": _link("/events/found", on) if search.mark and left > 0 and not held else "",
+        "going": _link("/events/found", on) if search.mark and remaining > 0 and not held else "",
         "older": _link("/events", more) if search.mark else "",
     }
 

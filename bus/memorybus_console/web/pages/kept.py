@@ -22,7 +22,7 @@ MAX_SKIP_DIGITS: Final = 9
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of what one provider keeps about the person that the fields name."""
-    owner, holding = owner_fields(request.query), request.query.get("q", "").strip()
+    owner, containing = owner_fields(request.query), request.query.get("q", "").strip()
     known = browsing.list_providers(request.settings)
     name = request.query.get("provider") or browsing.choose_browsable(known)
     found, problem = None, ""
@@ -30,16 +30,16 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         found = browsing.list_memories(
             *(request.settings, name, want_of(request.query)),
             skip=parse_skip(request.query),
-            holding=holding,
+            containing=containing,
         )
     except (InspectionFailed, ConfigError) as error:
         problem = str(error)
-    here = owner | {"provider": name, "q": holding}
+    here = owner | {"provider": name, "q": containing}
     more = found is not None and found.more
     return {
         "owner": owner,
         "name": name,
-        "q": holding,
+        "q": containing,
         "iso": iso,
         "found": found,
         "problem": problem,

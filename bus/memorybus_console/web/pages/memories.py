@@ -13,18 +13,20 @@ _AFTER = ("after_agent", "after_user", "after_workspace")
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of people, and the form that searches them."""
-    holding = request.query.get("name", "").strip()
-    found = browsing.list_people(request.settings, start_of_page(request.query), holding=holding)
+    containing = request.query.get("name", "").strip()
+    found = browsing.list_people(
+        request.settings, start_of_page(request.query), containing=containing
+    )
     told = list(dict.fromkeys(name for one in found.people for name in one.memories))
     more = ""
     if found.more and found.people:
         last = dict(zip(_AFTER, found.people[-1].owner, strict=True))
-        more = link("/memories", {"name": holding}, last)
+        more = link("/memories", {"name": containing}, last)
     return {
-        "name": holding,
+        "name": containing,
         "providers": told,
         "people": [(one, memory_links(one)) for one in found.people],
-        "silent": found.silent,
+        "unanswered": found.unanswered,
         "more": more,
     }
 

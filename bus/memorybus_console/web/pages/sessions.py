@@ -50,7 +50,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
             _row(depth, tree.session_row((depth, node))) for depth, node in found[:MAX_SESSIONS]
         ],
         "more": max(0, len(found) - MAX_SESSIONS),
-        "looked": search.looked,
+        "checked": search.checked,
         "unread": search.unread,
         "back_to": iso(search.reached) or "",
         "older": f"/sessions?{urlencode(older)}" if search.mark else "",

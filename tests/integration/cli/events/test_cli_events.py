@@ -54,7 +54,7 @@ def test_words_are_found_newest_first(events):
     times = [one["position"]["entry"] for one in found["events"]]
     assert times == sorted(times, key=lambda entry: tuple(map(int, entry.split("-"))), reverse=True)
     assert found["next"] is None
-    assert found["looked"] >= 16
+    assert found["checked"] >= 16
     assert events.json("search", "nobody said this")["events"] == []
     assert said(events.json("search", "bob asks 3")) == ["bob asks 3"]
 
@@ -159,7 +159,7 @@ def test_an_event_says_what_became_of_it(ready, events):
     """An event whose providers have no worker waits, with what is before it; it lies in the log."""
     newest, oldest = (events.json("search", "bob asks")["events"][at] for at in (0, -1))
     found = events.json("get", newest["id"])
-    assert found["lies"] == {"in_log": True, "sealed": False, "segment": ""}
+    assert found["location"] == {"in_log": True, "sealed": False, "segment": ""}
     assert [one["instance"] for one in found["outcomes"]] == list(ready.providers)
     assert {one["outcome"] for one in found["outcomes"]} == {"waiting"}
     assert found["outcomes"][0]["before"] == newest["position"]["n"] - 1

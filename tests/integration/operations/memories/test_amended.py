@@ -59,10 +59,10 @@ def _remembering(
     assert child.terminate() == 0
 
 
-def kept(settings: Settings, holding: str) -> list[KeptMemory]:
+def kept(settings: Settings, containing: str) -> list[KeptMemory]:
     """Return what the provider keeps of Ana that holds a text, former entries left out."""
     [name] = settings.providers
-    found = browsing.list_memories(settings, name, ANA, holding=holding).memories
+    found = browsing.list_memories(settings, name, ANA, containing=containing).memories
     return [one for one in found if not one.former]
 
 
@@ -86,10 +86,10 @@ def rebuilt(spawn: Spawn, settings: Settings, client: redis.Redis) -> None:
     applied(client, settings)
 
 
-def amended(settings: Settings, action: Any, holding: str, content: str = "") -> list[Envelope]:
+def amended(settings: Settings, action: Any, containing: str, content: str = "") -> list[Envelope]:
     """Put right or take back the one memory that holds a text; return the events of that."""
     [name] = settings.providers
-    [memory] = kept(settings, holding)
+    [memory] = kept(settings, containing)
     again = amending.find_memory(settings, name, ANA, memory.event, text_digest(memory.text))
     assert again == memory
     plan = amending.plan_amendment(settings, action, memory, content)

@@ -54,7 +54,7 @@ def test_people_come_by_pages_and_each_once(applied):
     assert [one.user for one in whole.people] == list(PEOPLE)
     assert all(one.memories.keys() == set(BOTH) for one in whole.people)
     assert whole.people[0].memories == {"builtin": 1, "holographic": 9}
-    assert (whole.more, whole.silent) == (False, {})
+    assert (whole.more, whole.unanswered) == (False, {})
     seen: list[str] = []
     after = None
     while True:
@@ -64,7 +64,7 @@ def test_people_come_by_pages_and_each_once(applied):
             break
         after = page.people[-1].owner
     assert seen == list(PEOPLE)
-    found = browsing.list_people(applied, holding="CLE")
+    found = browsing.list_people(applied, containing="CLE")
     assert [one.user for one in found.people] == ["cleo"]
 
 
@@ -80,7 +80,7 @@ def test_memories_come_by_pages_and_name_their_events(applied):
         ]
         assert [page.memories[0] for page in pages] == list(whole.memories)
         assert [page.more for page in pages] == [True] * (count - 1) + [False]
-    found = browsing.list_memories(applied, "holographic", asked_of("ana"), holding="HERON 2")
+    found = browsing.list_memories(applied, "holographic", asked_of("ana"), containing="HERON 2")
     assert [one.text for one in found.memories] == ["ana saw heron 2"]
     with pytest.raises(ConfigError, match="there are: builtin, holographic"):
         browsing.list_memories(applied, "mem0", asked_of("ana"))
