@@ -4,7 +4,7 @@ A field's annotation says how it is shown: ``size: Annotated[int, Column(unit="b
 presenter in `views` shows any such value; this module knows neither a terminal nor a page.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -86,6 +86,17 @@ class Presentation(Generic[T]):
     parts: "Iterable[RenderableType]"
     notes: "Iterable[Remark]" = ()
     code: int = 0
+
+
+@dataclass(frozen=True)
+class Stepwise(Generic[T]):
+    """A value that takes a while: people see each part of it as soon as that is known.
+
+    Attributes:
+        parts: yields what people see, and returns the value with the rest of what they see.
+    """
+
+    parts: "Generator[RenderableType, None, Presentation[T]]"
 
 
 def unread_notes(unread: Iterable[str]) -> Iterator[Remark]:

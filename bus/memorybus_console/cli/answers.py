@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from memorybus_console.cli.options import DEFAULT
-from memorybus_console.result import IfEmpty, Result
+from memorybus_console.result import IfEmpty, Presentation, Result, Stepwise
 from memorybus_console.views.output import NOTHING_DONE, Output
 from memorybus_console.views.presenter import json_of, parts_of, present
 
@@ -32,6 +32,8 @@ def shown(command: Callable[..., Any]) -> Callable[..., int]:
 def _show(output: Output, answer: Any, if_empty: str) -> int:
     if isinstance(answer, int):
         return answer
+    if isinstance(answer, Stepwise):
+        answer = _finish(output, answer)
     if isinstance(answer, Iterator):
         for each in answer:
             show_line(output, each)
@@ -40,6 +42,18 @@ def _show(output: Output, answer: Any, if_empty: str) -> int:
     if isinstance(answer, Result) and answer.is_plan() and not output.json:
         output.note(NOTHING_DONE, "yellow")
     return code
+
+
+def _finish(output: Output, answer: Stepwise[Any]) -> Presentation[Any]:
+    """Show each part of a value when it is known; return the value."""
+    while True:
+        try:
+            part = next(answer.parts)
+        except StopIteration as end:
+            whole: Presentation[Any] = end.value
+            return whole
+        if not output.json:
+            output.show(part)
 
 
 def show_line(output: Output, answer: Any) -> None:

@@ -1,16 +1,21 @@
 """``memorybus doctor``: check everything."""
 
-from typing import Annotated, TypedDict
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import App, Parameter
 from memorybus.health.finding import Check
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
-from memorybus_console.result import Prints
+from memorybus_console.result import Presentation, Stepwise
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
-class Examined(TypedDict):
+class Examined(msgspec.Struct, frozen=True):
     """What was checked, and whether all is well."""
 
     ok: bool
@@ -32,7 +37,7 @@ def run_doctor(
         ),
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Examined)]":
+) -> "Stepwise[Examined]":
     """Check everything, and publish a canary event to see that it reaches every lane.
 
     Every provider's lane passes the canary on without calling its backend. With --deep the backends
@@ -47,15 +52,16 @@ def run_doctor(
     - `memorybus doctor --json | jq '.checks[] | select(.ok | not)'`
     """
     from memorybus_console.operations.doctor import doctor
+
+    return Stepwise(_examine(doctor.examine(common.settings(), deep=deep)))
+
+
+def _examine(checks: Iterable[Check]) -> "Generator[Text, None, Presentation[Examined]]":
     from memorybus_console.views.render import check_line
 
-    output = common.output()
-    checks = []
-    for check in doctor.examine(common.settings(), deep=deep):
-        checks.append(check)
-        if not output.json:
-            output.show(check_line(check))
-    ok = all(check.ok for check in checks)
-    if output.json:
-        output.result({"ok": ok, "checks": checks})
-    return 0 if ok else 1
+    done = []
+    for check in checks:
+        done.append(check)
+        yield check_line(check)
+    ok = all(check.ok for check in done)
+    return Presentation(Examined(ok, done), (), code=int(not ok))

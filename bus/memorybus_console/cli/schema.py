@@ -16,7 +16,8 @@ from memorybus.errors import ConfigError
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import Failed
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
-from memorybus_console.result import Presentation, Prints
+from memorybus_console.result import Presentation, Prints, Stepwise
+from memorybus_console.views.safe import json_text
 
 
 def register(app: App) -> None:
@@ -25,7 +26,7 @@ def register(app: App) -> None:
     @shown
     def run_schema(
         *command: str, common: Common = DEFAULT
-    ) -> "Annotated[int, Prints(dict[str, Any])]":
+    ) -> "Presentation[dict[str, Any] | list[str]]":
         """Print the JSON schema of what a command prints with --json.
 
         The schema is derived from the types of the results. The description of a type has the
@@ -37,12 +38,11 @@ def register(app: App) -> None:
         - `memorybus schema status`
         - `memorybus schema provider ls | jq '.["$defs"] | keys'`
         """
-        name, output = " ".join(command), common.output()
-        if name:
-            output.result(schema_of(app, name))
-        else:
-            output.show("\n".join(sorted(commands_with_json(app))))
-        return 0
+        if not command:
+            names = sorted(commands_with_json(app))
+            return Presentation(names, names)
+        schema = schema_of(app, " ".join(command))
+        return Presentation(schema, [json_text(schema)])
 
     app.command(run_schema, name="schema", group=OPERATE)
 
@@ -133,6 +133,6 @@ def _printed(kind: Any) -> Printed:
         each = [_printed(argument) for argument in arguments]
         kinds = [kind for printed in each for kind in printed.kinds]
         return Printed(kinds, any(printed.on_lines for printed in each))
-    if origin is Presentation:
+    if origin in (Presentation, Stepwise):
         return _printed(arguments[0])
     return Printed(() if kind is NoneType else (kind,))

@@ -44,3 +44,9 @@ def test_an_unknown_command_is_refused_with_the_nearest(capsys):
     assert "did you mean 'provider ls'" in capsys.readouterr().err
     assert main(["schema"]) == 0
     assert set(capsys.readouterr().out.splitlines()) == set(commands_with_json(build_app()))
+
+
+def test_the_commands_with_a_schema_are_json_too(capsys):
+    """With ``--json`` the names of the commands are one JSON list."""
+    assert main(["schema", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == sorted(commands_with_json(build_app()))

@@ -1,16 +1,22 @@
 """``memorybus hermes``: the plugin in a Hermes home, and import of what Hermes has stored."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import App, Parameter
-from memorybus.health.finding import Check
 from memorybus_hermes.install.install import PythonCheck
 from rich.text import Text
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.hermes.takeover import Takeover, previous_json, show_commands
+from memorybus_console.cli.hermes.takeover import (
+    HermesHad,
+    Takeover,
+    takeover_lines,
+    without_secrets,
+)
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
@@ -19,16 +25,15 @@ from memorybus_console.cli.options import (
     not_negative,
     to_absolute_time,
 )
-from memorybus_console.cli.providers.provider_setup import SetUp
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
-from memorybus_console.views.render import check_line
-from memorybus_console.views.safe import visible
+from memorybus_console.result import Presentation, Remark, Stepwise
+from memorybus_console.views.render import check_line, line
 
 if TYPE_CHECKING:
     from memorybus_hermes.home import HermesHome
     from memorybus_hermes.install.status import HermesStatus
     from memorybus_hermes.reconcile.reconcile import ReconcileReport
+
+    from memorybus_console.cli.hermes.setup import HermesSetUp
 
 HermesHomeOption = Annotated[
     Path | None, Parameter(help="The Hermes home; by default HERMES_HOME, else ~/.hermes.")
@@ -74,17 +79,7 @@ SettleOption = Annotated[
 ]
 
 
-class HermesHad(TypedDict):
-    """A memory provider that Hermes has configured."""
-
-    plugin: str
-    source: str
-    active: bool
-    settings: dict[str, str]
-    secrets: list[str]
-
-
-class HermesInstalled(TypedDict):
+class HermesInstalled(msgspec.Struct, frozen=True):
     """What was put into a Hermes home."""
 
     home: str
@@ -94,17 +89,7 @@ class HermesInstalled(TypedDict):
     providers: list[HermesHad]
 
 
-class HermesSetUp(TypedDict):
-    """What was set up for a Hermes home, and whether a memory was recalled."""
-
-    home: str
-    providers: list[str]
-    taken_over: list[SetUp]
-    workers_stay: bool
-    proof: Check
-
-
-class HermesUninstalled(TypedDict):
+class HermesUninstalled(msgspec.Struct, frozen=True):
     """What ended the recording of a Hermes, and what is still there."""
 
     home: str
@@ -133,7 +118,7 @@ def run_install(
         bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(HermesInstalled)]":
+) -> Presentation[HermesInstalled]:
     """Put the plugin into a Hermes home; a second run changes nothing.
 
     Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
@@ -148,45 +133,45 @@ def run_install(
     from memorybus_hermes.home import environment, find_home, user_home
     from memorybus_hermes.install import install, previous
 
-    output, where = common.output(), find_home(home)
-    found = previous.read_previous(where, user_home())
+    where = find_home(home)
+    had = previous.read_previous(where, user_home())
     changed = install.write_plugin(where)
     named = python or install.hermes_python()
     check = install.check_python(named, where, environment())
-    if activate and not check.remedy:
-        _activate(where, named, output)
+    asked = activate and not check.remedy
+    printed = _activate(where, named, at_terminal=common.output().is_live) if asked else ""
     active = active_provider(where.config)
-    if output.json:
-        report = {"home": str(where.path), "changed": changed, "python": check, "active": active}
-        output.result(report | {"providers": list(map(previous_json, found))})
-    else:
-        output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
-        if not activate:  # then Hermes's set-up has asked about them
-            show_commands(found, output)
-        _show_next_steps(output, check, active)
-    return 1 if check.remedy else 0
+    done = HermesInstalled(str(where.path), changed, check, active, list(map(without_secrets, had)))
+    parts = [
+        *([line(printed)] if printed else []),
+        line(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}"),
+        *takeover_lines(() if activate else had),  # Hermes's set-up has asked about them
+        *_next_steps(active),
+    ]
+    return Presentation(done, parts, _problems_of(check), code=int(bool(check.remedy)))
 
 
-def _activate(where: "HermesHome", python: str, output: Output) -> None:
-    """Let Hermes set the plugin up, at this terminal if there is one."""
+def _activate(where: "HermesHome", python: str, *, at_terminal: bool) -> str:
+    """Let Hermes set the plugin up, at this terminal if there is one; return what it printed."""
     from memorybus_hermes.home import environment
     from memorybus_hermes.install import install
 
-    at_terminal = output.is_live and sys.stdin.isatty()
-    printed = install.activate(where, python, environment(), at_terminal=at_terminal)
-    if printed and not output.json:
-        output.show(visible(printed.strip()))
+    at_terminal = at_terminal and sys.stdin.isatty()
+    return install.activate(where, python, environment(), at_terminal=at_terminal).strip()
 
 
-def _show_next_steps(output: Output, check: "PythonCheck", active: str) -> None:
+def _problems_of(check: PythonCheck) -> Iterator[Remark]:
     if check.remedy:
         lacks = "the Python that runs Hermes does not find this memorybus: " if check.python else ""
-        output.note(f"{lacks}{check.remedy}", "yellow")
-    output.show(f"memory.provider: {visible(active) or 'not set'}; next:")
+        yield Remark(f"{lacks}{check.remedy}", "yellow")
+
+
+def _next_steps(active: str) -> Iterator[Text]:
+    yield line(f"memory.provider: {active or 'not set'}; next:")
     if active != "memorybus":
-        output.show("    hermes memory setup memorybus")
-    output.show("    memorybus up                 (Redis and workers)")
-    output.show("    memorybus hermes reconcile   (what history can be imported)")
+        yield line("    hermes memory setup memorybus")
+    yield line("    memorybus up                 (Redis and workers)")
+    yield line("    memorybus hermes reconcile   (what history can be imported)")
 
 
 @shown
@@ -200,7 +185,7 @@ def run_setup(
         bool, Parameter(negative="", help="Start the workers as a service of systemd, unasked.")
     ] = False,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(HermesSetUp)]":
+) -> "Stepwise[HermesSetUp]":
     """Choose providers for a Hermes home, start the workers, and show a recalled memory as proof.
 
     `hermes memory setup memorybus` runs this, and then makes memorybus the memory provider. At a
@@ -219,16 +204,15 @@ def run_setup(
 
     output, where = common.output(), find_home(home)
     takeover = Takeover(where, python, common, output)
-    done = prepare_home(takeover, common, output, providers, take_over or (), service=service)
-    if output.json:
-        output.result(done)
-    return 0
+    return Stepwise(
+        prepare_home(takeover, common, output, providers, take_over or (), service=service)
+    )
 
 
 @shown
 def run_uninstall(
     *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
-) -> "Annotated[int, Prints(HermesUninstalled)]":
+) -> Presentation[HermesUninstalled]:
     """End the recording: remove the plugin's files, and switch the provider off in Hermes.
 
     Memories and spooled events stay; what else remains, such as the package, is listed. Exit code 1
@@ -244,21 +228,19 @@ def run_uninstall(
 
     from memorybus_console.operations import service
 
-    output, where = common.output(), find_home(home)
+    where = find_home(home)
     named = python or install.hermes_python()
     removed = install.remove_plugin(where)
     deactivated = install.deactivate(where, named, environment())
     remains = install.list_remains(install.check_python(named, where, environment()))
     remains += [f"the service of the workers. To end it: {service.STOP}"] * service.is_ours()
-    if output.json:
-        done = {"home": str(where.path), "removed": removed, "deactivated": deactivated}
-        output.result(done | {"remains": remains})
-        return 0
-    output.show(f"{where.plugin_dir}: {'removed' if removed else 'was not there'}")
-    output.show(_describe_end(where.config, deactivated=deactivated))
-    for what in remains:
-        output.show(visible(f"remains: {what}"))
-    return 0
+    done = HermesUninstalled(str(where.path), removed, deactivated, remains)
+    parts = [
+        f"{where.plugin_dir}: {'removed' if removed else 'was not there'}",
+        _describe_end(where.config, deactivated=deactivated),
+        *(f"remains: {what}" for what in remains),
+    ]
+    return Presentation(done, map(line, parts))
 
 
 def _describe_end(config: Path, *, deactivated: bool) -> str:
@@ -266,13 +248,13 @@ def _describe_end(config: Path, *, deactivated: bool) -> str:
 
     if deactivated:
         return "memory.provider: off; a Hermes that runs now records until it is restarted"
-    return f"memory.provider: {visible(active_provider(config)) or 'not set'}, as before"
+    return f"memory.provider: {active_provider(config) or 'not set'}, as before"
 
 
 @shown
 def run_status(
     *, home: HermesHomeOption = None, python: HermesPythonOption = None, common: Common = DEFAULT
-) -> "Annotated[int, Prints(HermesStatus)]":
+) -> "Presentation[HermesStatus]":
     """Show whether memory works in a Hermes home: plugin, provider, spool, lag, last error.
 
     Exit code 1 if something is wrong; each finding names its remedy.
@@ -285,19 +267,16 @@ def run_status(
     from memorybus_hermes.home import environment, find_home
     from memorybus_hermes.install import install, status
 
-    output, where = common.output(), find_home(home)
+    where = find_home(home)
     check = install.check_python(python or install.hermes_python(), where, environment())
-    found = status.read(where, where.settings(**common.overrides()), check)
-    if output.json:
-        output.result(found)
-        return 0 if found.ok else 1
-    output.show(Text(visible(f"{found.home} (profile {found.profile})")))
-    for one in found.checks:
-        output.show(check_line(one))
-    output.show(Text(visible(f"spool: {status.describe_spool(found.look)}")))
-    for problem in found.problems:
-        output.show(Text(visible(f"error: {status.describe_problem(problem)}"), "red"))
-    return 0 if found.ok else 1
+    now = status.read(where, where.settings(**common.overrides()), check)
+    parts = [
+        line(f"{now.home} (profile {now.profile})"),
+        *map(check_line, now.checks),
+        line(f"spool: {status.describe_spool(now.look)}"),
+        *(line(f"error: {status.describe_problem(each)}", "red") for each in now.problems),
+    ]
+    return Presentation(now, parts, code=int(not now.ok))
 
 
 @shown
@@ -309,7 +288,7 @@ def run_reconcile(
     session: Annotated[str, Parameter(help="Only this session.")] = "",
     settle: SettleOption = 30.0,
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(ReconcileReport)]":
+) -> "Presentation[ReconcileReport]":
     """Publish what Hermes has stored and the bus never received, with its original times.
 
     That is turns after which Hermes was killed, turns without memory, and everything from before
@@ -328,19 +307,14 @@ def run_reconcile(
     from memorybus_console.views.hermes_progress import ReconcileBars
     from memorybus_console.views.reconciliation import report_parts
 
-    output, where = common.output(), find_home(home)
+    where = find_home(home)
     request = ReconcileRequest(
         apply=apply, since=_parse_since(since), session=session, settle=settle
     )
     settings = where.settings(**common.overrides())
-    with output.progress("") as bar:
+    with common.output().progress("") as bar:
         report = Reconciliation(where, settings, request, SYSTEM, ReconcileBars(bar)).run()
-    if output.json:
-        output.result(report)
-    else:
-        for part in report_parts(report):
-            output.show(part)
-    return 1 if report.refused else 0
+    return Presentation(report, report_parts(report), code=int(bool(report.refused)))
 
 
 def _parse_since(text: str | None) -> int:

@@ -1,29 +1,41 @@
 """``memorybus hermes setup``: providers, settings, workers and a proof for one Hermes home."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
 from memorybus_hermes.home import HermesHome, environment
 from memorybus_hermes.install import status
+from rich.text import Text
 
 from memorybus_console.cli.hermes.takeover import Takeover
 from memorybus_console.cli.options import Common, split_names
 from memorybus_console.cli.providers.dialogue import Dialogue, parse_choice
-from memorybus_console.cli.providers.provider_setup import Setup, offers_table
+from memorybus_console.cli.providers.provider_setup import SetUp, Setup, notes_of, offers_table
+from memorybus_console.result import Presentation
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import check_line
-from memorybus_console.views.safe import visible
+from memorybus_console.views.render import check_line, line
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
 
 _START_SECONDS = 30.0
 _LOOK_EVERY = 0.2
+
+
+class HermesSetUp(msgspec.Struct, frozen=True):
+    """What was set up for a Hermes home, and whether a memory was recalled."""
+
+    home: str
+    providers: Sequence[str]
+    taken_over: list[SetUp]
+    workers_stay: bool
+    proof: Check
 
 
 def prepare_home(
@@ -34,7 +46,7 @@ def prepare_home(
     kinds: Sequence[str],
     *,
     service: bool,
-) -> dict[str, Any]:
+) -> Generator[Text, None, Presentation[HermesSetUp]]:
     """Choose the providers, let workers run, and prove that memory works.
 
     A person at a terminal is asked. Otherwise nothing is asked, and a service is started only if
@@ -43,13 +55,10 @@ def prepare_home(
     Args:
         takeover: takes over what Hermes has; the settings file is in its home.
         common: the options that lead to the settings.
-        output: where results are shown.
+        output: where questions and trials are shown.
         providers: the wanted instances or kinds, comma-separated; None to ask.
         kinds: the kinds that take over a provider of Hermes.
         service: whether to start a service without asking.
-
-    Returns:
-        What ``--json`` shows.
 
     Raises:
         MemoryBusError: a provider does not work, or the settings are wrong.
@@ -57,24 +66,23 @@ def prepare_home(
     where = takeover.home
     dialogue = Dialogue(output.err) if sys.stdin.isatty() and not output.json else None
     with chdir(where.path):  # the settings file of the home is read and written
-        taken = takeover.run(kinds, dialogue if providers is None else None)
+        taken = yield from takeover.run(kinds, dialogue if providers is None else None)
         words = split_names(providers)
-        names = tuple(setup["name"] for setup in taken) if words else ()
-        _choose_providers(common, output, dialogue, words + names)
+        names = tuple(setup.name for setup in taken) if words else ()
+        new = yield from _choose_providers(common, output, dialogue, words + names)
         settings = common.settings()
-        served = _start_service(settings, where, output, dialogue, wanted=service)
+        served = yield from _start_service(settings, where, dialogue, wanted=service)
         proof = _prove(settings)
-    if not output.json:
-        output.show(check_line(proof))
-        if not served:
-            output.show("To keep the workers running, in another terminal: hermes memorybus up")
-    chosen = {"home": str(where.path), "providers": settings.providers, "taken_over": taken}
-    return chosen | {"workers_stay": served, "proof": proof}
+    yield check_line(proof)
+    if not served:
+        yield line("To keep the workers running, in another terminal: hermes memorybus up")
+    done = HermesSetUp(str(where.path), settings.providers, taken, served, proof)
+    return Presentation(done, (), notes_of([*taken, *new]))
 
 
 def _choose_providers(
     common: Common, output: Output, dialogue: Dialogue | None, words: tuple[str, ...]
-) -> None:
+) -> Generator[Text, None, list[SetUp]]:
     """Set up the providers that are new, and write all that were chosen into the settings."""
     from memorybus_console.operations.providers import config_file, setup
 
@@ -86,13 +94,12 @@ def _choose_providers(
         for word, target in zip(chosen, targets, strict=True)
         if target.name not in settings.providers
     ]
-    if new:
-        Setup(common, output, dialogue).run(new, (), ())
+    done = (yield from Setup(common, output, dialogue).run(new, (), ())) if new else []
     written = common.settings().providers
-    edit = config_file.edit_to_choose([one.name for one in targets if one.name in written])
+    edit = config_file.edit_to_choose([target.name for target in targets if target.name in written])
     config_file.write_edit(edit)
-    if not output.json:
-        output.show(visible(f"providers: {', '.join(common.settings().providers)} ({edit.path})"))
+    yield line(f"providers: {', '.join(common.settings().providers)} ({edit.path})")
+    return done
 
 
 def _ask_providers(settings: "Settings", output: Output, dialogue: Dialogue | None) -> list[str]:
@@ -116,11 +123,10 @@ def _ask_providers(settings: "Settings", output: Output, dialogue: Dialogue | No
 def _start_service(
     settings: "Settings",
     where: HermesHome,
-    output: Output,
     dialogue: Dialogue | None,
     *,
     wanted: bool,
-) -> bool:
+) -> Generator[Text, None, bool]:
     """Start ``memorybus up`` as a service if that is wanted; return whether workers run."""
     from memorybus.processes.commands import module_command
 
@@ -135,7 +141,7 @@ def _start_service(
             return False
     variables = {k: v for k, v in environment().items() if k.startswith("MEMORYBUS_")}
     path = service.start(service.unit_text(module_command("memorybus"), where.path, variables))
-    output.show(
+    yield line(
         f"service: {path}; it ends with your last login unless you run: loginctl enable-linger"
     )
     deadline = SYSTEM.monotonic() + _START_SECONDS

@@ -1,22 +1,24 @@
 """``memorybus provider setup``: ask or read flags, test the instance, then write the files."""
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, TextIO
 
+import msgspec
 from cyclopts import Parameter
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
 from rich.table import Table
+from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, not_negative, to_absolute_time
 from memorybus_console.cli.providers import setup_answers
 from memorybus_console.cli.providers.dialogue import Dialogue, parse_choice
-from memorybus_console.cli.providers.provider_trial import show_steps
-from memorybus_console.result import Prints
+from memorybus_console.cli.providers.provider_trial import step_line
+from memorybus_console.result import Presentation, Remark, Stepwise
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import add_row, grid
+from memorybus_console.views.render import add_row, grid, line
 from memorybus_console.views.safe import visible
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from memorybus_console.operations.providers.setup import SetupAnswers, SetupDraft, Target
 
 _LOCAL = "one host"
-_RESTART = "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`"
+_RESTART = Remark(
+    "running workers do not know of it yet: restart `memorybus up`, or `memorybus worker`", "yellow"
+)
 
 NewInstancesOption = Annotated[
     str, Parameter(help="Kinds, NAME=KIND, or existing instances; asked for if none is given.")
@@ -66,7 +70,7 @@ TrialWaitOption = Annotated[
 ]
 
 
-class SetUp(TypedDict):
+class SetUp(msgspec.Struct, frozen=True):
     """An instance that was set up, and the result of trying it."""
 
     name: str
@@ -76,6 +80,15 @@ class SetUp(TypedDict):
     variables: list[str]
     steps: list[TrialStep]
     written: bool
+
+    def describe(self) -> str:
+        """Return in words what was written, and where."""
+        if not self.written:
+            return f"{self.name}: nothing to write, nothing written"
+        secrets = (
+            f"; {', '.join(self.variables)} into {self.secrets_file}, which is for no repository"
+        )
+        return f"wrote {self.name} into {self.file}{secrets if self.secrets_file else ''}"
 
 
 class NotSetUp(MemoryBusError):
@@ -92,7 +105,7 @@ def run_setup(
     wait: TrialWaitOption = 10.0,
     since: BeginningOption = "beginning",
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(list[SetUp])]":
+) -> "Stepwise[list[SetUp]]":
     """Set up provider instances: choose, answer, test, write memorybus.toml and the secrets file.
 
     An instance that does not pass its test is not written. Secrets are not echoed, and go into a
@@ -112,10 +125,19 @@ def run_setup(
         raise ConfigError("standard input is no terminal: give --yes, and options with --set")
     dialogue = None if yes else Dialogue(output.err)
     flow = Setup(common, output, dialogue, test=test, wait=wait, since=since)
-    done = flow.run(instances, change or (), secret or ())
-    if output.json:
-        output.result(done)
-    return 0
+    return Stepwise(_set_up(flow.run(instances, change or (), secret or ())))
+
+
+def _set_up(
+    steps: Generator[Text, None, list[SetUp]],
+) -> Generator[Text, None, Presentation[list[SetUp]]]:
+    done = yield from steps
+    return Presentation(done, (), notes_of(done))
+
+
+def notes_of(done: Sequence[SetUp]) -> list[Remark]:
+    """Return what a person has to do after instances were set up."""
+    return [_RESTART] if any(setup.written for setup in done) else []
 
 
 class Setup:
@@ -123,7 +145,7 @@ class Setup:
 
     Args:
         common: the options that lead to the settings.
-        output: where results are shown.
+        output: where questions and trials are shown.
         dialogue: asks a person; None if nobody is asked.
         test: whether an instance is tried before it is written.
         wait: seconds in which the test must recall what it wrote.
@@ -153,8 +175,8 @@ class Setup:
         changes: Sequence[str],
         secrets: Sequence[str],
         lines: TextIO | None = None,
-    ) -> list[dict[str, Any]]:
-        """Set up the instances one after the other; return what was done.
+    ) -> Generator[Text, None, list[SetUp]]:
+        """Set up the instances one after the other; yield a line for each, return what was done.
 
         Args:
             words: the instances, as on the command line; a person is asked if there are none.
@@ -168,19 +190,18 @@ class Setup:
         from memorybus_console.operations.providers import setup
 
         settings = self._common.settings()
-        wanted = setup.parse_targets(settings, words or self._choose(settings))
-        offers = setup.find_offers(settings, wanted)
-        given = setup_answers.answers_from_flags(
-            wanted, offers, changes, secrets, lines or sys.stdin
+        targets = setup.parse_targets(settings, words or self._choose(settings))
+        offers = setup.find_offers(settings, targets)
+        flags = setup_answers.answers_from_flags(
+            targets, offers, changes, secrets, lines or sys.stdin
         )
         done = []
-        for target in wanted:
-            offer, said = offers[target.kind], given[target.name]
+        for target in targets:
+            offer, answers = offers[target.kind], flags[target.name]
             if self._dialogue:
-                said = self._ask_options(self._dialogue, target, offer, said)
-            done.append(self._set_up(said))
-        if any(one["written"] for one in done):
-            self._output.note(_RESTART, "yellow")
+                answers = self._ask_options(self._dialogue, target, offer, answers)
+            done.append(self._set_up(answers))
+            yield line(done[-1].describe())
         return done
 
     def _choose(self, settings: "Settings") -> list[str]:
@@ -188,22 +209,22 @@ class Setup:
 
         if self._dialogue is None:
             raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
-        found = list_kinds(settings)
-        self._output.err.print(offers_table(found, settings))
-        names = [one.kind for one in found]
+        offers = list_kinds(settings)
+        self._output.err.print(offers_table(offers, settings))
+        names = [offer.kind for offer in offers]
         return self._dialogue.ask_until(
             "Which ones? (numbers or names)", "", lambda answer: parse_choice(answer, names)
         )
 
     def _ask_options(
-        self, dialogue: Dialogue, target: "Target", offer: KindOffer, said: "SetupAnswers"
+        self, dialogue: Dialogue, target: "Target", offer: KindOffer, flags: "SetupAnswers"
     ) -> "SetupAnswers":
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
         now = settings.provider.get(target.name, {})
-        return setup_answers.ask_options(dialogue, settings, offer.options or (), now, said)
+        return setup_answers.ask_options(dialogue, settings, offer.options or (), now, flags)
 
-    def _set_up(self, answers: "SetupAnswers") -> dict[str, Any]:
+    def _set_up(self, answers: "SetupAnswers") -> SetUp:
         from memorybus_console.cli.options import operator
         from memorybus_console.operations.providers import setup
 
@@ -213,16 +234,15 @@ class Setup:
         written = what.changes and self._is_confirmed(what, steps)
         if written:
             setup.write_draft(settings, what, operator())
-        self._show_result(what, answers, written=written)
-        return {
-            "name": answers.target.name,
-            "kind": answers.target.kind,
-            "file": what.edit.path,
-            "secrets_file": what.secrets.path if answers.secrets else "",
-            "variables": sorted(answers.secrets),
-            "steps": steps,
-            "written": written,
-        }
+        return SetUp(
+            name=answers.target.name,
+            kind=answers.target.kind,
+            file=what.edit.path,
+            secrets_file=what.secrets.path if answers.secrets else "",
+            variables=sorted(answers.secrets),
+            steps=steps,
+            written=written,
+        )
 
     def _try_out(self, what: "SetupDraft") -> list[TrialStep]:
         from memorybus_console.operations.providers import setup
@@ -233,11 +253,14 @@ class Setup:
             if not self._test:
                 return []
             self._output.note(f"testing {what.target.name} …")
-            return show_steps(
-                self._output,
-                try_provider(then, what.target.name, TrialTerms(self._wait)),
-                aside=True,
-            )
+            return list(self._show(try_provider(then, what.target.name, TrialTerms(self._wait))))
+
+    def _show(self, steps: Iterator[TrialStep]) -> Iterator[TrialStep]:
+        """Yield the steps of a trial; each is shown on stderr when it is done."""
+        for step in steps:
+            if not self._output.json:
+                self._output.aside(step_line(step))
+            yield step
 
     def _is_confirmed(self, what: "SetupDraft", steps: Sequence[TrialStep]) -> bool:
         """Return whether to write the instance; one that failed only if a person confirms it."""
@@ -254,27 +277,15 @@ class Setup:
         question = "It does not work yet. Write it anyway?" if failed else "Write it?"
         return self._dialogue.confirm(question, default=not failed)
 
-    def _show_result(self, what: "SetupDraft", answers: "SetupAnswers", *, written: bool) -> None:
-        if self._output.json:
-            return
-        if not written:
-            self._output.show(visible(f"{what.target.name}: nothing to write, nothing written"))
-            return
-        kept = ""
-        if answers.secrets:
-            names = ", ".join(answers.secrets)
-            kept = f"; {names} into {what.secrets.path}, which is for no repository"
-        self._output.show(visible(f"wrote {what.target.name} into {what.edit.path}{kept}"))
 
-
-def offers_table(found: Sequence[KindOffer], settings: "Settings") -> Table:
+def offers_table(offers: Sequence[KindOffer], settings: "Settings") -> Table:
     """Return the kinds of providers that a person chooses from, numbered."""
     table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
-    for number, one in enumerate(found, 1):
-        if one.missing:
-            add_row(table, number, one.kind, None, None, one.missing)
+    for number, offer in enumerate(offers, 1):
+        if offer.missing:
+            add_row(table, number, offer.kind, None, None, offer.missing)
             continue
-        state = _LOCAL if one.placement == "local" else "any worker"
-        here = " It is set up already." if one.kind in settings.providers else ""
-        add_row(table, number, one.kind, one.delivery, state, one.summary + here)
+        state = _LOCAL if offer.placement == "local" else "any worker"
+        here = " It is set up already." if offer.kind in settings.providers else ""
+        add_row(table, number, offer.kind, offer.delivery, state, offer.summary + here)
     return table

@@ -1,8 +1,9 @@
 """``memorybus provider test``: try an instance step by step."""
 
-from collections.abc import Iterable
-from typing import Annotated, TypedDict
+from collections.abc import Generator, Iterable
+from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 from memorybus.health.finding import Check
 from memorybus.processes.reports import TrialStep, TrialTerms
@@ -10,12 +11,11 @@ from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
-from memorybus_console.result import Prints
-from memorybus_console.views.output import Output
+from memorybus_console.result import Presentation, Stepwise
 from memorybus_console.views.render import check_line, line
 
 
-class Tried(TypedDict):
+class Tried(msgspec.Struct, frozen=True):
     """The result of trying an instance."""
 
     provider: str
@@ -45,7 +45,7 @@ def run_test(
         ),
     ] = "provider-test",
     common: Common = DEFAULT,
-) -> "Annotated[int, Prints(Tried)]":
+) -> "Stepwise[Tried]":
     """Open an instance as a worker does, write to it, recall what was written, and erase it.
 
     It writes for an agent and a person that do not exist, and no event passes through the log. Exit
@@ -58,27 +58,21 @@ def run_test(
     """
     from memorybus_console.operations.providers.trial import try_provider
 
-    output = common.output()
-    steps = show_steps(output, try_provider(common.settings(), name, TrialTerms(wait, agent, user)))
-    ok = all(step.ok for step in steps)
-    if output.json:
-        output.result({"provider": name, "ok": ok, "steps": steps})
-    return 0 if ok else 1
+    steps = try_provider(common.settings(), name, TrialTerms(wait, agent, user))
+    return Stepwise(_try(name, steps))
 
 
-def show_steps(
-    output: Output, steps: Iterable[TrialStep], *, aside: bool = False
-) -> list[TrialStep]:
-    """Show each step when it is done, on stderr if `aside`; return all steps."""
+def _try(name: str, steps: Iterable[TrialStep]) -> Generator[Text, None, Presentation[Tried]]:
     done = []
     for step in steps:
         done.append(step)
-        if not output.json:
-            (output.aside if aside else output.show)(_step_line(step))
-    return done
+        yield step_line(step)
+    ok = all(step.ok for step in done)
+    return Presentation(Tried(name, ok, done), (), code=int(not ok))
 
 
-def _step_line(step: TrialStep) -> Text:
+def step_line(step: TrialStep) -> Text:
+    """Return a step of a trial as a line."""
     if not step.claimed:
         return line(f"– {step.name:<16} {'':>8}  {step.found}", "dim")
     found = f"{f'{step.seconds * 1000:.0f} ms':>8}  {step.found}"
