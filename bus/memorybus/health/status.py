@@ -182,7 +182,7 @@ def describe_archive(status: ArchiveStatus) -> str:
     place = status.place or "no place yet"
     if not status.working:
         return f"nothing is trimmed: {status.error}"
-    waiting = f"{status.unsealed:,} not yet" if status.unsealed else "all of them"
+    waiting = f"{status.unsealed:,} not yet" if status.unsealed else "none waiting"
     since = f", the oldest since {status.oldest_unsealed_at}" if status.oldest_unsealed_at else ""
     stored = f"{status.segments:,} segments of {format_size(status.bytes)} in {place}"
     damage = f"; {status.error}" if status.error else ""

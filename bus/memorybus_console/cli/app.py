@@ -42,7 +42,7 @@ OK = 0
 _HELP = """The event-sourced memory bus for AI agents.
 
 Begin with `memorybus demo`: the whole system on a real Redis in a few seconds. Then `memorybus up`
-in one terminal and `memorybus ingest FILE`, `memorybus recall QUESTION` in another.
+in one terminal; it prints what to do in another.
 """
 
 

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
     from memorybus_console.operations import up
 
+_NEXT_COMMANDS = (
+    "ingest FILE…",
+    'recall "QUESTION" --all-users --all-agents',
+    "status --watch",
+    "events tail",
+)
+"""What a person can do once everything runs; the question asks for memories of any agent."""
+
 ServedProvidersOption = Annotated[
     str | None,
     Parameter(
@@ -218,7 +226,7 @@ def _show_ready(output: Output, ready: "up.Ready") -> None:
         )
     if ready.metrics:
         output.show(f"Metrics: http://{ready.metrics}/metrics")
-    output.show("Now, in another terminal:")
-    for line in ("ingest FILE…", "recall QUESTION", "status --watch", "events tail"):
+    output.show("Publish with an agent (MemoryBus.connect), or, in another terminal:")
+    for line in _NEXT_COMMANDS:
         output.show(f"  memorybus {line}")
     output.show("Ctrl-C stops it.")

@@ -85,16 +85,19 @@ def _head(status: Status) -> Text:
         f"Settings: {settings_source(status.settings_file)}\n"
         f"{redis.product} {redis.version} at {redis.url} ({redis.durability}), "
         f"{status.partitions} partitions\n"
-        f"Log: {count_text(status.log.published, 'event')} published{_published_rate(status)}\n"
+        f"Log: {_published(status)}\n"
         f"Spool: {count_text(spool.events, 'unsent event')}, {format_size(spool.bytes)}{oldest}\n"
         f"Memory: {status.memory}{disk}\n"
         f"Archive: {describe_archive(status.archive)}"
     )
 
 
-def _published_rate(status: Status) -> str:
+def _published(status: Status) -> str:
+    if not status.log.published and not status.published_rate:
+        return "nothing published yet: connect an agent, or memorybus ingest FILE"
     now = rate(status.published_rate)
-    return "" if now is None else f", {now} events/s"
+    events = f"{count_text(status.log.published, 'event')} published"
+    return events if now is None else f"{events}, {now} events/s"
 
 
 class ProviderRow(msgspec.Struct, frozen=True):

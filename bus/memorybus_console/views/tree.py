@@ -83,7 +83,7 @@ def tree_line(row: SessionRow) -> Text:
     """Return a session as a line, indented below its parent; a root also names its owner."""
     began = (row.started_at or "-")[:16].replace("T", " ")
     workspace = f" in {row.workspace}" if row.workspace else ""
-    owner = one_line(f"of {row.agent} with {row.user}{workspace}")
+    owner = one_line(f"{row.user} ↔ {row.agent}{workspace}")
     return Text.assemble(
         (f"{'   ' * (row.depth - 1)}└─ " if row.depth else "", "dim"),
         (one_line(row.session), "bold"),

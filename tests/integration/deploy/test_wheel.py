@@ -1,5 +1,7 @@
 """The wheel: everything that runs is in it, and it runs where the repository is not."""
 
+import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ import pytest
 from memorybus.config.settings import to_environ
 
 ROOT = Path(__file__).parents[3]
+README = ROOT / "README.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 _SHOWN = "import apprise, obstore, prometheus_client, psycopg, starlette, textual, memorybus.errors"
@@ -77,6 +80,28 @@ def test_the_wheel_runs_without_the_repository(place, make_settings, spawn, tmp_
     checked = memorybus("check")
     assert checked.wait() == 0, checked.output()
     assert checked.output().startswith("MEMORYBUS OK - 1 worker, 2 providers")
+    assert up.terminate() == 0
+
+
+def test_what_up_advises_shows_the_memories_of_the_readme(place, make_settings, spawn, tmp_path):
+    """After README's example, the recall that `up` prints shows what the example published."""
+    env = to_environ(make_settings(), {})
+    python, memorybus = place / "bin/python", place / "bin/memorybus"
+    (example,) = re.findall(r"```python\n(from memorybus .*?)```", README.read_text(), re.DOTALL)
+
+    def shown(*words):
+        process = spawn(*words, env=env, cwd=tmp_path, python=python)
+        assert process.wait() == 0, process.output()
+        return process.output()
+
+    up = spawn(memorybus, "up", env=env, cwd=tmp_path, python=python)
+    up.wait_output("Ctrl-C stops it.")
+    (advice,) = re.findall(r"memorybus (recall .*)", up.output())
+    assert "nothing published yet" in shown(memorybus, "status")
+    assert "behind the shed" in shown("-c", example)
+    asked = shown(memorybus, *shlex.split(advice.replace("QUESTION", "Where is the ladder?")))
+    assert "behind the shed" in asked
+    assert "nothing published yet" not in shown(memorybus, "status")
     assert up.terminate() == 0
 
 

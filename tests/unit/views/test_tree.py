@@ -52,8 +52,8 @@ def test_everybodys_session_of_an_id_is_shown():
 
     assert [row.user for row in found] == ["ann", "ben"]
     assert [tree.tree_line(row).plain.split("  ")[-1] for row in found] == [
-        "of default with ann",
-        "of default with ben in boat\\x1b",
+        "ann ↔ default",
+        "ben ↔ default in boat\\x1b",
     ]
 
 
@@ -61,5 +61,5 @@ def test_a_line_tells_what_is_known_and_steers_nothing():
     """Indent, id, reason, title, turns; hostile titles are made harmless."""
     first, second, _ = (tree.tree_line(tree.session_row(row)).plain for row in tree.rows(LINEAGE))
 
-    assert first == "a  start  Lens\\x1b[2J  1 turn, 1970-01-01 00:00  of default with default"
+    assert first == "a  start  Lens\\x1b[2J  1 turn, 1970-01-01 00:00  default ↔ default"
     assert second.startswith("└─ b  branch  0 turns")

@@ -142,25 +142,25 @@ class IngestReport(Result, frozen=True, kw_only=True):
 
     def headline(self) -> str:
         """Return how much of what was read, and what was left out of it."""
-        formats = ", ".join(name for name, count in self.formats.items() if count)
-        files = count_text(self.files, "file") + (f" ({formats})" if formats else "")
-        parts = {
-            "of them known already": self.known,
-            "of them a newer form": self.replaced,
-            "events read": self.events,
-            "events new in the log": self.new_events,
-        }
-        counts = [f"{count} {what}" for what, count in parts.items() if count]
-        if self.new_events == 0:
-            counts.append("nothing new in the log")
-        published = f"{count_text(self.turns, 'turn')} published"
-        lines = [", ".join([files, count_text(self.sessions, "session"), published, *counts])]
+        lines = [self._imported()]
         if self.skipped:
             lines.append(f"{count_text(self.skipped, 'message')} without content left out")
         if self.unread:
-            lines.append(f"{self.unread} lines or records could not be read")
+            what = "line or record" if self.unread == 1 else "lines or records"
+            lines.append(f"{self.unread} {what} could not be read")
         lines += [f"dropped: {count} {kind}" for kind, count in self.dropped.items()]
         return "\n".join(lines)
+
+    def _imported(self) -> str:
+        formats = ", ".join(name for name, count in self.formats.items() if count)
+        files = count_text(self.files, "file") + (f" ({formats})" if formats else "")
+        read = _counted(session=self.sessions, turn=self.turns, event=self.events) or "nothing"
+        turns = {"known already": self.known, "in a newer form": self.replaced}
+        news = [f"{count_text(count, 'turn')} {what}" for what, count in turns.items() if count]
+        if self.new_events is not None:
+            new = _counted(new_event=self.new_events)
+            news.append(new or "nothing new in the log")
+        return f"imported {read} from {files}" + (f": {', '.join(news)}" if news else "")
 
     def notes(self) -> Iterator[Remark]:
         """Yield what was refused, and whether Redis has the rest."""
@@ -175,6 +175,12 @@ class IngestReport(Result, frozen=True, kw_only=True):
     def failed(self) -> bool:
         """Return whether something was refused."""
         return bool(self.refused)
+
+
+def _counted(**counts: int) -> str:
+    """Return what there is of each thing, by its name."""
+    nouns = ((name.replace("_", " "), count) for name, count in counts.items())
+    return ", ".join(count_text(count, noun) for noun, count in nouns if count)
 
 
 def sum_reports(reports: Sequence[IngestReport]) -> IngestReport:

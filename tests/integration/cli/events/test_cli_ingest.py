@@ -131,8 +131,8 @@ def test_an_export_that_comes_again_adds_only_what_is_new(ready, tmp_path, capsy
     assert (code, report["turns"], report["known"], report["new_events"]) == (0, 3, 2, 2)
     assert main(["ingest", str(whole), str(alone)]) == 0
     shown = capsys.readouterr().out
-    assert "2 files (ChatGPT), 3 sessions, 5 turns published" in shown
-    assert "nothing new in the log" in shown
+    known = "imported 3 sessions, 5 turns from 2 files (ChatGPT): 5 turns known already, "
+    assert f"{known}nothing new in the log" in shown
 
 
 @pytest.mark.parametrize("name", ["claude_ai.json", "claude_code.jsonl", "codex.jsonl"])
