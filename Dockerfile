@@ -4,7 +4,8 @@
 # `docker build --build-arg EXTRAS=standard,archive,postgres,metrics,web .`
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
-FROM python:3.12-slim AS build
+ARG PYTHON=python:3.12-slim
+FROM $PYTHON AS build
 ARG EXTRAS=all,fastembed,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
@@ -14,7 +15,7 @@ COPY providers providers
 RUN python -m venv /opt/memorybus \
  && /opt/memorybus/bin/pip install --no-cache-dir ".[$EXTRAS]"
 
-FROM python:3.12-slim
+FROM $PYTHON
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \
  && install -d -o memorybus -g memorybus -m 0700 /data
 COPY --from=build /opt/memorybus /opt/memorybus

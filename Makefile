@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo setup check format servers quick test faults soak sabotage hermes-venv test-hermes \
-  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean dist
+  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean dist pin
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -132,6 +132,19 @@ bench-hermes: $(VENV)/.installed-dev $(HERMES_STAMPS) ## hooks, kills, exit of t
 dist: $(PY) ## build the wheel into dist/; install it with: pip install "dist/NAME.whl[all]"
 	rm -rf dist
 	$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+
+# A registry is asked for each tag, so docker and a network are needed.
+pin: ## today's digest of each image into docker-compose.override.yml, which compose reads, too
+	@set -e; digest() { \
+	  docker buildx imagetools inspect "$$1" | awk '/^Digest:/ {print $$2; found = 1; exit} END {exit !found}'; }; \
+	{ echo services:; \
+	  awk '/^  [a-z]+:$$/ {name = $$1} $$1 == "image:" && $$2 !~ /^memorybus:/ {print name, $$2}' \
+	    docker-compose.yml | while read -r name image; do \
+	      sha=$$(digest "$$image"); printf '  %s\n    image: %s@%s\n' "$$name" "$$image" "$$sha"; done; \
+	  base=$$(sed -n 's/^ARG PYTHON=//p' Dockerfile); sha=$$(digest "$$base"); \
+	  printf '  worker:\n    build:\n      args:\n        PYTHON: %s@%s\n' "$$base" "$$sha"; \
+	} > docker-compose.override.yml.new
+	@mv docker-compose.override.yml.new docker-compose.override.yml
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) .hermes-venv* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \

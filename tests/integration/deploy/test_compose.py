@@ -1,5 +1,6 @@
 """What can be said of the compose file and the image without a container engine."""
 
+import hashlib
 import json
 import os
 import re
@@ -108,10 +109,56 @@ def test_a_stopping_worker_is_given_the_time_of_a_call():
 
 def test_images_are_pinned():
     """Every image has a tag that is not a moving one."""
-    bases = [line.split()[0] for line in instructions("FROM")]
+    bases = [line.partition("=")[2] for line in instructions("ARG") if line.startswith("PYTHON=")]
+    assert {line.split()[0] for line in instructions("FROM")} == {"$PYTHON"}
     images = [*(one["image"] for one in COMPOSE["services"].values()), *bases]
     tags = [image.partition(":")[2] for image in images]
     assert all(re.match(r"v?\d+\.\d+", tag) for tag in tags), images
+
+
+REGISTRY = """#!/bin/sh
+case "$*" in
+*"$GONE"*) echo "ERROR: not found" >&2; exit 1 ;;
+"buildx imagetools inspect "*)
+  printf 'Name:   %s\\nDigest: sha256:%s\\n' "$4" "$(echo "$4" | sha256sum | cut -c-64)" ;;
+esac
+"""
+"""A `docker` that answers for every tag as a registry does; its digest is made from the tag."""
+
+
+def pin(directory: Path, gone: str) -> subprocess.CompletedProcess[str]:
+    """Run `make pin` in a directory, with a registry that lacks one image."""
+    for name in ("Makefile", "Dockerfile", "docker-compose.yml"):
+        (directory / name).write_text((ROOT / name).read_text())
+    (directory / "docker").write_text(REGISTRY)
+    (directory / "docker").chmod(0o755)
+    env = os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "GONE": gone}
+    return subprocess.run(
+        ["make", "pin"], cwd=directory, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_tags_are_pinned_to_the_digests_of_a_registry(tmp_path):
+    """`make pin` adds the digest to every image that comes from a registry, and changes no tag."""
+    done = pin(tmp_path, gone="nothing")
+    assert done.returncode == 0, done.stderr
+    pinned = yaml.safe_load((tmp_path / "docker-compose.override.yml").read_text())["services"]
+    images = {name: one["image"] for name, one in COMPOSE["services"].items()}
+    fetched = {name: image for name, image in images.items() if image != WORKER["image"]}
+    base = pinned.pop("worker")["build"]["args"]["PYTHON"]
+    for tag, image in [*((fetched[name], pinned[name]["image"]) for name in fetched), (None, base)]:
+        digest = hashlib.sha256(f"{tag or image.partition('@')[0]}\n".encode()).hexdigest()
+        assert image == f"{tag or 'python:3.12-slim'}@sha256:{digest}"
+    assert set(pinned) == set(fetched) == {"redis", "prometheus", "grafana"}
+
+
+@pytest.mark.parametrize("gone", ["redis:8.2-alpine", "python:3.12-slim"])
+def test_nothing_is_pinned_if_a_registry_lacks_an_image(gone, tmp_path):
+    """If one digest cannot be had, `make pin` fails, and leaves what was pinned before."""
+    before = tmp_path / "docker-compose.override.yml"
+    before.write_text("services: {}")
+    assert pin(tmp_path, gone).returncode != 0
+    assert before.read_text() == "services: {}"
 
 
 def test_the_image_is_the_worker():
