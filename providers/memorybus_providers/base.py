@@ -18,16 +18,12 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
-    Annotated,
     Any,
     ClassVar,
     Literal,
     NamedTuple,
     Protocol,
     Self,
-    get_args,
-    get_origin,
-    get_type_hints,
 )
 
 import msgspec
@@ -662,23 +658,3 @@ def argument_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     (schema,), definitions = msgspec.json.schema_components([kind])
     body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
     return {name: value for name, value in body.items() if name not in {"title", "description"}}
-
-
-def option_rows(options: type[msgspec.Struct]) -> list[dict[str, Any]]:
-    """Return what `MemoryProvider.get_config_schema` returns for a struct of options.
-
-    A field's `msgspec.Meta` has its description, and other keys of its row as ``extra``.
-    """
-    hints = get_type_hints(options, include_extras=True)
-    return [_option_row(field, hints[field.name]) for field in msgspec.structs.fields(options)]
-
-
-def _option_row(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
-    kind, *metas = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    meta = metas[0] if metas else msgspec.Meta()
-    row: dict[str, Any] = {"key": field.name, "description": meta.description or ""}
-    default = list(field.default) if isinstance(field.default, tuple) else field.default
-    row |= {"required": True} if field.required else {"default": default}
-    if get_origin(kind) is Literal:
-        row["choices"] = get_args(kind)
-    return row | (meta.extra or {})

@@ -5,11 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import msgspec
-from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, Scope, StoreName
 from memorybus.ids import text_digest
-from memorybus.msgspec_types import prepared
 from msgspec import Meta
 
 from memorybus_providers.base import (
@@ -28,7 +25,6 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
     Why,
-    option_rows,
 )
 from memorybus_providers.builtin.entries import (
     EntryWrite,
@@ -47,9 +43,10 @@ from memorybus_providers.builtin.files import (
 from memorybus_providers.builtin.origins import EntryOrigin
 from memorybus_providers.builtin.store import BuiltinStore, belongs_to
 from memorybus_providers.digests import key_of, paired
+from memorybus_providers.options import Options, option_rows, read_options
 
 
-class BuiltinOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuiltinOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of an instance in ``memorybus.toml``; the limits are characters, as in Hermes."""
 
     memory_limit: Annotated[
@@ -84,10 +81,7 @@ class BuiltinProvider(TransactionalProvider):
             ConfigError: an option is unknown or of the wrong type.
         """
         super().__init__(config)
-        try:
-            self._options = msgspec.convert(dict(config.options), prepared(BuiltinOptions))
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"provider {config.name}: {error}") from error
+        self._options = read_options(config, BuiltinOptions)
         self._store = BuiltinStore(config.home, config.crash)
         if config.kept_elsewhere:
             stores = " and ".join(sorted(config.kept_elsewhere))

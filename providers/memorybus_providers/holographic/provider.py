@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from memorybus_providers.base import Placement, ProviderConfig
-from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, options_of
+from memorybus_providers.embedding.options import MeaningOptions, read_meaning
 from memorybus_providers.fact_provider import FactProvider, missing_library
 from memorybus_providers.holographic.store import HolographicStore
+from memorybus_providers.options import option_rows
 
 if TYPE_CHECKING:  # it imports numpy, which only instances with an embedder need
     from memorybus_providers.holographic.meaning.meaning import SqliteMeaning
@@ -33,14 +34,14 @@ class HolographicProvider(FactProvider):
         """
         super().__init__(config)
         self.path = config.home / FILE_NAME
-        self._options = options_of(config)
+        self._options = read_meaning(config, MeaningOptions)
 
     # -- life ---------------------------------------------------------------------------------
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Return the options, all of which are about search by meaning."""
-        return SCHEMA
+        return option_rows(MeaningOptions)
 
     def open(self) -> None:
         """Open the database, creating it if it is missing.

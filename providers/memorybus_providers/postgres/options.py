@@ -2,53 +2,79 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any
 
 import msgspec
-from memorybus.errors import ConfigError
+from msgspec import Meta
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.embedding.options import SCHEMA as OF_MEANING
-from memorybus_providers.embedding.options import MeaningOptions, options_of
+from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.options import option_rows
 from memorybus_providers.remote.options import environment_value
 
-_OWN: Final[tuple[Mapping[str, Any], ...]] = (
-    {
-        "key": "url",
-        "description": "where the server is, as libpq takes it, without a password",
-        "default": "",
-        "hint": "postgresql://memorybus@db.example/memory",
-    },
-    {
-        "key": "password_env",
-        "description": "the name of the environment variable that holds the password; without "
-        "one libpq looks into ~/.pgpass (0600)",
-        "default": "",
-        "secret": True,
-    },
-    {
-        "key": "schema",
-        "description": "the schema that holds the tables; it is made if it is missing",
-        "default": "memorybus",
-    },
-    {
-        "key": "reader",
-        "description": "a role to which recalls change, of which the worker's is a member: it "
-        "reads the rows of the scope asked for, and nothing else",
-        "default": "",
-    },
-    {
-        "key": "memory_rows",
-        "description": "whether the agent's two stores are kept as rows of memory_rows, too, for "
-        "providers of the two-method contract",
-        "default": False,
-    },
-)
-
-SCHEMA: Final = (*_OWN, *OF_MEANING)
-"""All options: ours, and those of search by meaning."""
-
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+_Url = Annotated[
+    str,
+    Meta(
+        description="where the server is, as libpq takes it, without a password",
+        extra={"hint": "postgresql://memorybus@db.example/memory"},
+    ),
+]
+_PasswordEnv = Annotated[
+    str,
+    Meta(
+        description="the name of the environment variable that holds the password; without "
+        "one libpq looks into ~/.pgpass (0600)",
+        extra={"secret": True},
+    ),
+]
+_Schema = Annotated[
+    str, Meta(description="the schema that holds the tables; it is made if it is missing")
+]
+_Reader = Annotated[
+    str,
+    Meta(
+        description="a role to which recalls change, of which the worker's is a member: it "
+        "reads the rows of the scope asked for, and nothing else"
+    ),
+]
+_MemoryRows = Annotated[
+    bool,
+    Meta(
+        description="whether the agent's two stores are kept as rows of memory_rows, too, for "
+        "providers of the two-method contract"
+    ),
+]
+
+
+class PostgresOptions(MeaningOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options: where the tables are, and those of search by meaning."""
+
+    url: _Url = ""
+    password_env: _PasswordEnv = ""
+    schema: _Schema = "memorybus"
+    reader: _Reader = ""
+    memory_rows: _MemoryRows = False
+
+    def rules(self) -> dict[str, bool]:
+        """Return the rules for the options, each with whether it is kept."""
+        return {
+            **MeaningOptions.rules(self),
+            "reader must be a plain name, as schema": not self.reader
+            or bool(_NAME.fullmatch(self.reader)),
+            "schema must be a plain name: lower-case letters, digits, _ (at most 63)": bool(
+                _NAME.fullmatch(self.schema)
+            )
+            and not self.schema.startswith("pg_"),
+        }
+
+
+def schema_rows() -> list[Mapping[str, Any]]:
+    """Return the options as they are shown to people: where the tables are comes first."""
+    of_meaning = MeaningOptions.__struct_fields__
+    return sorted(option_rows(PostgresOptions), key=lambda row: row["key"] in of_meaning)
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -71,48 +97,11 @@ class Where(msgspec.Struct, frozen=True):
         return f"Where(schema={self.schema!r})"
 
 
-def meaning_options(config: ProviderConfig) -> MeaningOptions:
-    """Return an instance's options for search by meaning.
-
-    Raises:
-        ConfigError: an option has the wrong type or is out of bounds.
-    """
-    given = {name: value for name, value in config.options.items() if name.startswith("embedder")}
-    return options_of(msgspec.structs.replace(config, options=given))
-
-
-def read_where(config: ProviderConfig) -> Where:
+def where_of(config: ProviderConfig, options: PostgresOptions) -> Where:
     """Return where an instance's tables are.
 
     Raises:
-        ConfigError: a value cannot be right. The message does not repeat it: a URL may contain a
-            password.
+        ConfigError: the environment variable of the password is not set.
     """
-    who = f"provider {config.name}"
-    url, _, schema, reader = (_text(config, option) for option in _OWN[:4])
-    if reader and not _NAME.fullmatch(reader):
-        raise ConfigError(f"{who}: reader must be a plain name, as schema")
-    if not _NAME.fullmatch(schema) or schema.startswith("pg_"):
-        raise ConfigError(
-            f"{who}: schema must be a plain name: lower-case letters, digits, _ (at most 63)"
-        )
-    return Where(url, schema, environment_value("password_env", config), reader)
-
-
-def keeps_rows(config: ProviderConfig) -> bool:
-    """Return whether the option ``memory_rows`` is set.
-
-    Raises:
-        ConfigError: the option is neither true nor false.
-    """
-    found = config.options.get("memory_rows", False)
-    if not isinstance(found, bool):
-        raise ConfigError(f"provider {config.name}: memory_rows must be true or false")
-    return found
-
-
-def _text(config: ProviderConfig, option: Mapping[str, Any]) -> str:
-    value = config.options.get(option["key"], option["default"])
-    if not isinstance(value, str):
-        raise ConfigError(f"provider {config.name}: {option['key']} must be a text")
-    return value
+    password = environment_value("password_env", config)
+    return Where(options.url, options.schema, password, options.reader)

@@ -8,8 +8,9 @@ from memorybus.errors import MissingProvider, install_command
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext, Placement, ProviderConfig
+from memorybus_providers.embedding.options import read_meaning
 from memorybus_providers.fact_provider import FactProvider, missing_library
-from memorybus_providers.postgres import options
+from memorybus_providers.postgres.options import PostgresOptions, schema_rows, where_of
 
 if TYPE_CHECKING:  # they import numpy and psycopg, which other processes do not need
     from memorybus_providers.postgres.meaning.meaning import PostgresMeaning
@@ -44,15 +45,15 @@ class PostgresProvider(FactProvider):
                 f"provider {config.name}: {error.name} is missing; run: "
                 f"{install_command('postgres')}"
             ) from error
-        self._where = options.read_where(config)
-        self._options = options.meaning_options(config)
-        self._keeps_rows = options.keeps_rows(config)
+        options = read_meaning(config, PostgresOptions)
+        self._where = where_of(config, options)
+        self._options, self._keeps_rows = options, options.memory_rows
         self._rows: PostgresStore | None = None
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
         """Return the options, with those of search by meaning."""
-        return options.SCHEMA
+        return schema_rows()
 
     def open(self) -> None:
         """Make the tables if they are missing; the store connects when it is first used.

@@ -10,14 +10,13 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import msgspec
 from memorybus.errors import ConfigError
-from memorybus.msgspec_types import prepared
 from msgspec import Meta
 
-from memorybus_providers.base import ProviderConfig, option_rows
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.options import Options, option_rows
 
 _PREFIX = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
 
@@ -26,7 +25,7 @@ _PLACE = ("config_file", "base_url", "api_key_env", "api_key_file", "prefix")
 _HTTP = ("http://", "https://")
 
 
-class RemoteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RemoteOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of every service.
 
     Attributes:
@@ -77,27 +76,9 @@ class ServerOptions(RemoteOptions, frozen=True, kw_only=True, forbid_unknown_fie
         return {**address_rule(self.base_url), **RemoteOptions.rules(self)}
 
 
-T = TypeVar("T", bound=RemoteOptions)
-
-
 def address_rule(base_url: str) -> dict[str, bool]:
     """Return the rule for addresses, with whether an address keeps it."""
     return {"base_url must begin with http:// or https://": base_url.startswith(_HTTP)}
-
-
-def read(config: ProviderConfig, kind: type[T]) -> T:
-    """Return an instance's options as a struct of type `kind`.
-
-    Raises:
-        ConfigError: an option is unknown or missing, has the wrong type, or breaks a rule.
-    """
-    try:
-        found = msgspec.convert(dict(config.options), prepared(kind))
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"provider {config.name}: {error}") from error
-    if broken := [rule for rule, kept in found.rules().items() if not kept]:
-        raise ConfigError(f"provider {config.name}: {'; '.join(broken)}")
-    return found
 
 
 def address(hint: str, description: str = "the server's address") -> Meta:
@@ -143,19 +124,19 @@ def environment_value(option: str, config: ProviderConfig) -> str:
         ConfigError: the variable is not set.
     """
     variable = str(config.options.get(option) or "")
-    found = os.environ.get(variable, "").strip() if variable else ""
-    if variable and not found:
+    value = os.environ.get(variable, "").strip() if variable else ""
+    if variable and not value:
         raise ConfigError(
             f"provider {config.name}: {option} names the environment variable "
             f"{variable[:100]!r}, which this process lacks; set it where the workers run"
         )
-    return found
+    return value
 
 
 def _read_key_file(path: Path, who: str) -> str:
-    if not (found := read_private(path, who, "api_key_file").strip()):
+    if not (key := read_private(path, who, "api_key_file").strip()):
         raise ConfigError(f"{who}: {path} holds no key")
-    return found
+    return key
 
 
 _GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -174,9 +155,9 @@ def read_private(path: Path, who: str, option: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             mode = os.fstat(file.fileno()).st_mode
-            found = file.read()
+            content = file.read()
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{who}: {option} cannot be read: {error}") from error
     if mode & _GROUP_AND_OTHERS:
         raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
-    return found
+    return content

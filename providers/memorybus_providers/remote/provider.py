@@ -24,6 +24,7 @@ from memorybus_providers.base import (
     argument_schema,
 )
 from memorybus_providers.errors import MissingProvider, Permanent
+from memorybus_providers.options import read_options
 from memorybus_providers.remote import options
 from memorybus_providers.remote.options import RemoteOptions
 
@@ -138,7 +139,7 @@ class RemoteProvider(MemoryProvider, Generic[C]):
             ConfigError: an option is wrong.
         """
         super().__init__(config)
-        self._options: Any = options.read(config, self.options_type)
+        self._options: Any = read_options(config, self.options_type)
         self._client: C | None = None
 
     @abstractmethod

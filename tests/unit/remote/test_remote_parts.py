@@ -11,9 +11,10 @@ from memorybus.errors import ConfigError, MissingProvider, Permanent, install_co
 from memorybus.events import Delegated, MemoryWritten, TurnCompleted
 from memorybus.testing import FakeClock
 from memorybus_providers.base import HookContext, ProviderConfig
+from memorybus_providers.options import read_options
 from memorybus_providers.remote import texts
 from memorybus_providers.remote.http import DEADLINE_SHARE, SharedDeadline
-from memorybus_providers.remote.options import ServerOptions, read, read_private
+from memorybus_providers.remote.options import ServerOptions, read_private
 from memorybus_providers.remote.provider import (
     RemoteProvider,
     RemoteTool,
@@ -93,12 +94,12 @@ def config(tmp_path: Path, **options: Any) -> ProviderConfig:
 def test_options_that_break_a_rule_are_named(tmp_path, options, said_of):
     """All that is wrong is said at once, with the instance's name."""
     with pytest.raises(ConfigError, match=f"provider there: .*{said_of}"):
-        read(config(tmp_path, **options), Options)
+        read_options(config(tmp_path, **options), Options)
 
 
 def test_options_have_their_defaults(tmp_path):
     """What is not given is as the service's struct says."""
-    assert read(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
+    assert read_options(config(tmp_path, prefix="ours"), Options) == Options(prefix="ours")
 
 
 def test_a_provider_reads_its_options_when_it_is_made(tmp_path):

@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
-from memorybus.errors import ConfigError
-from memorybus.msgspec_types import prepared
 from msgspec import Meta
 
-from memorybus_providers.base import ProviderConfig
+from memorybus_providers.options import Options
 from memorybus_providers.owners import Owner
 
 _Settle = Annotated[
@@ -32,7 +29,7 @@ _Variables = Annotated[
 ]
 
 
-class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PluginOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of an instance."""
 
     hermes_python: Annotated[
@@ -57,6 +54,11 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     idle: Annotated[float, Meta(description="seconds after which an unused process ends")] = 5.0
     env: _Variables = ()
 
+    def rules(self) -> dict[str, bool]:
+        """Return the rules for the options, each with whether it is kept."""
+        least = min(self.instances, self.processes, self.idle)
+        return {"instances, processes and idle must be positive": least > 0}
+
     @property
     def home(self) -> Path | None:
         """The HERMES_HOME, if the options name one."""
@@ -66,18 +68,3 @@ class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def owner(self) -> Owner:
         """The owner of the instance's own HERMES_HOME."""
         return Owner(self.agent, self.user, self.workspace)
-
-
-def options_of(config: ProviderConfig) -> PluginOptions:
-    """Return an instance's options.
-
-    Raises:
-        ConfigError: an option is unknown, has the wrong type, or is not positive as it must be.
-    """
-    try:
-        found = msgspec.convert(dict(config.options), prepared(PluginOptions))
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"provider {config.name}: {error}") from error
-    if min(found.instances, found.processes, found.idle) <= 0:
-        raise ConfigError(f"provider {config.name}: instances, processes and idle must be positive")
-    return found

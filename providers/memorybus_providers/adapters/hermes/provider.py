@@ -39,7 +39,7 @@ from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.homes import PluginHome, SessionNotes
 from memorybus_providers.adapters.hermes.launch import find_python
 from memorybus_providers.adapters.hermes.link import OwnersMixed
-from memorybus_providers.adapters.hermes.options import PluginOptions, options_of
+from memorybus_providers.adapters.hermes.options import PluginOptions
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
 from memorybus_providers.base import (
     Capabilities,
@@ -50,9 +50,9 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
-    option_rows,
 )
 from memorybus_providers.dispatch import HOOKS
+from memorybus_providers.options import option_rows, read_options
 from memorybus_providers.owners import Owner, Owners, owner_of
 
 _CHILD_SHARE = 0.8
@@ -110,7 +110,7 @@ class HostedHermesProvider(MemoryProvider):
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)
-        self._options: PluginOptions = options_of(config)
+        self._options: PluginOptions = read_options(config, PluginOptions)
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)
         self._owners = Owners(config.home)
         self._asked: OrderedDict[Owner, str] = OrderedDict()
@@ -127,7 +127,7 @@ class HostedHermesProvider(MemoryProvider):
         Raises:
             MissingProvider: it does not exist; the message names the remedy.
         """
-        return find_python(options_of(config).hermes_python).is_file()
+        return find_python(read_options(config, PluginOptions).hermes_python).is_file()
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
