@@ -45,6 +45,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     )
     return {
         "action": name,
+        "needs_reason": ACTIONS[name].needs_reason,
         "fields": {field: request.query[field] for field in FIELDS if request.query.get(field)},
         "planned": planned,
         "steps": planned.keys[:MAX_SHOWN],
