@@ -19,6 +19,7 @@ StoreName = Literal["memory", "user"]
 Settlement = Literal["discard", "edit"]
 Omission = Literal["volatile", "filtered", "retention", "forgotten"]
 WriteAction = Literal["add", "replace", "remove"]
+DerivedKind = Literal["fact", "summary", "profile", "topic"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
 LATEST = 253_402_300_799_999
@@ -252,6 +253,43 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     wants_reply: bool = False
 
 
+class Derived(Event, frozen=True, kw_only=True):
+    """Something was concluded from earlier events, by a model or by choosing sentences.
+
+    Its order key is that of the person's store. It is applied like any event: a replay repeats the
+    conclusion, and derives nothing again. Its id follows from the cause, the deriver and the kind,
+    so that a cause has one conclusion however often it is derived.
+
+    Attributes:
+        kind: a ``fact``, the ``summary`` or a ``topic`` of the session, or the person's
+            ``profile``.
+        text: the conclusion.
+        about: whom or what it is about; "" for the person and the session of the envelope.
+        sources: the ids of the events that it came from. If one of them is retracted, so is this.
+        supersedes: the ids of earlier conclusions that this one replaces.
+        cause: the event that made the session due to be derived.
+        deriver: the name of the deriver.
+        revision: the version of the deriver, with that of its prompt.
+        model: the model, if there was one.
+        tokens_in: tokens of the prompts; 0 if unknown.
+        tokens_out: tokens of the answers; 0 if unknown.
+        cost: what the calls cost, in the currency of the deriver's price table; 0 if unknown.
+    """
+
+    kind: DerivedKind
+    text: str
+    about: str = ""
+    sources: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    cause: str = ""
+    deriver: str = ""
+    revision: str = ""
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+
+
 class DeadLetterResolved(Event, frozen=True, kw_only=True):
     """An operator decided about an event that a provider refused (G6).
 
@@ -344,6 +382,7 @@ KnownEvent: TypeAlias = (
     | Delegated
     | SessionEnded
     | ToolCalled
+    | Derived
     | DeadLetterResolved
     | CanarySent
     | OperatorActed
@@ -360,6 +399,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     Delegated,
     SessionEnded,
     ToolCalled,
+    Derived,
     DeadLetterResolved,
     CanarySent,
     OperatorActed,

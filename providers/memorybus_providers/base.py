@@ -32,6 +32,7 @@ from memorybus.errors import LeaseLost
 from memorybus.events import (
     ContextCompressing,
     Delegated,
+    Derived,
     Event,
     MemoryWritten,
     Position,
@@ -139,6 +140,8 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         crash: crash points, injected by fault tests.
         spend: counts, over all hosts, what a recalling instance spends; None if nothing counts it.
         zone: the time zone in which days begin.
+        derive_every_turns: after how many turns a session is due to be derived; 0 if this instance
+            notes no such sessions.
     """
 
     name: str
@@ -152,6 +155,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     crash: CrashPoint = no_crash
     spend: Spend | None = None
     zone: tzinfo = UTC
+    derive_every_turns: int = 0
 
     def __repr__(self) -> str:
         """Name the options without their values: credentials may be among them."""
@@ -538,6 +542,12 @@ class MemoryProvider(ABC):
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
         """A session is over."""
+
+    def on_derived(self, event: Derived, ctx: HookContext) -> None:
+        """Keep what was concluded from earlier events; ``ctx.event_id`` is the conclusion's name.
+
+        Its sources may be retracted before or after it, since they have other order keys.
+        """
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Return whether the backend holds an event already (delivery ``lookup``, G4).

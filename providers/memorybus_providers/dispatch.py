@@ -9,6 +9,7 @@ from memorybus.errors import Permanent
 from memorybus.events import (
     ContextCompressing,
     Delegated,
+    Derived,
     Event,
     MemoryWritten,
     SessionEnded,
@@ -32,6 +33,7 @@ HOOKS: Final[Mapping[type[Event], str]] = MappingProxyType(
         ContextCompressing: "on_pre_compress",
         Delegated: "on_delegation",
         SessionEnded: "on_session_end",
+        Derived: "on_derived",
     }
 )
 """The hook of each event. Besides, `ToolCalled` goes to ``handle_tool_call``, and the events that a

@@ -9,11 +9,14 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
 from typing import Any, ClassVar, Protocol
 
+import msgspec
 from memorybus.errors import MissingProvider, Unavailable, install_command
 from memorybus.events import (
     ContextCompressing,
     Delegated,
+    Derived,
     MemoryWritten,
+    SessionEnded,
     TurnCompleted,
 )
 from memorybus.small_talk import asks_for_profile
@@ -34,15 +37,17 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
+from memorybus_providers.deriving.deriver import Due, Material, Passage
 from memorybus_providers.embedding.options import MeaningOptions, cache_of
 from memorybus_providers.finding.profile import profile
 from memorybus_providers.finding.search import FactSearch, fit_budget
 from memorybus_providers.finding.source import FactSource
 from memorybus_providers.ranking import reasons
 from memorybus_providers.ranking.cutoff import cut_off
+from memorybus_providers.ranking.facts import name_of_kept
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 from memorybus_providers.remembering.instructions import INSTRUCTION, instructions_of
-from memorybus_providers.remembering.notes import KINDS, Note
+from memorybus_providers.remembering.notes import KINDS, NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.remembering.utterances import (
     delegation_utterances,
@@ -57,6 +62,9 @@ _MAX_BLOCK_CHARS = 1_150
 
 _INSTRUCTION_LABEL = "standing instruction"
 """Stands where others have their speaker, before what a person told the agent to keep to."""
+
+DERIVED = "derived"
+"""The category of notes that a deriver concluded."""
 
 _BLOCK_SECONDS = 5.0
 """Seconds that a block for the system prompt may take: it is built ahead of the session."""
@@ -159,7 +167,9 @@ class FactProvider(TransactionalProvider):
         forgets=True,
         exports=True,
         reading_tools=tool_arguments.READING,
-        handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
+        handles=frozenset(
+            {TurnCompleted, MemoryWritten, Delegated, ContextCompressing, SessionEnded, Derived}
+        ),
     )
     facts: FactStore | None = None
     """The open store."""
@@ -249,6 +259,8 @@ class FactProvider(TransactionalProvider):
             parts.utterances.append(turn_utterances(event), ctx)
             for note in instructions_of(event):
                 parts.notes.add(note, ctx)
+            if ends_stretch(event, self.config.derive_every_turns):
+                parts.derivations.note_due(ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Follow the agent's store: add, replace or remove the fact of that store and scope."""
@@ -265,14 +277,38 @@ class FactProvider(TransactionalProvider):
         """Forget what was said in some events, and their notes that no other event has said."""
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.retract(event_ids, ctx)
-            parts.notes.retract(event_ids, ctx)
-            parts.corrections.retract(event_ids, ctx)
+            events = [*event_ids, *parts.derivations.retract(event_ids, ctx)]
+            parts.notes.retract(events, ctx)
+            parts.corrections.retract(events, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to leave the window, unless the turns have brought it already."""
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.append_unsaid(message_utterances(event.messages, "compression"), ctx)
+            self._note_due(parts, ctx)
         return ""
+
+    def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
+        """Note that the session is due to be derived."""
+        if self.config.derive_every_turns:
+            with self.opened.writing() as parts:
+                self._note_due(parts, ctx)
+
+    def on_derived(self, event: Derived, ctx: HookContext) -> None:
+        """Keep a conclusion. A fact is also a note, and corrects the fact that it supersedes."""
+        with self.opened.writing(in_order=True) as parts:
+            kept = parts.derivations.add(event, ctx)
+            if not kept or event.kind != "fact":
+                return
+            name = parts.notes.add(Note(NOTE, event.text, DERIVED), ctx) or ""
+            for text in parts.derivations.texts(event.supersedes, ctx)[:1]:
+                former = name_of_kept(ctx.scope, NOTE, text)
+                if former != name:
+                    parts.corrections.add(former, "", name, ctx)
+
+    def _note_due(self, parts: Parts, ctx: HookContext) -> None:
+        if self.config.derive_every_turns:
+            parts.derivations.note_due(ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Keep the task and, right after it, its result, so that they are found together."""
@@ -299,6 +335,28 @@ class FactProvider(TransactionalProvider):
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts."""
         return self.opened.owners(after)
+
+    # -- deriving -----------------------------------------------------------------------------
+
+    def due(self, most: int) -> list[Due]:
+        """Return sessions that are due to be derived, those that wait longest first."""
+        with self.opened.writing() as parts:
+            return parts.derivations.due(most)
+
+    def settle(self, done: Iterable[Due]) -> None:
+        """Forget that sessions were due: their conclusions are in the log."""
+        with self.opened.writing() as parts:
+            parts.derivations.settle(done)
+
+    def material(self, due: Due) -> Material:
+        """Return what a session and its person are concluded from, as it was at the cause."""
+        scope, session = RecallScope.own(due.scope), due.session
+        with self.opened.reading(scope, _BLOCK_SECONDS) as search:
+            said = search.source.said_in(session.id, session.root, due.at, scope)
+            lines = profile(search.source, scope, _MAX_BLOCK_CHARS, due.at, self.config.zone)
+            known = search.source.conclusions(session.id, scope)
+        essentials = [_passage(msgspec.structs.replace(s.fact, content=t)) for s, t in lines]
+        return Material(due, [_passage(fact) for fact in said], essentials, known)
 
     # -- recall and tools ---------------------------------------------------------------------
 
@@ -366,6 +424,15 @@ class FactProvider(TransactionalProvider):
         if found:
             self.opened.count_retrieved([fact.id for fact in found])
         return result
+
+
+def ends_stretch(event: TurnCompleted, every: int) -> bool:
+    """Return whether a session is due to be derived after a turn: after every `every` turns."""
+    return every > 0 and event.ordinal >= 0 and (event.ordinal + 1) % every == 0
+
+
+def _passage(fact: Fact) -> Passage:
+    return Passage(fact.event, fact.content, fact.speaker, fact.at, fact.kind)
 
 
 def missing_library(

@@ -10,6 +10,7 @@ from memorybus.events import (
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
+    Derived,
     Envelope,
     MemoryWritten,
     Omitted,
@@ -139,6 +140,8 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return reason or "over"
         case ToolCalled(provider=provider, tool=tool):
             return f"{provider}: {tool}"
+        case Derived(kind=kind, text=text, deriver=deriver):
+            return f"{kind} by {deriver}: {text}"
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
         case CanarySent() | OperatorActed() | UnknownEvent() | Omitted():

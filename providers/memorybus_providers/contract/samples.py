@@ -8,6 +8,7 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Delegated,
+    Derived,
     Event,
     MemoryWritten,
     Position,
@@ -111,6 +112,8 @@ def every_event(text: str) -> tuple[AnyEvent, ...]:
         ContextCompressing(messages=(message,), compression_count=1),
         SessionSwitched(new_id=SESSION.id, reason="compression"),
         SessionEnded(reason=text, message_count=2),
+        Derived(kind="summary", text=text, about=text, sources=(text,), cause=text, deriver=text),
+        Derived(kind="fact", text=text, sources=("ab" * 16,), supersedes=(text,)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.deriving.deriver import KnownConclusion
 from memorybus_providers.language.times import Period
 from memorybus_providers.language.unknown_words import TokenSpan
 from memorybus_providers.ranking.facts import SearchPool
@@ -32,6 +33,11 @@ newest (G10)."""
 
 MAX_RECENT_SESSIONS = 500
 """The most sessions among which these are chosen, the last ones (G10)."""
+
+
+MAX_CONCLUSIONS = 100
+MAX_PASSAGES = 600
+"""The most conclusions that are read, and the most passages of one session, the newest (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -141,6 +147,16 @@ class FactSource(Protocol):
 
         A session is as new as a person's newest utterance in it, whenever that came to the store.
         """
+        ...
+
+    # -- what was concluded -------------------------------------------------------------------
+
+    def conclusions(self, session: str, scope: RecallScope) -> list[KnownConclusion]:
+        """Return conclusions about a session and its person, the newest first."""
+        ...
+
+    def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
+        """Return the newest `MAX_PASSAGES` passages of a session until a time, in order."""
         ...
 
     # -- what changed -------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
 ``memory``, ``user`` and ``note`` (what was kept, in any order), ``former`` (what entries of the
-stores said before), ``corrections`` or ``speakers`` (names of people).
+stores said before), ``corrections``, ``derived`` or ``speakers`` (names of people).
 How often a fact was found is not in the digest, since no event says it.
 """
 
@@ -34,6 +34,11 @@ _CORRECTIONS = """
 select at, fact, old, note, lower(hex(event_id)) from corrections
 where scope = ? order by event_id
 """
+_DERIVED = """
+select sessions.name, at, kind, content, supersedes, event_id from derived
+join sessions on sessions.id = derived.session
+where derived.scope = ? and content != '' order by event_id
+"""
 _SPEAKERS = """
 select word, name from entities where scope = ? and kind = 'speaker' order by word, name
 """
@@ -54,6 +59,7 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, StateRows]]:
         yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
         yield key_of(*scope, "former"), _rows(db, _FORMER, row)
         yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
+        yield key_of(*scope, "derived"), _rows(db, _DERIVED, row)
         sessions = db.execute("select distinct name from sessions where scope = ?", (row,))
         for (name,) in sessions.fetchall():
             yield key_of(*scope, "said", name), _rows(db, _SAID, row, name)

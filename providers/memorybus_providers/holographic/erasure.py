@@ -36,6 +36,10 @@ delete from tool_results where event_id in (
 )
 """
 _DELETE_OTHERS: Final = (
+    "delete from due where scope = :scope",
+    "delete from derived_sources where scope = :scope",
+    "delete from derived where scope = :scope",
+    "delete from retracted where scope = :scope",
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
     "delete from judgements where scope = :scope",
@@ -68,6 +72,11 @@ from former join sessions on sessions.id = former.session where former.scope = ?
 select old, 'correction', sessions.name, at, '', lower(hex(event_id)), at
 from corrections join sessions on sessions.id = corrections.session
 where corrections.scope = ? and old != '' order by event_id
+""",
+        "derived": """
+select content, derived.kind, sessions.name, at, '', event_id, 0
+from derived join sessions on sessions.id = derived.session
+where derived.scope = ? and content != '' order by event_id
 """,
         "speakers": """
 select distinct name, 'speaker', '', 0, '', '', 0 from entities

@@ -20,7 +20,10 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
+_OLDEST_EXTENDED = 7
+"""Files of this version, and later ones, only lack tables: they are made when it is opened."""
+
 BUSY_SECONDS = 5.0
 
 MERGE_INDEX = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
@@ -142,6 +145,32 @@ create table if not exists former(            -- entries of the stores as they w
     successor text not null                   -- name of what replaced it; empty if it was removed
 );
 create index if not exists former_by_scope on former(scope, successor);
+create table if not exists derived(           -- conclusions, see derivations.py
+    scope integer not null references scopes,
+    event_id text not null,
+    session integer not null references sessions,
+    at integer not null, kind text not null,
+    content text not null,                    -- empty once a source was retracted
+    cause text not null,
+    deriver text not null,
+    supersedes text not null,                 -- ids of earlier ones, separated by spaces
+    primary key(scope, event_id)
+) without rowid;
+create index if not exists derived_by_cause on derived(scope, cause);
+create table if not exists derived_sources(   -- the events that a conclusion came from
+    scope integer not null references scopes,
+    source text not null, derived text not null,
+    primary key(scope, source, derived)
+) without rowid;
+create table if not exists retracted(         -- events from which nothing may be concluded any more
+    scope integer not null references scopes, event_id text not null,
+    primary key(scope, event_id)
+) without rowid;
+create table if not exists due(               -- sessions that wait for a deriver
+    scope integer not null references scopes, cause text not null,
+    session integer not null references sessions, at integer not null,
+    primary key(scope, cause)
+) without rowid;
 create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );
@@ -231,9 +260,9 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
             f"{path}: written by a newer release (schema {version}, known {SCHEMA_VERSION}); "
             "upgrade memorybus"
         )
-    if 0 < version < SCHEMA_VERSION:
+    if 0 < version < _OLDEST_EXTENDED:
         raise Unavailable(
-            f"{path}: written by an older release (schema {version}, needed {SCHEMA_VERSION}). "
+            f"{path}: written by an older release (schema {version}, needed {_OLDEST_EXTENDED}). "
             "Move the file away: a worker then fills a new one from history"
         )
     db.create_function("terms", 4, index_terms, deterministic=True)

@@ -24,6 +24,7 @@ from memorybus_providers.holographic import digest, schema
 from memorybus_providers.holographic.erasure import SqliteErasure, owners, stored_memories
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import SqliteCorrections
+from memorybus_providers.holographic.writing.derivations import SqliteDerivations
 from memorybus_providers.holographic.writing.entries import KeptFacts
 from memorybus_providers.holographic.writing.judgements import SqliteJudgements
 from memorybus_providers.holographic.writing.results import SqliteResults
@@ -68,6 +69,7 @@ class HolographicStore:
         self.utterances = SqliteUtterances(self.db, self._places)
         self.notes = KeptFacts(self.db, self._places)
         self.corrections = SqliteCorrections(self.db, self._places)
+        self.derivations = SqliteDerivations(self.db, self._places)
         self.judgements = SqliteJudgements(self.db, self._places)
         self.results = SqliteResults(self.db)
         self._search = searching(self.db)

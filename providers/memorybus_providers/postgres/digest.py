@@ -35,6 +35,11 @@ _CORRECTIONS = """
 select at, fact, old, note, encode(event_id, 'hex') from corrections
 where scope = %s order by event_id
 """
+_DERIVED = """
+select sessions.name, at, kind, content, supersedes, event_id from derived
+join sessions on sessions.id = derived.session
+where derived.scope = %s and content <> '' order by event_id collate "C"
+"""
 _SPEAKERS = """
 select word, name from speakers where scope = %s order by word collate "C", name collate "C"
 """
@@ -58,6 +63,7 @@ def _keys(db: Connection) -> Iterator[tuple[str, StateRows]]:
         yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
         yield key_of(*scope, "former"), _rows(db, _FORMER, row)
         yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
+        yield key_of(*scope, "derived"), _rows(db, _DERIVED, row)
         for (name,) in db.execute(_SESSIONS, (row,)).fetchall():
             yield key_of(*scope, "said", decode_text(name)), _rows(db, _SAID, row, name)
 

@@ -30,6 +30,10 @@ delete from tool_results where event_id in (
 )
 """
 _DELETE_OTHERS: Final = (
+    "delete from due where scope = %(scope)s",
+    "delete from derived_sources where scope = %(scope)s",
+    "delete from derived where scope = %(scope)s",
+    "delete from retracted where scope = %(scope)s",
     "delete from former where scope = %(scope)s",
     "delete from corrections where scope = %(scope)s",
     "delete from judgements where scope = %(scope)s",
@@ -69,6 +73,11 @@ from former join sessions on sessions.id = former.session where former.scope = %
 select old, 'correction', sessions.name, at, '', encode(event_id, 'hex'), at
 from corrections join sessions on sessions.id = corrections.session
 where corrections.scope = %s and old <> '' order by event_id
+""",
+    """
+select content, derived.kind, sessions.name, at, '', event_id, 0::bigint
+from derived join sessions on sessions.id = derived.session
+where derived.scope = %s and content <> '' order by event_id collate "C"
 """,
     """
 select distinct name collate "C", 'speaker', '', 0::bigint, '', '', 0::bigint from speakers

@@ -124,8 +124,35 @@ drop policy asked on postings;
 create policy asked on postings for select using (abs(scope) = any((select asked())::bigint[]));
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS)
+_DERIVED = """
+create table derived(                          -- conclusions, see derivations.py
+    scope bigint not null, event_id text not null, session bigint not null,
+    at bigint not null, kind text not null,
+    content text not null,                     -- empty once a source was retracted
+    cause text not null, deriver text not null,
+    supersedes text not null,                  -- ids of earlier ones, separated by spaces
+    primary key(scope, event_id)
+);
+create index derived_by_cause on derived(scope, cause);
+create table derived_sources(                  -- the events that a conclusion came from
+    scope bigint not null, source text not null, derived text not null,
+    primary key(scope, source, derived)
+);
+create table retracted(                        -- events from which nothing may be concluded
+    scope bigint not null, event_id text not null, primary key(scope, event_id)
+);
+create table due(                              -- sessions that wait for a deriver
+    scope bigint not null, cause text not null, session bigint not null, at bigint not null,
+    primary key(scope, cause)
+);
+"""
+_DERIVED += _WALL.format(table="derived")
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS, _DERIVED)
 """The steps; the first one has the number 1."""
+
+_READ: Final = (*_BY_SCOPE, "derived")
+"""The tables that the readers' role may read."""
 
 _STEP_SECONDS = 60.0
 """Seconds that one statement may take; another instance's steps are waited for as long."""
@@ -157,7 +184,7 @@ def _exclusively(db: Connection, schema: str) -> Iterator[None]:
 
 
 def _may_read(db: Connection, where: Where) -> bool:
-    given = (where.reader, f"{where.schema}.{_BY_SCOPE[-1]}")
+    given = (where.reader, f"{where.schema}.{_READ[-1]}")
     row = db.execute("select has_table_privilege(%s, %s, 'select')", given).fetchone()
     return bool(row and row[0])
 
@@ -166,7 +193,7 @@ def _grant(db: Connection, where: Where) -> None:
     """Let the readers' role read the tables; policies show it only the scopes of a transaction."""
     schema, role = sql.Identifier(where.schema), sql.Identifier(where.reader)
     db.execute(sql.SQL("grant usage on schema {} to {}").format(schema, role))
-    for table in _BY_SCOPE:
+    for table in _READ:
         name = sql.Identifier(where.schema, table)
         db.execute(sql.SQL("grant select on {} to {}").format(name, role))
 

@@ -23,6 +23,7 @@ from memorybus_providers.postgres.ledger import PostgresLedger
 from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link, confine
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.writing.corrections import PostgresCorrections
+from memorybus_providers.postgres.writing.derivations import PostgresDerivations
 from memorybus_providers.postgres.writing.judgements import PostgresJudgements
 from memorybus_providers.postgres.writing.notes import Notes
 from memorybus_providers.postgres.writing.places import Places
@@ -52,6 +53,7 @@ class OpenTransaction:
         self.utterances = PostgresUtterances(db, places)
         self.notes = Notes(db, places)
         self.corrections = PostgresCorrections(db, places)
+        self.derivations = PostgresDerivations(db, places)
         self.judgements = PostgresJudgements(db, places)
         self.results = PostgresResults(db)
         self.db = db

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from memorybus.events import Derived
+
 from memorybus_providers.base import HookContext
+from memorybus_providers.deriving.deriver import Due
 from memorybus_providers.ranking.succession import Correction
 from memorybus_providers.remembering.notes import Note
 from memorybus_providers.remembering.utterances import Utterance
@@ -87,6 +90,34 @@ class KeepsResults(Protocol):
         ...
 
 
+class KeepsDerivations(Protocol):
+    """Conclusions from what was said, and the sessions that wait for a deriver."""
+
+    def add(self, event: Derived, ctx: HookContext) -> bool:
+        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        ...
+
+    def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Return what conclusions of the context's scope say."""
+        ...
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        ...
+
+    def note_due(self, ctx: HookContext) -> None:
+        """Note that the context's event made its session due, unless that was derived already."""
+        ...
+
+    def due(self, most: int) -> list[Due]:
+        """Return sessions that are due, those that wait longest first."""
+        ...
+
+    def settle(self, done: Iterable[Due]) -> None:
+        """Forget that these were due."""
+        ...
+
+
 class Parts(Protocol):
     """All these interfaces, within one open transaction."""
 
@@ -103,6 +134,11 @@ class Parts(Protocol):
     @property
     def corrections(self) -> KeepsCorrections:
         """What was corrected."""
+        ...
+
+    @property
+    def derivations(self) -> KeepsDerivations:
+        """What was concluded."""
         ...
 
     @property

@@ -7,6 +7,7 @@ from memorybus.events import (
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
+    Derived,
     Envelope,
     KnownEvent,
     MemoryWritten,
@@ -71,6 +72,20 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
         reason="its server moves",
         about={"name": "holographic"},
         failed="no worker",
+    ),
+    Derived(
+        kind="fact",
+        text="Ann likes ladders made of ash.",
+        about="Ann",
+        sources=("0198f2c4a1b27c3d8e4f5a6b7c8d9e11",),
+        supersedes=("0198f2c4a1b27c3d8e4f5a6b7c8d9e12",),
+        cause="0198f2c4a1b27c3d8e4f5a6b7c8d9e13",
+        deriver="model",
+        revision="1.2",
+        model="m-1",
+        tokens_in=900,
+        tokens_out=40,
+        cost=0.5,
     ),
 )
 

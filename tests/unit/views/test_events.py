@@ -9,6 +9,7 @@ from memorybus.events import (
     ContextCompressing,
     DeadLetterResolved,
     Delegated,
+    Derived,
     Envelope,
     MemoryWritten,
     OperatorActed,
@@ -54,6 +55,7 @@ SUMMARIES = [
     (Delegated(task="find", result="found"), "find → found"),
     (SessionEnded(), "over"),
     (ToolCalled(provider="holographic", tool="add"), "holographic: add"),
+    (Derived(kind="fact", text="Ann rows.", deriver="m"), "fact by m: Ann rows."),
     (
         DeadLetterResolved(provider="mem0", event_id="ab" * 16, action="discard", reason="spam"),
         "mem0: discard abababababab: spam",

@@ -23,6 +23,7 @@ from memorybus.errors import ConfigError
 from memorybus.events import (
     ContextCompressing,
     Delegated,
+    Derived,
     MemoryWritten,
     Scope,
     SessionEnded,
@@ -87,7 +88,7 @@ def host(target: str) -> type[MemoryProvider]:
         "directory": target if "/" in target else "",
         "known": about,
         "capabilities": Capabilities(
-            tools=True, reading_tools=about.reading_tools, handles=frozenset(HOOKS)
+            tools=True, reading_tools=about.reading_tools, handles=frozenset(HOOKS) - {Derived}
         ),
     }
     return type(f"Hosted_{name}", (HostedHermesProvider,), fields)

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.deriving.deriver import KnownConclusion
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import (
     LATEST_STORABLE,
+    MAX_CONCLUSIONS,
     MAX_FACTS,
+    MAX_PASSAGES,
     Extent,
     View,
     fact_of,
@@ -147,6 +150,20 @@ with last_session as materialized ({_LAST_SESSIONS})
     )
 )
 """  # noqa: S608  constants of our own
+_CONCLUSIONS = f"""
+select event_id, kind, content, at, deriver from derived
+join sessions on sessions.id = derived.session
+where derived.scope in ({SCOPES}) and content != ''
+    and (kind in ('fact', 'profile') or sessions.name = :session)
+order by at desc, event_id desc limit :most
+"""  # noqa: S608  constants of our own
+_SAID_IN = f"""
+select * from (
+    {FACT} where facts.session in (
+        select id from sessions where scope in ({SCOPES}) and name = :session and root = :root
+    ) and facts.seq is not null and facts.at <= :known_by order by facts.seq desc limit :most
+) order by seq
+"""  # noqa: S608
 _SAID_BETWEEN = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
 
 _rows = msgspec.json.Decoder(list[int])
@@ -246,6 +263,18 @@ class SqliteFacts:
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
         return [fact_of(*row) for row in self._db.execute(_ESSENTIALS, _limits(view))]
+
+    # -- what was concluded -------------------------------------------------------------------
+
+    def conclusions(self, session: str, scope: RecallScope) -> list[KnownConclusion]:
+        """Return conclusions about a session and its person, the newest first."""
+        given = {"session": clean(session), "most": MAX_CONCLUSIONS, **limits_of(scope)}
+        return [KnownConclusion(*row) for row in self._db.execute(_CONCLUSIONS, given)]
+
+    def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
+        """Return the newest passages of a session until a time, in order."""
+        named = {"session": clean(session), "root": clean(root)}
+        return self._facts(_SAID_IN, scope, most=MAX_PASSAGES, known_by=known_by, **named)
 
     # -- what changed -------------------------------------------------------------------------
 

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.deriving.deriver import KnownConclusion
 from memorybus_providers.finding import source
 from memorybus_providers.finding.source import (
     LATEST_STORABLE,
+    MAX_CONCLUSIONS,
     MAX_FACTS,
+    MAX_PASSAGES,
     Extent,
     View,
     newest_of_each,
@@ -165,6 +168,22 @@ select former.id, until, successor, former.name, sessions.name, kind, at, conten
 from former join sessions on sessions.id = former.session
 where former.scope = any(%s) order by until desc, former.id desc limit %s
 """
+_CONCLUSIONS = """
+select event_id, kind, content, at, deriver from derived
+join sessions on sessions.id = derived.session
+where derived.scope = any(%(scopes)s) and content <> ''
+    and (kind in ('fact', 'profile') or sessions.name = %(session)s)
+order by at desc, event_id collate "C" desc limit %(most)s
+"""
+_SAID_IN = f"""
+select * from (
+    {FACT}where facts.session in (
+        select id from sessions
+        where scope = any(%(scopes)s) and name = %(session)s and root = %(root)s
+    ) and facts.seq is not null and facts.at <= %(known_by)s
+    order by facts.seq desc limit %(most)s
+) as newest order by seq
+"""  # noqa: S608
 _SAID_BETWEEN = "select 1 from sources where fact = %s and at > %s and at <= %s limit 1"
 
 
@@ -288,6 +307,22 @@ class PostgresFacts:
         most = {"kept": source.MAX_KEPT, "said": source.MAX_SAID, "sessions": source.MAX_SESSIONS}
         limits = {"known_by": view.known_by, "recent": source.MAX_RECENT_SESSIONS, **most}
         return self._facts(_ESSENTIALS, view.scope, **limits)
+
+    # -- what was concluded -------------------------------------------------------------------
+
+    def conclusions(self, session: str, scope: RecallScope) -> list[KnownConclusion]:
+        """Return conclusions about a session and its person, the newest first."""
+        given = {"session": encode_text(session), "most": MAX_CONCLUSIONS}
+        rows = self._db.execute(_CONCLUSIONS, {"scopes": self.scopes(scope), **given})
+        return [
+            KnownConclusion(name, kind, decode_text(text), at, decode_text(deriver))
+            for name, kind, text, at, deriver in rows
+        ]
+
+    def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
+        """Return the newest passages of a session until a time, in order."""
+        named = {"session": encode_text(session), "root": encode_text(root)}
+        return self._facts(_SAID_IN, scope, known_by=known_by, most=MAX_PASSAGES, **named)
 
     # -- what changed -------------------------------------------------------------------------
 

@@ -1,0 +1,112 @@
+"""Writes the rows of conclusions, and of the sessions that wait for a deriver.
+
+A conclusion and the retraction of one of its sources have different order keys, and so have a cause
+and its conclusion. Retracted events are therefore remembered, and a conclusion that lost a source
+stays as an empty row: whatever comes first, the state is the same (G8).
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from memorybus.events import Derived, Scope, SessionRef
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.deriving.deriver import Due
+from memorybus_providers.holographic.writing.sessions import Sessions
+from memorybus_providers.ranking.facts import clean
+
+_ADD = """
+insert or ignore into derived(scope, event_id, session, at, kind, content, cause, deriver,
+    supersedes)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SOURCES = "insert or ignore into derived_sources values (?, ?, ?)"
+_LOST = """
+select 1 from retracted
+where scope = ? and event_id in (select value from json_each(?)) limit 1
+"""
+_TEXTS = """
+select content from derived where scope = ? and content != ''
+    and event_id in (select value from json_each(?)) order by event_id
+"""
+_RETRACT = "insert or ignore into retracted select ?, value from json_each(?)"
+_EMPTY = """
+update derived set content = '' where scope = :scope and content != '' and event_id in (
+    select derived from derived_sources where scope = :scope
+        and source in (select value from json_each(:events))
+) returning event_id
+"""
+_NOTE_DUE = """
+insert or ignore into due select :scope, :cause, :session, :at
+where not exists (select 1 from derived where scope = :scope and cause = :cause)
+"""
+_SETTLE = "delete from due where scope = ? and cause = ?"
+_DUE = """
+select cause, at, agent, user, workspace, sessions.name, root
+from due join sessions on sessions.id = due.session join scopes on scopes.id = due.scope
+order by at, cause limit ?
+"""
+_SETTLE_OF = """
+delete from due where cause = :cause and scope = (
+    select id from scopes where agent = :agent and user = :user and workspace = :workspace
+)
+"""
+
+
+class SqliteDerivations:
+    """Writes conclusions, inside the transaction that its caller has open."""
+
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
+        self._db = db
+        self._places = places
+
+    def add(self, event: Derived, ctx: HookContext) -> bool:
+        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        place = self._places.get(ctx)
+        sources, cause = [clean(source) for source in event.sources], clean(event.cause)
+        lost = self._db.execute(_LOST, (place.scope, json.dumps(sources))).fetchone()
+        content = "" if lost else clean(event.text)
+        row = (place.scope, ctx.event_id, place.session, ctx.at, event.kind, content, cause)
+        more = (clean(event.deriver), " ".join(map(clean, event.supersedes)))
+        made = self._db.execute(_ADD, (*row, *more)).rowcount
+        given = [(place.scope, source, ctx.event_id) for source in sources]
+        self._db.executemany(_SOURCES, given)
+        self._db.execute(_SETTLE, (place.scope, cause))
+        return bool(made and content)
+
+    def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Return what conclusions of the context's scope say."""
+        rows = self._db.execute(_TEXTS, (self._places.get(ctx).scope, json.dumps(event_ids)))
+        return [row[0] for row in rows]
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        scope, events = self._places.get(ctx).scope, json.dumps([clean(name) for name in event_ids])
+        self._db.execute(_RETRACT, (scope, events))
+        return [row[0] for row in self._db.execute(_EMPTY, {"scope": scope, "events": events})]
+
+    def note_due(self, ctx: HookContext) -> None:
+        """Note that the context's event made its session due, unless that was derived already."""
+        place = self._places.get(ctx)
+        given = {
+            "scope": place.scope,
+            "cause": ctx.event_id,
+            "session": place.session,
+            "at": ctx.at,
+        }
+        self._db.execute(_NOTE_DUE, given)
+
+    def due(self, most: int) -> list[Due]:
+        """Return sessions that are due, those that wait longest first."""
+        rows = self._db.execute(_DUE, (most,)).fetchall()
+        return [
+            Due(cause, at, Scope(agent, user, workspace), SessionRef(id=name, root=root))
+            for cause, at, agent, user, workspace, name, root in rows
+        ]
+
+    def settle(self, done: Iterable[Due]) -> None:
+        """Forget that these were due."""
+        for due in done:
+            owner = {name: getattr(due.scope, name) for name in ("agent", "user", "workspace")}
+            self._db.execute(_SETTLE_OF, {"cause": due.cause, **owner})

@@ -1,0 +1,115 @@
+"""Writes the rows of conclusions, and of the sessions that wait for a deriver.
+
+A conclusion and the retraction of one of its sources have different order keys, and so have a cause
+and its conclusion. Retracted events are therefore remembered, and a conclusion that lost a source
+stays as an empty row: whatever comes first, the state is the same (G8).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from memorybus.events import Derived, Scope, SessionRef
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.deriving.deriver import Due
+from memorybus_providers.postgres.link import Connection
+from memorybus_providers.postgres.texts import decode_text, encode_text
+from memorybus_providers.postgres.writing.places import Places, scope_key
+
+_IN_TURN = "select pg_advisory_xact_lock(hashtext(current_schema() || ' derived'), %s)"
+"""A lane that adds a conclusion and one that retracts its source see each other's rows."""
+
+_ADD = """
+insert into derived(scope, event_id, session, at, kind, content, cause, deriver, supersedes)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing
+"""
+_SOURCES = """
+insert into derived_sources select %s, unnest(%s::text[]), %s on conflict do nothing
+"""
+_LOST = "select 1 from retracted where scope = %s and event_id = any(%s) limit 1"
+_TEXTS = """
+select content from derived where scope = %s and content <> '' and event_id = any(%s)
+order by event_id collate "C"
+"""
+_RETRACT = "insert into retracted select %s, unnest(%s::text[]) on conflict do nothing"
+_EMPTY = """
+update derived set content = '' where scope = %(scope)s and content <> '' and event_id in (
+    select derived from derived_sources where scope = %(scope)s and source = any(%(events)s)
+) returning event_id
+"""
+_NOTE_DUE = """
+insert into due select %(scope)s, %(cause)s, %(session)s, %(at)s
+where not exists (select 1 from derived where scope = %(scope)s and cause = %(cause)s)
+on conflict do nothing
+"""
+_SETTLE = "delete from due where scope = %s and cause = %s"
+_DUE = """
+select cause, at, agent, person, workspace, sessions.name, root
+from due join sessions on sessions.id = due.session join scopes on scopes.id = due.scope
+order by at, cause collate "C" limit %s
+"""
+_SETTLE_OF = """
+delete from due where cause = %s and scope = (select id from scopes where key = %s)
+"""
+
+
+class PostgresDerivations:
+    """Writes conclusions in the transaction that `db` has open."""
+
+    def __init__(self, db: Connection, places: Places) -> None:
+        self._db = db
+        self._places = places
+
+    def add(self, event: Derived, ctx: HookContext) -> bool:
+        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        place = self._places.get(self._db, ctx)
+        self._wait_turn(place.scope)
+        sources = [encode_text(source) for source in event.sources]
+        lost = self._db.execute(_LOST, (place.scope, sources)).fetchone()
+        content, cause = "" if lost else encode_text(event.text), encode_text(event.cause)
+        row = (place.scope, ctx.event_id, place.session, ctx.at, event.kind, content, cause)
+        more = (encode_text(event.deriver), " ".join(map(encode_text, event.supersedes)))
+        made = self._db.execute(_ADD, (*row, *more)).rowcount
+        self._db.execute(_SOURCES, (place.scope, sources, ctx.event_id))
+        self._db.execute(_SETTLE, (place.scope, cause))
+        return bool(made and content)
+
+    def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Return what conclusions of the context's scope say."""
+        given = (self._places.get(self._db, ctx).scope, [encode_text(name) for name in event_ids])
+        return [decode_text(row[0]) for row in self._db.execute(_TEXTS, given).fetchall()]
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
+        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        scope = self._places.get(self._db, ctx).scope
+        events = [encode_text(name) for name in event_ids]
+        self._wait_turn(scope)
+        self._db.execute(_RETRACT, (scope, events))
+        rows = self._db.execute(_EMPTY, {"scope": scope, "events": events})
+        return [row[0] for row in rows.fetchall()]
+
+    def note_due(self, ctx: HookContext) -> None:
+        """Note that the context's event made its session due, unless that was derived already."""
+        place = self._places.get(self._db, ctx)
+        named = {"scope": place.scope, "session": place.session}
+        self._db.execute(_NOTE_DUE, {"cause": ctx.event_id, "at": ctx.at, **named})
+
+    def due(self, most: int) -> list[Due]:
+        """Return sessions that are due, those that wait longest first."""
+        rows = self._db.execute(_DUE, (most,)).fetchall()
+        return [_due(*row) for row in rows]
+
+    def settle(self, done: Iterable[Due]) -> None:
+        """Forget that these were due."""
+        for due in done:
+            scope = due.scope
+            key = scope_key(scope.agent, scope.user, scope.workspace)
+            self._db.execute(_SETTLE_OF, (due.cause, key))
+
+    def _wait_turn(self, scope: int) -> None:
+        """Wait for other lanes that write conclusions of a scope: each must see what came first."""
+        self._db.execute(_IN_TURN, (scope % (1 << 31),))
+
+
+def _due(cause: str, at: int, *names: str) -> Due:
+    agent, person, workspace, session, root = map(decode_text, names)
+    return Due(cause, at, Scope(agent, person, workspace), SessionRef(id=session, root=root))

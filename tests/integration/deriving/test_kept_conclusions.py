@@ -1,0 +1,214 @@
+"""Conclusions in both stores: kept with their sources, taken back with them, and never twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from memorybus.events import (
+    AnyEvent,
+    ContextCompressing,
+    Derived,
+    Scope,
+    SessionEnded,
+    SessionSwitched,
+    TurnCompleted,
+)
+from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
+from memorybus_providers.contract.samples import SESSION, SampleStep, call_hooks, feed
+from memorybus_providers.fact_provider import FactProvider
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.postgres import PostgresProvider
+
+ADA = Scope(agent="coder", user="ada")
+BOB = Scope(agent="coder", user="bob")
+EVERY = 3
+
+
+@pytest.fixture(params=["holographic", "postgres"])
+def facts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FactProvider]:
+    """An open store of facts that notes sessions which are due to be derived."""
+    more = {"name": request.param, "home": tmp_path, "derive_every_turns": EVERY}
+    provider: FactProvider
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+        provider = PostgresProvider(ProviderConfig(options={"url": url}, **more))
+    else:
+        provider = HolographicProvider(ProviderConfig(**more))
+    provider.open()
+    yield provider
+    provider.shutdown()
+
+
+class Told:
+    """Applies events with rising numbers, as a lane does."""
+
+    def __init__(self, facts: FactProvider) -> None:
+        self.facts = facts
+        self.n = 0
+
+    def __call__(self, event: AnyEvent, scope: Scope = ADA) -> str:
+        """Apply an event; return its id."""
+        self.n += 1
+        step = SampleStep(self.n, event, scope, SESSION)
+        feed(self.facts, [step])
+        return step.event_id
+
+
+def turn(user: str, number: int = 0) -> TurnCompleted:
+    """Return what a person said, and an answer."""
+    return TurnCompleted(user=user, assistant="Noted.", ordinal=number)
+
+
+def undo(*ids: str) -> SessionSwitched:
+    """Return a rewind that retracts events."""
+    return SessionSwitched(new_id=SESSION.id, reason="rewind", rewound=True, retracted=ids)
+
+
+def texts(facts: FactProvider, scope: Scope = ADA) -> list[str]:
+    """Return the conclusions that are kept, the newest first."""
+    with facts.opened.reading(RecallScope.own(scope), 5.0) as search:
+        return [one.text for one in search.source.conclusions(SESSION.id, RecallScope.own(scope))]
+
+
+def digest(facts: FactProvider) -> dict[str, str]:
+    """Return the digest of the whole state."""
+    return dict(facts.digest())
+
+
+def test_a_conclusion_is_kept_for_its_owner_alone(facts):
+    """A summary is kept with its session, and nobody else sees it."""
+    told = Told(facts)
+    said = told(turn("I keep bees."))
+    told(Derived(kind="summary", text="Ada keeps bees.", sources=(said,)))
+    assert texts(facts) == ["Ada keeps bees."]
+    assert texts(facts, BOB) == []
+
+
+def test_a_conclusion_that_comes_again_is_kept_once(facts):
+    """G4: a conclusion that a restored log brings again changes nothing."""
+    told = Told(facts)
+    event = Derived(kind="fact", text="Ada keeps bees.", sources=("ab" * 16,))
+    step = SampleStep(1, event, ADA, SESSION)
+    feed(facts, [step])
+    before = digest(facts)
+    told.n = 10
+    call_hooks(facts, [step])
+    assert texts(facts) == ["Ada keeps bees."]
+    assert digest(facts) == before
+
+
+@pytest.mark.parametrize("first", ["retraction", "conclusion"])
+def test_a_conclusion_goes_with_its_source_whatever_comes_first(facts, first):
+    """G8: once one of its sources is retracted, a conclusion is gone, in either order."""
+    told = Told(facts)
+    said, stays = told(turn("My PIN is 4711.")), told(turn("I keep bees."))
+    events = [undo(said), Derived(kind="fact", text="The PIN is 4711.", sources=(stays, said))]
+    for event in events if first == "retraction" else reversed(events):
+        told(event)
+    assert texts(facts) == []
+    assert not any("4711" in memory.text for memory in facts.export(RecallScope.own(ADA)))
+    asked = RecallContext(RecallScope.own(ADA))
+    assert "4711" not in str(facts.prefetch("what is the PIN?", asked))
+
+
+def test_the_order_of_conclusion_and_retraction_leaves_one_state(tmp_path):
+    """G8: a replay that mixes the order keys otherwise ends with the same digest."""
+    digests = []
+    for name in ("one", "other"):
+        facts = HolographicProvider(ProviderConfig(name=name, home=tmp_path / name))
+        facts.open()
+        said = SampleStep(1, turn("My PIN is 4711."), ADA)
+        gone = SampleStep(2, undo(said.event_id), ADA)
+        known = SampleStep(3, Derived(kind="fact", text="PIN 4711", sources=(said.event_id,)), ADA)
+        feed(facts, [said, gone, known] if name == "one" else [said, known, gone])
+        digests.append(digest(facts))
+        facts.shutdown()
+    assert digests[0] == digests[1]
+
+
+def test_a_superseded_fact_states_until_when_it_held(facts):
+    """A fact that names an older one comes first, and the older one states until when it held."""
+    told = Told(facts)
+    said = told(turn("hello"))
+    old = told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(said,)))
+    moved = Derived(kind="fact", text="Ada works at the town library.", sources=(said,))
+    told(msgspec.structs.replace(moved, supersedes=(old,)))
+    found = facts.prefetch("where does Ada work?", RecallContext(RecallScope.own(ADA)))
+    facts_found = [one for one in found if one.text.startswith("Ada works")]
+    assert [(one.text, bool(one.until)) for one in facts_found] == [
+        ("Ada works at the town library.", False),
+        ("Ada works at the harbour office.", True),
+    ]
+
+
+def test_a_fact_that_is_taken_back_makes_the_older_one_hold_again(facts):
+    """If the source of the newer fact is retracted, the older fact holds again."""
+    told = Told(facts)
+    first, second = told(turn("one")), told(turn("two"))
+    old = told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(first,)))
+    new = Derived(kind="fact", text="Ada works at the town library.", sources=(second,))
+    told(msgspec.structs.replace(new, supersedes=(old,)))
+    told(undo(second))
+    found = facts.prefetch("where does Ada work?", RecallContext(RecallScope.own(ADA)))
+    assert [(one.text, one.until) for one in found if "works" in one.text] == [
+        ("Ada works at the harbour office.", 0)
+    ]
+
+
+def test_a_session_is_due_every_few_turns_before_a_compression_and_at_its_end(facts):
+    """Every `derive_every_turns` turns, a compression and the end make a session due."""
+    told = Told(facts)
+    causes = [told(turn(f"turn {number}", number)) for number in range(EVERY)][-1:]
+    causes.append(told(ContextCompressing(messages=({"role": "user", "content": "old talk"},))))
+    causes.append(told(SessionEnded()))
+    assert sorted(due.cause for due in facts.due(10)) == sorted(causes)
+    assert {(due.scope, due.session) for due in facts.due(10)} == {(ADA, SESSION)}
+
+
+@pytest.mark.parametrize("first", ["cause", "conclusion"])
+def test_what_was_derived_is_not_due(facts, first):
+    """A cause with a conclusion is not due, whichever of the two was applied first."""
+    told = Told(facts)
+    end = SampleStep(50, SessionEnded(), ADA, SESSION)
+    events = [end, SampleStep(51, Derived(kind="topic", text="bees", cause=end.event_id), ADA)]
+    feed(facts, events if first == "cause" else events[::-1])
+    told.n = 60
+    assert facts.due(10) == []
+
+
+def test_what_is_settled_is_not_due_any_more(facts):
+    """A session with nothing to conclude is settled without a conclusion."""
+    told = Told(facts)
+    told(SessionEnded())
+    told(SessionEnded(), BOB)
+    facts.settle([due for due in facts.due(10) if due.scope == ADA])
+    assert [due.scope for due in facts.due(10)] == [BOB]
+
+
+def test_conclusions_are_exported_and_forgotten_with_the_person(facts):
+    """What was concluded of a person is exported, and erased with all else (also what is due)."""
+    told = Told(facts)
+    said = told(turn("I keep bees."))
+    told(Derived(kind="summary", text="Ada keeps bees.", sources=(said,)))
+    told(SessionEnded())
+    assert ("Ada keeps bees.", "summary") in [
+        (memory.text, memory.kind) for memory in facts.export(RecallScope.own(ADA))
+    ]
+    facts.forget(RecallScope(None, "ada", None))
+    assert texts(facts) == []
+    assert facts.due(10) == []
+    assert list(facts.export(RecallScope.own(ADA))) == []
+
+
+def test_the_material_of_a_session_is_what_was_said_until_its_cause(facts):
+    """A deriver gets the session's passages with their events, and what is known of the person."""
+    told = Told(facts)
+    said = told(turn("I keep bees in Bergen."))
+    told(SessionEnded())
+    material = facts.material(facts.due(1)[0])
+    assert [(passage.speaker, passage.text) for passage in material.said] == [
+        ("user", "I keep bees in Bergen."),
+        ("assistant", "Noted."),
+    ]
+    assert material.sources == {said}
