@@ -17,6 +17,7 @@ Message: TypeAlias = dict[str, Any]
 
 StoreName = Literal["memory", "user"]
 Settlement = Literal["discard", "edit"]
+MemoryState = Literal["active", "stale", "archived", "pinned"]
 Omission = Literal["volatile", "filtered", "retention", "forgotten"]
 WriteAction = Literal["add", "replace", "remove"]
 DerivedKind = Literal["fact", "summary", "profile", "topic"]
@@ -290,6 +291,29 @@ class Derived(Event, frozen=True, kw_only=True):
     cost: float = 0.0
 
 
+class MemoryCurated(Event, frozen=True, kw_only=True):
+    """A memory changed its state: by its age, because it repeats another one, or by a person.
+
+    The event's time is later than that of the memory's last change, even if a clock was set back:
+    of several changes, whatever their order keys, the latest counts.
+
+    Attributes:
+        memory: the memory's name, as the tools show it.
+        before: its state until now.
+        after: its new state. An ``archived`` memory is not in prompts; a ``pinned`` one never ages.
+        reason: why, for people.
+        run: the curator's run that decided it; "" if a person did.
+        successor: the memory that stands for it from now on, if it was archived as a repetition.
+    """
+
+    memory: str
+    before: MemoryState
+    after: MemoryState
+    reason: str = ""
+    run: str = ""
+    successor: str = ""
+
+
 class DeadLetterResolved(Event, frozen=True, kw_only=True):
     """An operator decided about an event that a provider refused (G6).
 
@@ -383,6 +407,7 @@ KnownEvent: TypeAlias = (
     | SessionEnded
     | ToolCalled
     | Derived
+    | MemoryCurated
     | DeadLetterResolved
     | CanarySent
     | OperatorActed
@@ -400,6 +425,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     SessionEnded,
     ToolCalled,
     Derived,
+    MemoryCurated,
     DeadLetterResolved,
     CanarySent,
     OperatorActed,

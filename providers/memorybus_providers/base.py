@@ -34,6 +34,8 @@ from memorybus.events import (
     Delegated,
     Derived,
     Event,
+    MemoryCurated,
+    MemoryState,
     MemoryWritten,
     Position,
     Scope,
@@ -100,6 +102,8 @@ class Capabilities(msgspec.Struct, frozen=True):
         retracts: `retract` forgets what came from an event.
         forgets: `forget` erases what is kept of a person or an agent.
         exports: `export` yields what is kept of a person or an agent.
+        curates: `curated` yields memories with their states, and `on_memory_curated` changes these.
+        forgetting_tools: names of writing tools that take a memory back: warm answers go first.
         handles: the event types whose hooks do something; others are counted as applied
             without a call.
     """
@@ -113,6 +117,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     retracts: bool = False
     forgets: bool = False
     exports: bool = False
+    curates: bool = False
+    forgetting_tools: frozenset[str] = frozenset()
     handles: frozenset[type[Event]] = frozenset()
 
 
@@ -291,6 +297,10 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         name: its name in the provider's tools; empty if they have none for it.
         former: whether it is what an entry said before it was replaced or removed; the agent and
             operators can change it no more.
+        state: what the curator made of it.
+        since: since when it has this state, milliseconds; 0 if it never had another.
+        used: when it was last recalled, to the day, milliseconds; 0 if never.
+        successor: name of the memory that stands for it; empty for none.
     """
 
     text: str
@@ -305,6 +315,10 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     until: int = 0
     name: str = ""
     former: bool = False
+    state: MemoryState = "active"
+    since: int = 0
+    used: int = 0
+    successor: str = ""
 
 
 class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -520,6 +534,13 @@ class MemoryProvider(ABC):
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Mirror a write to the agent's memory or user store."""
 
+    def on_memory_curated(self, event: MemoryCurated, ctx: HookContext) -> None:
+        """Give a memory of ``ctx.scope`` its new state, unless a later change is known already.
+
+        The later change is the one of the greater (``ctx.at``, ``ctx.event_id``): events and tools
+        of several order keys may change a memory. It may come before the memory itself.
+        """
+
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """The conversation goes on in ``ctx.session``."""
 
@@ -587,6 +608,13 @@ class MemoryProvider(ABC):
         recalls no longer show. Use constant memory: page through the backend.
         """
         raise NotImplementedError(f"{self.kind} declares `exports` and must define export()")
+
+    def curated(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield the memories of a scope that a curator looks after, in an order that stays.
+
+        That is what was chosen to be kept, or derived; not what was merely said.
+        """
+        raise NotImplementedError(f"{self.kind} declares `curates` and must define curated()")
 
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner] | None:
         """Yield the owners whose memories are kept, in the order of agent, person and workspace.

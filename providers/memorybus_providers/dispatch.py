@@ -11,6 +11,7 @@ from memorybus.events import (
     Delegated,
     Derived,
     Event,
+    MemoryCurated,
     MemoryWritten,
     SessionEnded,
     SessionStarted,
@@ -29,6 +30,7 @@ HOOKS: Final[Mapping[type[Event], str]] = MappingProxyType(
         TurnStarted: "on_turn_start",
         TurnCompleted: "sync_turn",
         MemoryWritten: "on_memory_write",
+        MemoryCurated: "on_memory_curated",
         SessionSwitched: "on_session_switch",
         ContextCompressing: "on_pre_compress",
         Delegated: "on_delegation",
@@ -78,7 +80,7 @@ def bind(
     """Return the dispatch table of an instance, built from its declared capabilities.
 
     Args:
-        before_retracting: called before `retract`.
+        before_retracting: called before `retract` and before a tool that forgets.
     """
     capabilities = provider.capabilities
     hooks: dict[type[Event], Hook] = {
@@ -93,7 +95,7 @@ def bind(
     if ContextCompressing in hooks:
         hooks[ContextCompressing] = _text_reply(hooks[ContextCompressing])
     if capabilities.tools or ToolCalled in capabilities.handles:
-        hooks[ToolCalled] = _tool_call(provider)
+        hooks[ToolCalled] = _tool_call(provider, before_retracting)
     return Apply(hooks)
 
 
@@ -135,7 +137,7 @@ def _text_reply(hook: Hook) -> Hook:
     return call
 
 
-def _tool_call(provider: MemoryProvider) -> Hook:
+def _tool_call(provider: MemoryProvider, before: Callable[[HookContext], None] | None) -> Hook:
     config = provider.config
     name = config.stands_for or config.name
     left_alone = frozenset() if config.answering else provider.capabilities.outside_tools
@@ -143,6 +145,8 @@ def _tool_call(provider: MemoryProvider) -> Hook:
     def call(event: ToolCalled, ctx: HookContext) -> str | None:
         if event.provider != name or event.tool in left_alone:
             return None
+        if before and event.tool in provider.capabilities.forgetting_tools:
+            before(ctx)
         return tool_result(provider, event.tool, event.arguments, ctx)
 
     return call

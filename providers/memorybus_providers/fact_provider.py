@@ -15,6 +15,7 @@ from memorybus.events import (
     ContextCompressing,
     Delegated,
     Derived,
+    MemoryCurated,
     MemoryWritten,
     SessionEnded,
     TurnCompleted,
@@ -42,6 +43,7 @@ from memorybus_providers.embedding.options import MeaningOptions, cache_of
 from memorybus_providers.finding.profile import profile
 from memorybus_providers.finding.search import FactSearch, fit_budget
 from memorybus_providers.finding.source import FactSource
+from memorybus_providers.language.times import DAY_MS
 from memorybus_providers.ranking import reasons
 from memorybus_providers.ranking.cutoff import cut_off
 from memorybus_providers.ranking.facts import name_of_kept
@@ -111,8 +113,12 @@ class FactStore(Protocol):
         """
         ...
 
-    def count_retrieved(self, rows: Sequence[int]) -> None:
+    def count_retrieved(self, rows: Sequence[int], now: int) -> None:
         """Count one retrieval of each fact; the count is dropped if it would have to wait."""
+        ...
+
+    def note_used(self, rows: Sequence[int], now: int) -> None:
+        """Note when facts were used; the note is dropped if it would have to wait."""
         ...
 
     def digest(self, after: str) -> Iterator[tuple[str, str]]:
@@ -125,6 +131,10 @@ class FactStore(Protocol):
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
         """Yield the memories that `erase` would erase."""
+        ...
+
+    def curated(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what was kept of a scope; see `MemoryProvider.curated`."""
         ...
 
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
@@ -154,9 +164,9 @@ class FactProvider(TransactionalProvider):
 
     Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
     effect happens once (G4) and only for the current owner of a lane (G5). Recall reads and never
-    waits for a writer. ``retrieval_count`` counts what tools listed. Prefetches are not counted,
-    since they must not write. It is a hint: a count that would have to wait for a long transaction
-    is dropped.
+    waits for a writer. ``retrieval_count`` counts what tools listed. Of what prefetches recalled,
+    only the day is noted, so that a fact is written once a day at most. Both are hints: one that
+    would have to wait for a long transaction is dropped.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -166,9 +176,19 @@ class FactProvider(TransactionalProvider):
         retracts=True,
         forgets=True,
         exports=True,
+        curates=True,
+        forgetting_tools=tool_arguments.FORGETTING,
         reading_tools=tool_arguments.READING,
         handles=frozenset(
-            {TurnCompleted, MemoryWritten, Delegated, ContextCompressing, SessionEnded, Derived}
+            {
+                TurnCompleted,
+                MemoryWritten,
+                MemoryCurated,
+                Delegated,
+                ContextCompressing,
+                SessionEnded,
+                Derived,
+            }
         ),
     )
     facts: FactStore | None = None
@@ -273,6 +293,11 @@ class FactProvider(TransactionalProvider):
             else:
                 parts.notes.remove(kind, event.old_text, ctx)
 
+    def on_memory_curated(self, event: MemoryCurated, ctx: HookContext) -> None:
+        """Keep the state of a fact under its name, whether or not the fact is there yet."""
+        with self.opened.writing() as parts:
+            parts.curations.set(event.memory, event.after, event.successor, ctx)
+
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget what was said in some events, and their notes that no other event has said."""
         with self.opened.writing(in_order=True) as parts:
@@ -332,6 +357,10 @@ class FactProvider(TransactionalProvider):
         """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
         return self.opened.stored(scope)
 
+    def curated(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield entries of the stores and notes; a standing instruction holds until it is ended."""
+        return self.opened.curated(scope)
+
     def owners(self, after: tuple[str, str, str] | None = None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts."""
         return self.opened.owners(after)
@@ -376,14 +405,23 @@ class FactProvider(TransactionalProvider):
             if not query or query.isspace() or asks_for_profile(query):
                 given = profile(search.source, ctx.scope, ctx.budget, ctx.as_of, zone)
             else:
-                answer = search.answer(query, ctx.scope, as_of=ctx.as_of, now=now, zone=zone)
+                answer = search.answer(
+                    query, ctx.scope, as_of=ctx.as_of, now=now, zone=zone, for_prompt=True
+                )
                 given = list(fit_budget(cut_off(answer, ctx.budget), ctx.budget, query))
+        if ctx.as_of is None and not ctx.explain:
+            self._note_used([scored.fact for scored, _ in given], now)
         if ctx.explain:
             return [
                 _recollection(scored, text, reasons.explain(query, scored, now, zone))
                 for scored, text in given
             ]
         return [_recollection(scored, text) for scored, text in given]
+
+    def _note_used(self, recalled: Sequence[Fact], now: int) -> None:
+        kept = [fact for fact in recalled if fact.place is None and fact.id > 0]
+        if rows := [fact.id for fact in kept if now - fact.used >= DAY_MS]:
+            self.opened.note_used(rows, now)
 
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return what is known of a person, as a question for that is answered (`profile`).
@@ -422,7 +460,7 @@ class FactProvider(TransactionalProvider):
         with self.opened.reading(RecallScope.own(ctx.scope), ctx.deadline) as search:
             result, found = self._reading_tools(search).answer(call, ctx)
         if found:
-            self.opened.count_retrieved([fact.id for fact in found])
+            self.opened.count_retrieved([fact.id for fact in found], self.config.clock.now_ms())
         return result
 
 

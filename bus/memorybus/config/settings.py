@@ -150,6 +150,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
             ``workspace:NAME``, ``platform:NAME``; 0 means without end. The shortest time that
             applies to an event counts.
+        stale_after: how long nobody used a memory that becomes stale.
+        archive_after: how long nobody used one that is archived, and is in prompts no more.
         secrets_file: a file that only its user may read, with variables that workers add to their
             environment; ``memorybus.secrets.toml`` next to ``memorybus.toml`` if it exists.
         secret_variables: environment variables whose values are masked wherever text is kept or
@@ -216,6 +218,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal_after: Seconds = 60.0
     hot_window: Seconds = 3_600.0
     retention: Annotated[dict[str, float], "seconds"] = {}
+    stale_after: Seconds = 2_592_000.0
+    archive_after: Seconds = 7_776_000.0
     secrets_file: str = ""
     secret_variables: tuple[str, ...] = ()
     log: LogForm = "text"
@@ -241,6 +245,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"heartbeat ({self.heartbeat} s) must be at most {_MAX_HEARTBEAT_SECONDS} s: other "
                 "workers consider a worker dead after that silence"
+            )
+        if self.archive_after < self.stale_after:
+            raise ConfigError(
+                f"archive_after ({self.archive_after} s) must not be shorter than stale_after "
+                f"({self.stale_after} s): a memory is stale before it is archived"
             )
         check_urls(self.url, self.jobs_url)
         if self.timezone:

@@ -12,6 +12,7 @@ from memorybus.events import (
     Delegated,
     Derived,
     Envelope,
+    MemoryCurated,
     MemoryWritten,
     Omitted,
     OperatorActed,
@@ -144,12 +145,16 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return f"{kind} by {deriver}: {text}"
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
-        case CanarySent() | OperatorActed() | UnknownEvent() | Omitted():
+        case MemoryCurated() | CanarySent() | OperatorActed() | UnknownEvent() | Omitted():
             return _describe_own(event)
 
 
-def _describe_own(event: CanarySent | OperatorActed | UnknownEvent | Omitted) -> str:
+def _describe_own(
+    event: MemoryCurated | CanarySent | OperatorActed | UnknownEvent | Omitted,
+) -> str:
     match event:
+        case MemoryCurated(memory=memory, before=before, after=after, reason=reason):
+            return f"{memory}: {before} → {after}, {reason}"
         case CanarySent():
             return "memorybus doctor checks whether events come through"
         case OperatorActed():

@@ -33,6 +33,7 @@ _ARGUMENT_COUNTS = {
     "handle_tool_call": 3,
     "forget": 1,
     "export": 1,
+    "curated": 1,
     "sync_turns": 1,
     "health": 1,
 }
@@ -79,6 +80,7 @@ class DeclaredRules(Rules):
         _require_agreement(provider, "retract", can.retracts, "retracts")
         _require_agreement(provider, "forget", can.forgets, "forgets")
         _require_agreement(provider, "export", can.exports, "exports")
+        _require_agreement(provider, "curated", can.curates, "curates")
         _require_agreement(
             provider, "handle_tool_call", can.tools or ToolCalled in can.handles, "tools"
         )
@@ -104,11 +106,12 @@ class DeclaredRules(Rules):
         require(len(names) == len(set(names)), f"tool names repeat: {names}")
 
     def test_reading_tools_are_tools(self, tmp_path: Path) -> None:
-        """Names declared as reading tools are names of tools: a misspelt one would be a writer."""
+        """Names declared as those of tools are: a misspelt reading tool would be a writer."""
         provider = self.make_provider(tmp_path)
         names = {_check_tool(schema) for schema in provider.get_tool_schemas()}
-        strangers = provider.capabilities.reading_tools - names
-        require(not strangers, f"reading_tools names what is no tool: {sorted(strangers)}")
+        can = provider.capabilities
+        strangers = (can.reading_tools | can.forgetting_tools) - names
+        require(not strangers, f"the capabilities name what is no tool: {sorted(strangers)}")
 
     def test_config_schema_is_well_formed(self, tmp_path: Path) -> None:
         """Every option has its own key and a description, and is plain data."""

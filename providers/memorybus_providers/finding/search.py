@@ -86,6 +86,7 @@ class FactSearch:
         *,
         now: int,
         zone: tzinfo = UTC,
+        for_prompt: bool = False,
     ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
@@ -101,11 +102,14 @@ class FactSearch:
                 today's.
             now: when it is asked, milliseconds; with `as_of` that time is used.
             zone: the time zone in which days begin.
+            for_prompt: whether archived facts are left out.
         """
         asked, aside = split_prompt(text)
         question = parse_question(asked, aside, now if as_of is None else as_of, zone)
         names = self.source.speakers(question.words, scope)
-        view = View(scope, clean(folded(about)), LATEST_STORABLE if as_of is None else as_of)
+        known_by = LATEST_STORABLE if as_of is None else as_of
+        left_out = self.source.out_of_prompts(scope) if for_prompt else frozenset[int]()
+        view = View(scope, clean(folded(about)), known_by, left_out)
         if question.names_only_a_time(names):
             told = self._said_within(question, names, view)
             told = [*self._speaking_of(question, told, view), *told]
@@ -149,7 +153,8 @@ class FactSearch:
             rows += self._rows_by_time(parts_of_time(question.periods), MAX_SAID_THEN, view)
         comparison = wait_for_comparison()
         nearest = comparison.nearest()
-        rows += self.source.visible_rows(nearest, view) if nearest else []
+        visible = self.source.visible_rows(nearest, view) if nearest else []
+        rows += [row for row in visible if row not in view.left_out]
         hits, around = self._read_facts(rows, view)
         near = comparison.nearness([fact.id for fact in (*hits, *around)])
         if view.known_by != LATEST_STORABLE and not view.about:
@@ -190,7 +195,8 @@ class FactSearch:
 
     def _rows_by_time(self, parts: Sequence[Period], most: int, view: View) -> list[int]:
         """Return at most `most` of the newest facts from parts of a time, some of each part."""
-        return list(islice(in_turn(self.source.rows_said_within(parts, most, view)), most))
+        rows = in_turn(self.source.rows_said_within(parts, most, view))
+        return list(islice((row for row in rows if row not in view.left_out), most))
 
     def _rows_by_words(
         self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View, most: int
@@ -199,6 +205,8 @@ class FactSearch:
         terms = choose_terms(question.terms, corpus.found)
         rarities = [corpus.rarity(term.stem) for term in terms]
         found = self.source.matching_rows([term.forms for term in terms], scopes, view)
+        if view.left_out:
+            found = ([*{*rows} - view.left_out] for rows in found)
         return most_worth(zip(rarities, found, strict=True), sum(rarities), most)
 
     def _read_facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:

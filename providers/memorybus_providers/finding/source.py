@@ -48,11 +48,13 @@ class View(msgspec.Struct, frozen=True):
         about: only what this person said, and kept facts that name the person (folded); empty for
             everything.
         known_by: only what was said until this time, milliseconds.
+        left_out: rows that are not searched.
     """
 
     scope: RecallScope
     about: str = ""
     known_by: int = LATEST_STORABLE
+    left_out: frozenset[int] = frozenset()
 
     @property
     def narrowed(self) -> bool:
@@ -143,7 +145,9 @@ class FactSource(Protocol):
         ...
 
     def essentials(self, view: View) -> Iterable[Fact]:
-        """Return the newest kept facts, and what people said last (`MAX_KEPT`, `MAX_SAID`).
+        """Return the newest kept facts for prompts, and what people said last.
+
+        Their bounds are `MAX_KEPT` and `MAX_SAID`.
 
         A session is as new as a person's newest utterance in it, whenever that came to the store.
         """
@@ -167,6 +171,10 @@ class FactSource(Protocol):
 
     def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first; a bounded number."""
+        ...
+
+    def out_of_prompts(self, scope: RecallScope) -> frozenset[int]:
+        """Return the rows of archived facts, without those that were used since."""
         ...
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:

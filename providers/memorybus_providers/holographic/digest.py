@@ -2,8 +2,9 @@
 
 Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
 ``memory``, ``user`` and ``note`` (what was kept, in any order), ``former`` (what entries of the
-stores said before), ``corrections``, ``derived`` or ``speakers`` (names of people).
-How often a fact was found is not in the digest, since no event says it.
+stores said before), ``corrections``, ``derived``, ``curated`` (states of facts, and what was
+forgotten) or ``speakers`` (names of people). How often and when a fact was found is not in the
+digest, since no event says it.
 """
 
 import sqlite3
@@ -39,6 +40,10 @@ select sessions.name, at, kind, content, supersedes, event_id from derived
 join sessions on sessions.id = derived.session
 where derived.scope = ? and content != '' order by event_id
 """
+_CURATED = """
+select fact, state, since, successor, forgotten from curations
+where scope = ? and (since > 0 or forgotten > 0) order by fact
+"""
 _SPEAKERS = """
 select word, name from entities where scope = ? and kind = 'speaker' order by word, name
 """
@@ -60,6 +65,7 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, StateRows]]:
         yield key_of(*scope, "former"), _rows(db, _FORMER, row)
         yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
         yield key_of(*scope, "derived"), _rows(db, _DERIVED, row)
+        yield key_of(*scope, "curated"), _rows(db, _CURATED, row)
         sessions = db.execute("select distinct name from sessions where scope = ?", (row,))
         for (name,) in sessions.fetchall():
             yield key_of(*scope, "said", name), _rows(db, _SAID, row, name)

@@ -7,17 +7,18 @@ write-ahead log is written into the file and emptied.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
+from memorybus_providers.remembering.instructions import INSTRUCTION
 
 _FACTS_PER_TRANSACTION = 500
 
@@ -42,6 +43,7 @@ _DELETE_OTHERS: Final = (
     "delete from retracted where scope = :scope",
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
+    "delete from curations where scope = :scope",
     "delete from judgements where scope = :scope",
     "delete from entities where scope = :scope",
     "delete from sources where session in (select id from sessions where scope = :scope)",
@@ -49,14 +51,18 @@ _DELETE_OTHERS: Final = (
     "delete from scopes where id = :scope",
 )
 _SCOPES = f"select id, agent, user, workspace from scopes where id in ({SCOPES}) order by id"  # noqa: S608
+_KEPT_MEMORIES = """
+select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
+    lower(hex(facts.event_id)), 0, facts.name, coalesce(state, 'active'),
+    coalesce(since, 0), coalesce(used, 0), coalesce(successor, '')
+from facts join sessions on sessions.id = facts.session
+left join curations on curations.scope = facts.scope and curations.fact = facts.name
+where facts.scope = ? and facts.seq is null
+"""
+_CURATED = f"{_KEPT_MEMORIES} and category <> '{INSTRUCTION}' order by facts.id"
 _MEMORY_QUERIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "kept": """
-select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
-    lower(hex(facts.event_id)), 0, facts.name
-from facts join sessions on sessions.id = facts.session
-where facts.scope = ? and facts.seq is null order by facts.kind, facts.id
-""",
+        "kept": f"{_KEPT_MEMORIES} order by facts.kind, facts.id",
         "said": """
 select facts.content, facts.kind, sessions.name, facts.at, facts.speaker,
     lower(hex(facts.event_id)), 0, facts.name
@@ -100,13 +106,32 @@ def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterat
         yield MemoryOwner(*row)
 
 
+def curated_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+    """Yield what was kept of a scope; a standing instruction holds until it is ended."""
+    for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
+        for text, *more in db.execute(_CURATED, (row,)):
+            yield _kept_memory(text, owner, more)
+
+
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield all that is stored of a scope, row by row."""
     for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
         for kind, query in _MEMORY_QUERIES.items():
             for text, *more in db.execute(query, (row,)):
-                memory = StoredMemory(text, *owner, *more)
+                build = _kept_memory if kind == "kept" else _memory
+                memory = build(text, owner, more)
                 yield replace(memory, former=True) if kind == "former" else memory
+
+
+def _memory(text: str, owner: Iterable[Any], more: Iterable[Any]) -> StoredMemory:
+    return StoredMemory(text, *owner, *more)
+
+
+def _kept_memory(text: str, owner: Iterable[Any], more: Iterable[Any]) -> StoredMemory:
+    *columns, state, since, used, successor = more
+    return replace(
+        _memory(text, owner, columns), state=state, since=since, used=used, successor=successor
+    )
 
 
 class SqliteErasure:

@@ -11,12 +11,17 @@ select id from scopes where (:agent is null or agent = :agent)
 """
 """The rows of the scopes that a recall may see; its parameters are those of `limits_of`."""
 
+IS_OUT: Final = "state = 'archived' and (successor <> '' or used <= since)"
+"""Whether a curated fact is in no prompt: what was used since it was archived comes back."""
+
 FACT: Final = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags, lower(hex(facts.event_id)), facts.retrieval_count
+    facts.tags, lower(hex(facts.event_id)), facts.retrieval_count, coalesce(used, 0),
+    coalesce(state, '') = 'archived'
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
+left join curations on curations.scope = facts.scope and curations.fact = facts.name
 """
 """Selects the columns that `finding.source.fact_of` takes."""
 

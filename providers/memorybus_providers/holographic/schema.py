@@ -20,7 +20,7 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 _OLDEST_EXTENDED = 7
 """Files of this version, and later ones, only lack tables: they are made when it is opened."""
 
@@ -126,6 +126,19 @@ create table if not exists judgements(
     helpful integer not null, unhelpful integer not null,
     primary key(scope, fact)
 ) without rowid;
+create table if not exists curations(         -- see curations.py
+    scope integer not null references scopes,
+    fact text not null,                       -- its name; it need not be there yet
+    state text not null default 'active',
+    since integer not null default 0, event_id blob not null default x'',
+    successor text not null default '',       -- name of what stands for it, or empty
+    forgotten integer not null default 0,     -- what was kept until then is forgotten, milliseconds
+    used integer not null default 0,          -- milliseconds, to the day
+    primary key(scope, fact)
+) without rowid;
+create index if not exists curations_archived on curations(scope) where state = 'archived';
+create index if not exists curations_forgotten on curations(scope, fact) where forgotten > 0;
+create index if not exists facts_by_name on facts(scope, name) where seq is null;
 create table if not exists corrections(       -- see corrections.py
     scope integer not null references scopes,
     event_id blob not null,

@@ -21,9 +21,15 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.holographic import digest, schema
-from memorybus_providers.holographic.erasure import SqliteErasure, owners, stored_memories
+from memorybus_providers.holographic.erasure import (
+    SqliteErasure,
+    curated_memories,
+    owners,
+    stored_memories,
+)
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import SqliteCorrections
+from memorybus_providers.holographic.writing.curations import SqliteCurations, note_used
 from memorybus_providers.holographic.writing.derivations import SqliteDerivations
 from memorybus_providers.holographic.writing.entries import KeptFacts
 from memorybus_providers.holographic.writing.judgements import SqliteJudgements
@@ -69,6 +75,7 @@ class HolographicStore:
         self.utterances = SqliteUtterances(self.db, self._places)
         self.notes = KeptFacts(self.db, self._places)
         self.corrections = SqliteCorrections(self.db, self._places)
+        self.curations = SqliteCurations(self.db, self._places)
         self.derivations = SqliteDerivations(self.db, self._places)
         self.judgements = SqliteJudgements(self.db, self._places)
         self.results = SqliteResults(self.db)
@@ -104,6 +111,11 @@ class HolographicStore:
         with self.translating_errors():
             yield from stored_memories(self.db, scope)
 
+    def curated(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what was kept of a scope, with its states."""
+        with self.translating_errors():
+            yield from curated_memories(self.db, scope)
+
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts."""
         with self.translating_errors():
@@ -116,10 +128,16 @@ class HolographicStore:
             self.utterances.flush()
             yield self._search
 
-    def count_retrieved(self, rows: Sequence[int]) -> None:
+    def count_retrieved(self, rows: Sequence[int], now: int) -> None:
         """Count one retrieval of each fact; nothing is counted while another process writes."""
         with suppress(Transient), self._writing(wait=False):
             self.db.execute(_RETRIEVED, (json.dumps(rows),))
+            note_used(self.db, rows, now)
+
+    def note_used(self, rows: Sequence[int], now: int) -> None:
+        """Note that facts were used; nothing is noted while another process writes."""
+        with suppress(Transient), self._writing(wait=False):
+            note_used(self.db, rows, now)
 
     @contextmanager
     def lane(self, fence: Fence) -> Iterator[Transaction]:

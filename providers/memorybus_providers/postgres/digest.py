@@ -40,6 +40,10 @@ select sessions.name, at, kind, content, supersedes, event_id from derived
 join sessions on sessions.id = derived.session
 where derived.scope = %s and content <> '' order by event_id collate "C"
 """
+_CURATED = """
+select fact, state, since, successor, forgotten from curations
+where scope = %s and (since > 0 or forgotten > 0) order by fact collate "C"
+"""
 _SPEAKERS = """
 select word, name from speakers where scope = %s order by word collate "C", name collate "C"
 """
@@ -64,6 +68,7 @@ def _keys(db: Connection) -> Iterator[tuple[str, StateRows]]:
         yield key_of(*scope, "former"), _rows(db, _FORMER, row)
         yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
         yield key_of(*scope, "derived"), _rows(db, _DERIVED, row)
+        yield key_of(*scope, "curated"), _rows(db, _CURATED, row)
         for (name,) in db.execute(_SESSIONS, (row,)).fetchall():
             yield key_of(*scope, "said", decode_text(name)), _rows(db, _SAID, row, name)
 

@@ -5,7 +5,7 @@ was interrupted can be repeated. The last slice waits until no lane has a transa
 also removes the rows of the scope and its sessions: lanes look these up again (see `Places`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
@@ -16,6 +16,7 @@ from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Lin
 from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.postgres.writing import index
 from memorybus_providers.postgres.writing.places import begin_erasure
+from memorybus_providers.remembering.instructions import INSTRUCTION
 
 _FACTS_PER_TRANSACTION = 1_000
 
@@ -36,6 +37,7 @@ _DELETE_OTHERS: Final = (
     "delete from retracted where scope = %(scope)s",
     "delete from former where scope = %(scope)s",
     "delete from corrections where scope = %(scope)s",
+    "delete from curations where scope = %(scope)s",
     "delete from judgements where scope = %(scope)s",
     "delete from speakers where scope = %(scope)s",
     "delete from postings where scope in (%(scope)s, -%(scope)s)",
@@ -54,12 +56,16 @@ select agent, person, workspace,
     + (select count(*) from facts where facts.scope = page.id and seq is null)
 from page order by agent collate "C", person collate "C", workspace collate "C"
 """
-_MEMORY_QUERIES: Final = (
-    """
-select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
+_KEPT_MEMORIES = """
+select content, kind, sessions.name, at, speaker, encode(facts.event_id, 'hex'), 0, facts.name,
+    false, coalesce(state, 'active'), coalesce(since, 0), coalesce(used, 0), coalesce(successor, '')
 from facts join sessions on sessions.id = facts.session
-where facts.scope = %s and seq is null order by facts.id
-""",
+left join curations on curations.scope = facts.scope and curations.fact = facts.name
+where facts.scope = %s and seq is null
+"""
+_CURATED: Final = (f"{_KEPT_MEMORIES} and category <> '{INSTRUCTION}' order by facts.id",)
+_MEMORY_QUERIES: Final = (
+    f"{_KEPT_MEMORIES} order by facts.id",
     """
 select content, kind, sessions.name, at, speaker, encode(event_id, 'hex'), 0, facts.name
 from sessions join facts on facts.session = sessions.id
@@ -95,12 +101,19 @@ def owners(db: Connection, after: tuple[str, str, str] | None) -> Iterator[Memor
             yield MemoryOwner(*last, int(facts))
 
 
-def stored_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+def curated_memories(db: Connection, scope: RecallScope) -> Iterator[StoredMemory]:
+    """Yield what was kept of a scope; a standing instruction holds until it is ended."""
+    return stored_memories(db, scope, _CURATED)
+
+
+def stored_memories(
+    db: Connection, scope: RecallScope, queries: Sequence[str] = _MEMORY_QUERIES
+) -> Iterator[StoredMemory]:
     """Yield all that is stored of a scope, fetched by pages, in the transaction of `db`."""
     for row in sorted(PostgresFacts(db).scopes(scope)):
         owner = db.execute(_OWNER, (row,)).fetchone() or ("", "", "")
         agent, person, workspace = (decode_text(name) for name in owner)
-        for query in _MEMORY_QUERIES:
+        for query in queries:
             with db.cursor(name="stored") as cursor:
                 cursor.itersize = _PAGE
                 for found in cursor.execute(query, (row,)):

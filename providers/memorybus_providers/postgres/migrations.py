@@ -148,10 +148,25 @@ create table due(                              -- sessions that wait for a deriv
 """
 _DERIVED += _WALL.format(table="derived")
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS, _DERIVED)
+_CURATIONS = f"""
+create table curations(
+    scope bigint not null, fact text not null,  -- a fact's name; it need not be there yet
+    state text not null default 'active',
+    since bigint not null default 0, event_id bytea not null default '',
+    successor text not null default '',        -- name of what stands for it; empty for none
+    forgotten bigint not null default 0,       -- what was kept until then is forgotten
+    used bigint not null default 0,            -- milliseconds, to the day
+    primary key(scope, fact)
+);
+create index curations_archived on curations(scope) where state = 'archived';
+create index curations_forgotten on curations(scope, fact) where forgotten > 0;
+{_WALL.format(table="curations")}
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS, _DERIVED, _CURATIONS)
 """The steps; the first one has the number 1."""
 
-_READ: Final = (*_BY_SCOPE, "derived")
+_READ: Final = (*_BY_SCOPE, "derived", "curations")
 """The tables that the readers' role may read."""
 
 _STEP_SECONDS = 60.0

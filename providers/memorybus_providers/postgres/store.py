@@ -17,12 +17,18 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.postgres import digest, ledger, memory_rows
-from memorybus_providers.postgres.erasure import PostgresErasure, owners, stored_memories
+from memorybus_providers.postgres.erasure import (
+    PostgresErasure,
+    curated_memories,
+    owners,
+    stored_memories,
+)
 from memorybus_providers.postgres.finding.source import PostgresFacts
 from memorybus_providers.postgres.ledger import PostgresLedger
 from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link, confine
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.writing.corrections import PostgresCorrections
+from memorybus_providers.postgres.writing.curations import USED, PostgresCurations
 from memorybus_providers.postgres.writing.derivations import PostgresDerivations
 from memorybus_providers.postgres.writing.judgements import PostgresJudgements
 from memorybus_providers.postgres.writing.notes import Notes
@@ -53,6 +59,7 @@ class OpenTransaction:
         self.utterances = PostgresUtterances(db, places)
         self.notes = Notes(db, places)
         self.corrections = PostgresCorrections(db, places)
+        self.curations = PostgresCurations(db, places)
         self.derivations = PostgresDerivations(db, places)
         self.judgements = PostgresJudgements(db, places)
         self.results = PostgresResults(db)
@@ -116,13 +123,25 @@ class PostgresStore:
                 confine(db, self._where.reader, source.scopes(scope))
             yield self._searching(db, source)
 
-    def count_retrieved(self, rows: Sequence[int]) -> None:
+    def count_retrieved(self, rows: Sequence[int], now: int) -> None:
         """Count one retrieval of each fact that no other transaction has locked."""
+        with self._hinting() as db:
+            db.execute(_RETRIEVED, (list(rows),))
+            db.execute(USED, (now, list(rows)))
+
+    def note_used(self, rows: Sequence[int], now: int) -> None:
+        """Note that facts were used, unless another transaction has locked what it writes."""
+        with self._hinting() as db:
+            db.execute(USED, (now, list(rows)))
+
+    @contextmanager
+    def _hinting(self) -> Iterator[Connection]:
+        """Join the open transaction, or open a short one whose failure does not matter."""
         if self._open is not None:
-            self._open.db.execute(_RETRIEVED, (list(rows),))
+            yield self._open.db
             return
         with suppress(ProviderError), self._readers.transaction(_HINT_SECONDS) as db:
-            db.execute(_RETRIEVED, (list(rows),))
+            yield db
 
     def keep_rows(self, scope: Scope) -> None:
         """Refresh the rows of a scope's two stores in ``memory_rows``."""
@@ -142,6 +161,11 @@ class PostgresStore:
         """Yield what `erase` would erase, from one snapshot."""
         with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
             yield from stored_memories(db, scope)
+
+    def curated(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what was kept of a scope with its states, from one snapshot."""
+        with self._readers.transaction(_LONG_SECONDS, reading=True) as db:
+            yield from curated_memories(db, scope)
 
     def owners(self, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
         """Yield each scope with the number of its facts, from one snapshot."""

@@ -96,6 +96,8 @@ class Fact(msgspec.Struct, frozen=True):
         tags: the tags of a note, separated by spaces.
         event: the id of the event that brought it.
         retrieved: how often a tool listed it. A rebuild begins to count anew.
+        used: when it was last recalled, to the day, milliseconds; 0 if never since a rebuild.
+        archived: whether the curator took it out of prompts.
     """
 
     id: int
@@ -111,6 +113,8 @@ class Fact(msgspec.Struct, frozen=True):
     tags: str
     event: str = ""
     retrieved: int = 0
+    used: int = 0
+    archived: bool = False
 
     @property
     def message(self) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from memorybus.events import Derived
+from memorybus.events import Derived, MemoryState
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.deriving.deriver import Due
@@ -21,6 +21,10 @@ class KeepsUtterances(Protocol):
 
     def append_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append the utterances that the lineage does not have: a compression repeats turns."""
+        ...
+
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete what was said under a name (see `ranking.facts`)."""
         ...
 
     def add_speaker(self, name: str, ctx: HookContext) -> None:
@@ -57,6 +61,10 @@ class KeepsNotes(Protocol):
         """Forget the notes that only these events of the context's lineage have said."""
         ...
 
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete the note of a name, unless it was said again later than ``ctx.at``."""
+        ...
+
 
 class KeepsCorrections(Protocol):
     """Corrections that were made by the tool."""
@@ -75,6 +83,18 @@ class KeepsJudgements(Protocol):
 
     def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
         """Judge the fact of this name in the context's scope; return its trust, if it exists."""
+        ...
+
+
+class KeepsCurations(Protocol):
+    """What the curator and people made of facts; it may come before the fact itself."""
+
+    def set(self, fact: str, state: MemoryState, successor: str, ctx: HookContext) -> bool:
+        """Give a fact of the context's scope a state; return False if a later one is known."""
+        ...
+
+    def forget(self, fact: str, ctx: HookContext) -> None:
+        """Remember that a fact is forgotten, as far as it was said until ``ctx.at``."""
         ...
 
 
@@ -139,6 +159,11 @@ class Parts(Protocol):
     @property
     def derivations(self) -> KeepsDerivations:
         """What was concluded."""
+        ...
+
+    @property
+    def curations(self) -> KeepsCurations:
+        """What was curated."""
         ...
 
     @property

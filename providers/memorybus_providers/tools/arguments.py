@@ -183,8 +183,21 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 
 
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``memory_pin``."""
+
+    fact_id: FactId
+    pinned: Annotated[bool, Meta(description="False to let it age again.")] = True
+
+
+class ForgetFact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``memory_forget``."""
+
+    fact_id: FactId
+
+
 Reading = Search | Probe | Related | ReasonAbout | Contradict | Listing | SessionSearch
-Writing = Add | Correct | Feedback
+Writing = Add | Correct | Feedback | Pin | ForgetFact
 Arguments = Reading | Writing
 
 ARGUMENTS: Final[Mapping[str, type[Arguments]]] = MappingProxyType(
@@ -199,6 +212,8 @@ ARGUMENTS: Final[Mapping[str, type[Arguments]]] = MappingProxyType(
         "memory_add": Add,
         "memory_correct": Correct,
         "memory_feedback": Feedback,
+        "memory_pin": Pin,
+        "memory_forget": ForgetFact,
     }
 )
 
@@ -206,6 +221,9 @@ READING: Final = frozenset(
     name for name, arguments in ARGUMENTS.items() if arguments not in Writing.__args__
 )
 """Names of the tools that only read."""
+
+FORGETTING: Final = frozenset({"memory_forget"})
+"""Names of the tools that take a memory back."""
 
 _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -236,6 +254,11 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "something is wrong or has changed. Returns what it replaces.",
         "memory_feedback": "Say whether a remembered fact was helpful. Helpful facts rank higher "
         "later, unhelpful or wrong ones lower.",
+        "memory_pin": "Keep a stored fact in prompts however long nobody asks for it: others are "
+        "archived in time, and then found only by these tools. Use it for what must not be "
+        "missed, such as an allergy.",
+        "memory_forget": "Delete one remembered fact for good. Use it only when the user asks you "
+        "to forget something; put right what is wrong with memory_correct.",
     }
 )
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from memorybus.events import MemoryState
+
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.names import connections, facts_naming, names_beside
 from memorybus_providers.finding.search import FactSearch
@@ -17,14 +19,16 @@ from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.words import folded_words
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 from memorybus_providers.ranking.succession import Correction
-from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.notes import KINDS, NOTE, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import (
     Add,
     Contradict,
     Correct,
     Feedback,
+    ForgetFact,
     Listing,
+    Pin,
     Probe,
     Reading,
     ReasonAbout,
@@ -146,6 +150,10 @@ def failure_result(why: str) -> ToolResult:
     return {"ok": False, "error": why}
 
 
+def _no_fact(name: str) -> ToolResult:
+    return failure_result(f"no fact {name}: give the id that memory_search shows")
+
+
 def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
     """Return facts as they are shown."""
     return [show_fact(fact) for fact in found]
@@ -158,8 +166,9 @@ def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
 
 def show_fact(fact: Fact, until: int = 0, before: str = "") -> ToolResult:
     """Return a fact as it is shown."""
-    marks = {"until": iso(until)} if until else {}
+    marks: ToolResult = {"until": iso(until)} if until else {}
     marks |= {"before": before} if before else {}
+    marks |= {"archived": True} if fact.archived else {}
     return {
         "id": fact.name,
         "text": fact.content,
@@ -204,6 +213,10 @@ class WritingTools:
                 return self._correct(call, ctx)
             case Feedback():
                 return self._judge(call, ctx)
+            case Pin():
+                return self._pin(call, ctx)
+            case ForgetFact():
+                return self._forget(call, ctx)
 
     def _correct(self, call: Correct, ctx: HookContext) -> ToolResult:
         if bool(call.fact_id) is bool(call.old_text.strip()):
@@ -231,8 +244,37 @@ class WritingTools:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
         return {"ok": True, "id": self._parts.notes.add(note, ctx)}
 
+    def _pin(self, call: Pin, ctx: HookContext) -> ToolResult:
+        state: MemoryState = "pinned" if call.pinned else "active"
+        newest = self._parts.curations.set(call.fact_id, state, "", ctx)
+        fact = self._find_fact(call.fact_id, ctx)
+        if fact is None:
+            return _no_fact(call.fact_id)
+        if fact.place is not None:
+            return failure_result(
+                "memory_pin: what was said never ages; store what matters with memory_add, and pin "
+                "that"
+            )
+        if not newest:
+            return failure_result("memory_pin: a later change of this fact is known; ask again")
+        return {"ok": True, "id": call.fact_id, "pinned": call.pinned}
+
+    def _forget(self, call: ForgetFact, ctx: HookContext) -> ToolResult:
+        fact = self._find_fact(call.fact_id, ctx)
+        if fact is not None and fact.kind in KINDS.values():
+            return failure_result(
+                "memory_forget: this is an entry of your own memory files; remove it there"
+            )
+        self._parts.curations.forget(call.fact_id, ctx)
+        self._parts.notes.forget_name(call.fact_id, ctx)
+        self._parts.utterances.forget_name(call.fact_id, ctx)
+        return {"ok": True, "id": call.fact_id} if fact else _no_fact(call.fact_id)
+
+    def _find_fact(self, name: str, ctx: HookContext) -> Fact | None:
+        return self._source.facts_by_name([name], RecallScope.own(ctx.scope)).get(name)
+
     def _judge(self, call: Feedback, ctx: HookContext) -> ToolResult:
         trust = self._parts.judgements.add(call.fact_id, ctx, helpful=call.helpful)
         if trust is None:
-            return failure_result(f"no fact {call.fact_id}: give the id that memory_search shows")
+            return _no_fact(call.fact_id)
         return {"ok": True, "id": call.fact_id, "trust": trust}

@@ -9,6 +9,7 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Envelope,
+    MemoryCurated,
     MemoryWritten,
     Position,
     Scope,
@@ -45,8 +46,8 @@ class Told(msgspec.Struct, frozen=True):
         scope = Scope(agent="coder", user="ann")
         ref = start(session)
         key = session_key(scope, ref.root)
-        if isinstance(event, MemoryWritten):
-            key = store_key(event.store, scope)
+        if isinstance(event, MemoryWritten | MemoryCurated):
+            key = store_key(event.store if isinstance(event, MemoryWritten) else "user", scope)
         event_id = derived_id("digested", session, number)
         return cls(Envelope(id=event_id, key=key, scope=scope, session=ref, at=number, event=event))
 

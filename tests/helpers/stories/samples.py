@@ -10,6 +10,7 @@ from memorybus.events import (
     Derived,
     Envelope,
     KnownEvent,
+    MemoryCurated,
     MemoryWritten,
     OperatorActed,
     Scope,
@@ -56,6 +57,14 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
     SessionEnded(reason="exit", message_count=14, messages=_MESSAGES),
     ToolCalled(
         provider="holographic", tool="memory_add", arguments={"text": "x"}, wants_reply=True
+    ),
+    MemoryCurated(
+        memory="0a1b2c3d4e5f60",
+        before="stale",
+        after="archived",
+        reason="not used for 90 days",
+        run="0198f2c4a1b27c3d8e4f5a6b7c8d9e11",
+        successor="0f5e4d3c2b1a09",
     ),
     DeadLetterResolved(
         provider="holographic",

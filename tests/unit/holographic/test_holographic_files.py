@@ -9,7 +9,7 @@ from memorybus.errors import Unavailable
 from memorybus_providers.base import Fence, ProviderConfig
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.holographic.provider import FILE_NAME
-from unit.holographic.holographic_feeding import LANE, ask, context, feed, opened, texts, turn
+from unit.holographic.holographic_feeding import LANE, add, ask, context, feed, opened, texts, turn
 
 OPEN = """
 import sys
@@ -125,6 +125,16 @@ def test_an_older_schema_is_not_guessed_at(tmp_path):
 
     with pytest.raises(Unavailable, match="fills a new one from history"):
         unopened(tmp_path).open()
+
+
+def test_the_last_schema_gets_what_it_lacks(tmp_path):
+    """A database of the last release is opened with its facts, and gets the tables it lacks."""
+    with opened(tmp_path) as provider:
+        feed(provider, [add("tea at four")])
+        provider.opened.db.executescript("drop table curations; pragma user_version = 7")
+
+    with opened(tmp_path) as provider:
+        assert texts(provider, "When is tea?") == ["tea at four"]
 
 
 def test_opening_waits_for_no_writer(tmp_path):

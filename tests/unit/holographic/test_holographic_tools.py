@@ -67,7 +67,7 @@ def test_schemas_need_no_open_database(tmp_path):
         ("memory_feedback", {"fact_id": NOBODYS, "helpful": "yes"}, "helpful"),
         ("memory_feedback", {"fact_id": NOBODYS, "helpful": True}, f"no fact {NOBODYS}: give"),
         ("memory_feedback", {"fact_id": f"{NOBODYS}-1", "helpful": True}, "memory_search"),
-        ("memory_forget", {}, "memory_search"),
+        ("memory_dream", {}, "memory_search"),
         ("memory_probe", {"entity": " "}, "entity"),
         ("memory_related", {}, "entity"),
         ("memory_reason", {"entities": ["Ana"]}, "entities"),

@@ -11,6 +11,7 @@ from memorybus.events import (
     Delegated,
     Derived,
     Envelope,
+    MemoryCurated,
     MemoryWritten,
     OperatorActed,
     Scope,
@@ -56,6 +57,10 @@ SUMMARIES = [
     (SessionEnded(), "over"),
     (ToolCalled(provider="holographic", tool="add"), "holographic: add"),
     (Derived(kind="fact", text="Ann rows.", deriver="m"), "fact by m: Ann rows."),
+    (
+        MemoryCurated(memory="0a" * 7, before="active", after="stale", reason="not used"),
+        "0a0a0a0a0a0a0a: active → stale, not used",
+    ),
     (
         DeadLetterResolved(provider="mem0", event_id="ab" * 16, action="discard", reason="spam"),
         "mem0: discard abababababab: spam",

@@ -19,9 +19,9 @@ from memorybus_providers.finding.source import (
     fact_of,
     newest_of_each,
 )
-from memorybus_providers.holographic.rows import FACT, SCOPES, limits_of
+from memorybus_providers.holographic.rows import FACT, IS_OUT, SCOPES, limits_of
 from memorybus_providers.holographic.schema import ANCHOR_EVERY, scope_prefix
-from memorybus_providers.holographic.writing import corrections, former
+from memorybus_providers.holographic.writing import corrections, curations, former
 from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import TokenSpan
@@ -139,6 +139,10 @@ with last_session as materialized ({_LAST_SESSIONS})
 {FACT} where facts.id in (
     select id from (
         select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
+            and not exists (
+                select 1 from curations
+                where curations.scope = facts.scope and fact = facts.name and {IS_OUT}
+            )
         order by at desc limit {source.MAX_KEPT}
     )
     union
@@ -285,6 +289,10 @@ class SqliteFacts:
     def former_entries(self, scope: RecallScope) -> list[FormerEntry]:
         """Return former entries of the stores, those that ended last first."""
         return former.former_entries(self._db, scope)
+
+    def out_of_prompts(self, scope: RecallScope) -> frozenset[int]:
+        """Return the rows of archived facts, without those that were used since."""
+        return curations.out_of_prompts(self._db, scope)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Return whether a note was said again later than `after`, and not later than `until`."""

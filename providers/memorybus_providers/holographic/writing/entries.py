@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.writing import former
+from memorybus_providers.holographic.writing import curations, former
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
@@ -39,6 +39,8 @@ where session in (select id from sessions where scope = :scope and root = :root)
     and lower(hex(event_id)) in (select value from json_each(:events))
 returning fact
 """
+_NAMED = "select id from facts where scope = ? and seq is null and name = ? and kind = ?"
+_UNSAY = "delete from sources where fact = ? and at <= ?"
 _UNSAID = """
 delete from facts where id = :fact and not exists (select 1 from sources where fact = :fact)
 """
@@ -74,8 +76,12 @@ class KeptFacts(StoreEntries):
         content = clean(note.content)
         if not content or content.isspace():
             return None
-        same = self._find_same(note.kind, content, ctx)
         name = facts.name_of_kept(ctx.scope, note.kind, content)
+        if note.kind == NOTE and self._is_forgotten(name, ctx):
+            return name
+        same = self._find_same(note.kind, content, ctx)
+        if same is not None:
+            curations.note_used(self._db, [same], ctx.at)
         fact = self._insert(name, note, content, ctx) if same is None else same
         if note.kind == NOTE:
             self._add_source(fact, note, ctx)
@@ -90,8 +96,21 @@ class KeptFacts(StoreEntries):
         where = {"scope": self._places.get(ctx).scope, "root": clean(ctx.session.root)}
         given = {"events": json.dumps(event_ids), **where}
         for fact in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
-            if self._db.execute(_UNSAID, {"fact": fact}).rowcount == 0:
-                self._db.execute(_ATTRIBUTE, {"fact": fact})
+            self._delete_if_unsaid(fact)
+
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete the note of a name, unless it was said again later than ``ctx.at``."""
+        given = (self._places.get(ctx).scope, name, NOTE)
+        for (fact,) in self._db.execute(_NAMED, given).fetchall():
+            self._db.execute(_UNSAY, (fact, ctx.at))
+            self._delete_if_unsaid(fact)
+
+    def _delete_if_unsaid(self, fact: int) -> None:
+        if self._db.execute(_UNSAID, {"fact": fact}).rowcount == 0:
+            self._db.execute(_ATTRIBUTE, {"fact": fact})
+
+    def _is_forgotten(self, name: str, ctx: HookContext) -> bool:
+        return curations.is_forgotten(self._db, self._places.get(ctx).scope, name, ctx.at)
 
     def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
         """Remove an entry, and keep what it said as a former entry (see `former`)."""

@@ -9,6 +9,7 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.schema import MERGE_INDEX, count_facts, index_terms
+from memorybus_providers.holographic.writing.curations import forgotten_names
 from memorybus_providers.holographic.writing.sessions import MAX_CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
@@ -53,7 +54,10 @@ delete from facts where seq is not null and kind = 'compression'
     and session in (select id from sessions where scope = :scope and root = :root)
     and content = :text
 """
-
+_FORGET = """
+delete from facts where seq is not null and name = :name
+    and session in (select id from sessions where scope = :scope and mark = :mark)
+"""
 
 _Row = tuple[int, int, str, bytes, int, str, str, str, str]
 """A fact's columns in the order of `_SAY`, without its place in the session."""
@@ -78,6 +82,8 @@ class SqliteUtterances:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
+        gone = forgotten_names(self._db, {(row[0], row[2]) for row in pending})
+        pending = [row for row in pending if (row[0], row[2]) not in gone]
         (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
         self._db.executemany(_SAY, self._number_rows(pending))
         # The terms are made here because SQLite would call Python for each row: a thread that
@@ -131,6 +137,11 @@ class SqliteUtterances:
         given = {"events": json.dumps(event_ids), **where}
         for text in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
             self._db.execute(_REPEATED, {"text": text, **where})
+
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete what was said under a name. Pending utterances must have been flushed."""
+        scope, mark = self._places.get(ctx).scope, facts.session_mark(name)
+        self._db.execute(_FORGET, {"name": name, "scope": scope, "mark": mark})
 
     def add_speaker(self, name: str, ctx: HookContext) -> None:
         """Remember a speaker of the context's scope, with one row per word of the name."""

@@ -10,9 +10,11 @@ from memorybus_providers.ranking.ranking import Fact
 FACT = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags, encode(facts.event_id, 'hex'), facts.retrieval_count
+    facts.tags, encode(facts.event_id, 'hex'), facts.retrieval_count, coalesce(used, 0),
+    coalesce(state, '') = 'archived'
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
+left join curations on curations.scope = facts.scope and curations.fact = facts.name
 """
 """Selects the columns that `facts_of` takes."""
 

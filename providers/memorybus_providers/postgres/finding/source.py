@@ -22,6 +22,7 @@ from memorybus_providers.language.words import MARK
 from memorybus_providers.postgres.finding.rows import FACT, facts_of
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
+from memorybus_providers.postgres.writing.curations import IS_OUT
 from memorybus_providers.postgres.writing.index import pool_number
 from memorybus_providers.postgres.writing.places import scope_key
 from memorybus_providers.ranking.facts import SearchPool
@@ -150,6 +151,10 @@ with last_session as materialized (
 )
 {FACT}where facts.id = any(array(
     (select id from facts where scope = any(%(scopes)s) and seq is null and at <= %(known_by)s
+        and not exists (
+            select 1 from curations
+            where curations.scope = facts.scope and fact = facts.name and {IS_OUT}
+        )
     order by at desc limit %(kept)s)
     union
     (select said.id from last_session cross join lateral (
@@ -184,6 +189,11 @@ select * from (
     order by facts.seq desc limit %(most)s
 ) as newest order by seq
 """  # noqa: S608
+_OUT_OF_PROMPTS = f"""
+select facts.id from curations
+join facts on facts.scope = curations.scope and facts.name = curations.fact and facts.seq is null
+where curations.scope = any(%s) and {IS_OUT}
+"""  # noqa: S608  a constant of our own
 _SAID_BETWEEN = "select 1 from sources where fact = %s and at > %s and at <= %s limit 1"
 
 
@@ -335,6 +345,11 @@ class PostgresFacts:
         """Return former entries of the stores, those that ended last first."""
         rows = self._db.execute(_FORMER, (self.scopes(scope), MAX_FORMER))
         return [_former_entry(*row) for row in rows]
+
+    def out_of_prompts(self, scope: RecallScope) -> frozenset[int]:
+        """Return the rows of archived facts, without those that were used since."""
+        rows = self._db.execute(_OUT_OF_PROMPTS, (self.scopes(scope),))
+        return frozenset(row[0] for row in rows)
 
     def was_said_between(self, fact: Fact, after: int, until: int) -> bool:
         """Return whether a note was said again later than `after`, and not later than `until`."""

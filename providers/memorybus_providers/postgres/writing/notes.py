@@ -14,7 +14,7 @@ from memorybus_providers.base import HookContext
 from memorybus_providers.language.words import folded
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, encode_text
-from memorybus_providers.postgres.writing import index
+from memorybus_providers.postgres.writing import curations, index
 from memorybus_providers.postgres.writing.places import PlaceRows, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
@@ -54,6 +54,8 @@ select distinct fact from sources
 where session in (select id from sessions where scope = %s and root = %s) and event_id = any(%s)
 order by fact
 """
+_CALLED = "select id from facts where scope = %s and name = %s and kind = %s order by id for update"
+_UNSAY_ONE = "delete from sources where fact = any(%s) and at <= %s"
 _HOLD = "select id from facts where id = any(%s) order by id for update"
 _UNSAY = """
 delete from sources
@@ -101,6 +103,8 @@ class Notes(StoreEntries):
             return None
         name = facts.name_of_kept(ctx.scope, note.kind, content)
         place = self._places.get(self._db, ctx)
+        if note.kind == NOTE and curations.is_forgotten(self._db, place.scope, name, ctx.at):
+            return name
         fact = self._find_or_insert(name, note, place, ctx)
         if note.kind == NOTE:
             filed = (encode_text(note.category), encode_text(note.tags))
@@ -122,9 +126,20 @@ class Notes(StoreEntries):
             return
         self._db.execute(_HOLD, (said,))
         self._db.execute(_UNSAY, given)
-        unsaid = {row[0] for row in self._db.execute(_UNSAID, (said,)).fetchall()}
+        self._remove_unsaid(said)
+
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete the note of a name, unless it was said again later than ``ctx.at``."""
+        given = (self._places.get(self._db, ctx).scope, encode_text(name), NOTE)
+        named = [row[0] for row in self._db.execute(_CALLED, given).fetchall()]
+        self._db.execute(_UNSAY_ONE, (named, ctx.at))
+        self._remove_unsaid(named)
+
+    def _remove_unsaid(self, notes: Sequence[int]) -> None:
+        """Remove the notes without a source, and attribute the others to one of theirs."""
+        unsaid = {row[0] for row in self._db.execute(_UNSAID, (list(notes),)).fetchall()}
         index.remove(self._db, sorted(unsaid))
-        for fact in said:
+        for fact in notes:
             if fact not in unsaid:
                 self._attribute(fact)
 
@@ -148,6 +163,7 @@ class Notes(StoreEntries):
                 return int(made[0])
             same = self._db.execute(_SAME, (place.scope, note.kind, text)).fetchone()
             if same is not None:
+                self._db.execute(curations.USED, (ctx.at, [same[0]]))
                 return int(same[0])
         raise Transient("a note was kept and forgotten by others at once")
 

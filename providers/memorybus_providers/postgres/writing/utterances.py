@@ -7,6 +7,7 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import LONGEST_NAME, decode_text, encode_text
 from memorybus_providers.postgres.writing import index
+from memorybus_providers.postgres.writing.curations import forgotten_names
 from memorybus_providers.postgres.writing.index import NewFact
 from memorybus_providers.postgres.writing.places import PlaceNames, PlaceRows, Places, place_names
 from memorybus_providers.ranking import facts
@@ -44,6 +45,10 @@ _REPEATED = """
 select id, session, kind, content from facts
 where session in (select id from sessions where scope = %s and root = %s) and seq is not null
     and kind = 'compression' and content = any(%s)
+"""
+_CALLED = """
+select id, session, kind, content from facts
+where scope = %s and name = %s and seq is not null
 """
 _FEWER = """
 update sessions set said = said - gone.count, answers = sessions.answers - gone.long
@@ -108,6 +113,11 @@ class PostgresUtterances:
         if texts:
             self._remove(self._db.execute(_REPEATED, (*lineage, texts)).fetchall())
 
+    def forget_name(self, name: str, ctx: HookContext) -> None:
+        """Delete what was said under a name. Pending utterances must have been flushed."""
+        given = (self._places.get(self._db, ctx).scope, encode_text(name))
+        self._remove(self._db.execute(_CALLED, given).fetchall())
+
     def add_speaker(self, name: str, ctx: HookContext) -> None:
         """Remember a speaker of the context's scope, with one row per word of the name."""
         if name:
@@ -121,6 +131,9 @@ class PostgresUtterances:
         self._pending += [(place, ctx, piece) for piece in said]
 
     def _insert(self, said: Sequence[tuple[PlaceRows, HookContext, Piece]]) -> None:
+        gone = forgotten_names(self._db, {(one[0].scope, _name(*one)) for one in said})
+        if gone:
+            said = [one for one in said if (one[0].scope, _name(*one)) not in gone]
         given = _counts((place.session, piece[1].kind) for place, _, piece in said)
         with self._db.pipeline():
             numbered = self._db.execute(_NUMBERED, given)
@@ -140,15 +153,19 @@ class PostgresUtterances:
             self._db.execute(_FEWER, _counts((session, kind) for _, session, kind, _ in gone))
 
 
+def _name(place: PlaceRows, ctx: HookContext, piece: Piece) -> str:
+    return facts.name_of_said(place.mark, bytes.fromhex(ctx.event_id), piece[0])
+
+
 def _fact(row: int, seq: int, place: PlaceRows, ctx: HookContext, piece: Piece) -> NewFact:
-    number, said, text = piece
+    _, said, text = piece
     event_id = bytes.fromhex(ctx.event_id)
     return NewFact(
         id=row,
         scope=place.scope,
         session=place.session,
         seq=seq,
-        name=facts.name_of_said(place.mark, event_id, number),
+        name=_name(place, ctx, piece),
         event_id=event_id,
         at=ctx.at,
         kind=said.kind,
