@@ -619,7 +619,7 @@ def test_a_function_fits_a_screen():
 
 
 def test_side_effects_have_one_home():
-    """Time, chance, SQLite, Redis, RQ and child processes are used in their homes only."""
+    """Time, randomness, SQLite, Redis, RQ and child processes are used in their homes only."""
     assert offenders(strangers, sources()) == {}
 
 

@@ -13,7 +13,7 @@ from gauge import Figures, Size, medians
 from memorybus.clock import SYSTEM
 from memorybus.health.metrics import CACHE_SECONDS
 from memorybus.health.metrics_server import Address, serve_metrics
-from memorybus_workers.processes.service import Pulse
+from memorybus_workers.processes.service import Liveness
 from stage import Stage
 
 _PROVIDERS = 5
@@ -28,7 +28,7 @@ def measure(size: Size) -> Figures:
         Filler(stage, spread(settings.partitions, 64)).fill(size.drained)
         with stage.worker(stage.with_providers({"noop0": _NOOP})):
             stage.await_applied("noop0")
-        with serve_metrics(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as where:
+        with serve_metrics(settings, Address("127.0.0.1", 0), Liveness(SYSTEM)) as where:
             _scrape(where)
             return medians([_measured(stage, where) for _ in range(_SCRAPES)])
 

@@ -30,7 +30,7 @@ VICTIMS = 3
 """So many of the workers are under way to their death at a time; the others carry on."""
 
 
-def errands(rng: random.Random, count: int) -> list[str]:
+def tasks(rng: random.Random, count: int) -> list[str]:
     """Return crash points for `count` workers, each point about as often, in any order."""
     names = list(itertools.islice(itertools.cycle(POINTS), count))
     rng.shuffle(names)
@@ -74,7 +74,7 @@ def test_workers_are_killed_at_every_point(make_redis, make_trial, report, kind,
     """G1, G3, G4: nothing lost, nothing twice (blind: at most once a kill), order kept."""
     trial = make_trial(make_redis(), kind)
     trial.write()
-    crashes = errands(trial.rng, KILLS)
+    crashes = tasks(trial.rng, KILLS)
     kill_all(trial, crashes)
     outcome = trial.finish(faults=KILLS)
     verdict = outcome.verdicts[kind.lower()]

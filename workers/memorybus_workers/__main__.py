@@ -27,7 +27,7 @@ from memorybus import private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import NEEDS_A_PERSON, LogUnavailable, MemoryBusError
 from memorybus.processes.garbage import collect_seldom, end_without_collecting
-from memorybus.processes.lean import load_redis
+from memorybus.processes.light_imports import load_redis
 from memorybus.text.redact import masked
 
 from memorybus_workers import logs
@@ -117,8 +117,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _offer(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.inquiries.offers import list_offers
     from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.provider_commands.offers import list_offers
 
     for offer in list_offers(_split_names(options.kinds)):
         print_json_line(msgspec.to_builtins(offer))
@@ -131,8 +131,8 @@ def _try(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus.ids import new_id
 
     from memorybus_workers.hosting.instances import make_instance
-    from memorybus_workers.inquiries.trial import HANG_SECONDS, Trial, run_trial
     from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.provider_commands.trial import HANG_SECONDS, Trial, run_trial
 
     name, changed = options.name or options.provider, _options(options)
     kind = "" if name == options.provider else options.provider
@@ -149,8 +149,8 @@ def _options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.inquiries.offers import describe
     from memorybus_workers.processes.process import print_json_line
+    from memorybus_workers.provider_commands.offers import describe
 
     name = options.name or options.provider
     found = describe(settings, options.provider, name, _options(options))

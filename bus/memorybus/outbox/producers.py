@@ -1,7 +1,7 @@
 """Reads and changes what Redis remembers of a producer: the last sequence taken, by partition.
 
 A producer rests if it has announced that it will send none of its former events again. Redis
-forgets a resting producer after `dedupe_window` of silence (see ``append.lua``).
+forgets an idle producer after `dedupe_window` of silence (see ``append.lua``).
 """
 
 import logging
@@ -68,14 +68,14 @@ def note_rest(
     """
     window_ms = round(window * 1000)
     calls = [
-        scripts.note_resting_producer(keys, at, producer, last, window_ms)
+        scripts.note_idle_producer(keys, at, producer, last, window_ms)
         for at, last in lasts.items()
     ]
     scripts.run_many(redis, calls)
 
 
 def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
-    """Return whether Redis may have forgotten a resting producer, rather than lost its tail.
+    """Return whether Redis may have forgotten an idle producer, rather than lost its tail.
 
     Args:
         last: the last sequence that Redis remembers of it.

@@ -103,7 +103,7 @@ class Sender:
         self._tracing = Tracing(settings.namespace)
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
-        self._resting: set[int] = set()
+        self._idle: set[int] = set()
         self._clock = context.clock
         self._crash = context.crash
         self._failure: LogError = LogUnavailable("")
@@ -130,7 +130,7 @@ class Sender:
         """
         self._taken = self._read_taken()
         check_unused(self.spool, self._taken)
-        self._lagging, self._resting = {}, set()
+        self._lagging, self._idle = {}, set()
         self._move_cursor(0)
         self._report_loss(self._taken)
 
@@ -164,12 +164,12 @@ class Sender:
 
     def _rest_producer(self, upto: int) -> None:
         """Let Redis forget this producer in partitions whose rows are all deleted here (G10)."""
-        lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._resting}
+        lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._idle}
         if lasts:
             window = self._settings.dedupe_window
             with self._translated_errors("rest"):
                 note_rest(self._redis, self._keys, lasts, self.spool.producer, window)
-            self._resting |= lasts.keys()
+            self._idle |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
@@ -277,7 +277,7 @@ class Sender:
             self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
-        self._resting.discard(partition)
+        self._idle.discard(partition)
         self.spool.possibly_delivered.note(partition, events[-1].sequence)
         self._count_sent(events, reply)
         return "sent"

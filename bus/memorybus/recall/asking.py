@@ -28,7 +28,7 @@ from memorybus.recall.model import WarmAsk, WarmResult
 from memorybus.receipt import LogState
 
 if TYPE_CHECKING:
-    from memorybus.recall.prompt_asks import PromptExchange
+    from memorybus.recall.prompt_asks import PromptConnection
 
 _log = logging.getLogger("memorybus")
 
@@ -95,7 +95,7 @@ class PromptAsker:
     def _reset(self) -> None:
         """Start without connections and with new locks: a parent process keeps its own."""
         self.recalling: frozenset[str] = frozenset()
-        self._exchange: PromptExchange | None = None
+        self._connection: PromptConnection | None = None
         self._connecting = threading.Lock()
         self._waiters = Waiters()
         self._asking: set[threading.Thread] = set()
@@ -155,27 +155,27 @@ class PromptAsker:
 
     def _ask(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
         began = self._clock.monotonic()
-        exchange = self._connect()
-        answering = exchange.answering.current()
+        connection = self._connect()
+        answering = connection.answering.current()
         self.recalling = frozenset(answering.recalling)
         found.paused = frozenset(answering.paused).difference(there)
         asked = self.recalling.difference(there)
         left = until - self._clock.monotonic()
-        ask = exchange.ask(question, asked, self._make_id(), left) if asked else None
+        ask = connection.ask(question, asked, self._make_id(), left) if asked else None
         found.asked = asked
         while ask and not found.complete and (left := until - self._clock.monotonic()) > 0:
-            reply = exchange.await_reply(ask, left)
+            reply = connection.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
                 found.seconds[reply.provider] = self._clock.monotonic() - began
                 found.results[reply.provider] = reply.result
 
-    def _connect(self) -> PromptExchange:
+    def _connect(self) -> PromptConnection:
         with self._connecting:
-            if self._exchange is None:
+            if self._connection is None:
                 with import_guard():  # a fork during an import would leave the child half a module
-                    from memorybus.recall.prompt_asks import PromptExchange
-                self._exchange = PromptExchange(self._settings, self._clock)
-            return self._exchange
+                    from memorybus.recall.prompt_asks import PromptConnection
+                self._connection = PromptConnection(self._settings, self._clock)
+            return self._connection
 
     def report(self, counted: deque[Counted]) -> None:
         """Move counts to Redis, unless Redis is known to be away.
@@ -188,14 +188,14 @@ class PromptAsker:
 
     def delete_slot(self, slot: str) -> None:
         """Delete the question and the answers of a slot in which nobody asks any more."""
-        if self._exchange is not None:
-            self._exchange.delete_slot(slot)
+        if self._connection is not None:
+            self._connection.delete_slot(slot)
 
     def close(self) -> None:
         """Close the connections."""
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None and self._pid == os.getpid():
-            exchange.close()
+        connection, self._connection = self._connection, None
+        if connection is not None and self._pid == os.getpid():
+            connection.close()
 
 
 def _is_expected(error: Exception) -> bool:

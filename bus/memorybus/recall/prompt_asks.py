@@ -121,7 +121,7 @@ def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> Prom
     return None if found is None else _reply_decoder.decode(found[1])
 
 
-class PromptExchange:
+class PromptConnection:
     """Asks and listens over two connections, which all asking threads of an agent share.
 
     Thread-safe; raises what redis-py raises, and `LogError`.

@@ -43,7 +43,7 @@ def queue_name(namespace: str, provider: str) -> str:
     return f"{namespace}-recall-{provider}"
 
 
-def demand_keys(namespace: str, provider: str) -> tuple[str, ...]:
+def request_keys(namespace: str, provider: str) -> tuple[str, ...]:
     """Return the key of prompts' questions, and RQ's keys of jobs that wait, were taken, or run.
 
     Each key exists only while it holds something. The last two may hold jobs that a killed process
@@ -186,12 +186,12 @@ class RecallDemand:
         Raises:
             redis.RedisError, OSError: the Redis of the jobs is away.
         """
-        keys = [key for name in providers for key in demand_keys(self._namespace, name)]
+        keys = [key for name in providers for key in request_keys(self._namespace, name)]
         if not keys or not self._jobs.exists(*keys):
             return []
         with self._jobs.pipeline(transaction=False) as pipe:
             for name in providers:
-                pipe.exists(*demand_keys(self._namespace, name))
+                pipe.exists(*request_keys(self._namespace, name))
             return [name for name, there in zip(providers, pipe.execute(), strict=True) if there]
 
     def close(self) -> None:

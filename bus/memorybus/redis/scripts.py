@@ -206,7 +206,7 @@ def _read_append(reply: Any) -> Appended | TailLost:
 
 
 @script("server_time", "known_producers")
-def note_resting_producer(
+def note_idle_producer(
     keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
 ) -> ScriptRequest[None]:
     """Note that a producer has deleted every event up to a sequence, and sends none of them again.

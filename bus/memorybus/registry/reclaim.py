@@ -65,7 +65,7 @@ def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
     roster.leave(worker)
     freed = sum(reply is True for reply in replies)
     _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
-    return blamed((known[name].copy_of or name, deaths) for name, deaths in notes)
+    return fatal_providers((known[name].copy_of or name, deaths) for name, deaths in notes)
 
 
 def _read_notes(
@@ -103,7 +103,7 @@ def _is_done(called: int, n: int, done: bytes) -> bool:
     return called <= n or bool(decode_done_above(done, n) >> (called - n - 1) & 1)
 
 
-def blamed(notes: Iterable[tuple[str, int]]) -> set[str]:
+def fatal_providers(notes: Iterable[tuple[str, int]]) -> set[str]:
     """Return the provider whose call ended its worker, if only one comes into question; pure.
 
     Args:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from memorybus.processes import garbage, signals
-from memorybus.processes.lean import without_opentelemetry
+from memorybus.processes.light_imports import without_opentelemetry
 
 _LIBRARIES = ("cyclopts", "rich", "structlog", "tomlkit")
 """What commands need of the extra `standard`; an agent's process does without."""

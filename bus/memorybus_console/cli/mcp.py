@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, LogError, install_command
 from memorybus.ids import new_id
-from memorybus.processes.lean import reveal_opentelemetry
+from memorybus.processes.light_imports import reveal_opentelemetry
 
 from memorybus_console.cli.options import DEFAULT, RUN, Common, positive
 from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption

@@ -50,7 +50,7 @@ def _perform(
 def _begin(action: Action[object, Result], request: PageRequest) -> str:
     """Let a thread perform an action on a provider."""
     provider = request.path["name"]
-    request.site.errands.begin(
+    request.site.tasks.begin(
         *(action.title, provider, request.operator),
         lambda tell: _perform(action, request, tell),
     )

@@ -18,11 +18,11 @@ from memorybus_workers import logs
 from memorybus_console.web import answers
 from memorybus_console.web.access import Access, OwnToken, hash_token, own_token
 from memorybus_console.web.app import build_app
-from memorybus_console.web.errands import Errands
 from memorybus_console.web.guard import is_loopback
 from memorybus_console.web.pages import PAGES
 from memorybus_console.web.past import Past
 from memorybus_console.web.site import Site
+from memorybus_console.web.tasks import PageTasks
 
 GRACE_SECONDS = 3
 """Seconds that open requests may still take when the server stops."""
@@ -43,7 +43,7 @@ def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
         bus_state=BusStateCache(settings, SYSTEM),
         past=Past(),
         access=Access(settings, SYSTEM, new_secret, hash_token(own.token) if own else ""),
-        errands=Errands(SYSTEM),
+        tasks=PageTasks(SYSTEM),
         templates=answers.template_environment(),
     )
 

@@ -9,8 +9,8 @@ from memorybus.config.settings import Settings
 from memorybus.health.verdict import BusStateCache
 
 from memorybus_console.web.access import Access
-from memorybus_console.web.errands import Errands
 from memorybus_console.web.past import Past
+from memorybus_console.web.tasks import PageTasks
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Site:
         bus_state: the state of the bus, read once a second at most.
         past: the figures of the last hour.
         access: who may look, and who may act.
-        errands: tasks that take longer than a request.
+        tasks: tasks that take longer than a request.
         templates: the templates.
         ends: set when the server ends, so that open streams end, too.
     """
@@ -33,6 +33,6 @@ class Site:
     bus_state: BusStateCache
     past: Past
     access: Access
-    errands: Errands
+    tasks: PageTasks
     templates: Environment
     ends: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,13 +1,13 @@
-"""The embedder and the filler of one open instance, for any store of vectors."""
+"""The embedder and the backfill of one open instance, for any store of vectors."""
 
 from collections.abc import Callable
 
 from memorybus.errors import ProviderError
 
 from memorybus_providers.base import ProviderConfig
+from memorybus_providers.embedding.backfill import Backfill, BackfillSettings, OpenStore
 from memorybus_providers.embedding.choice import make_embedder
 from memorybus_providers.embedding.embedder import Vector, embed_text
-from memorybus_providers.embedding.filler import Filler, FillerSettings, OpenStore
 from memorybus_providers.embedding.options import MeaningOptions, cache_of
 from memorybus_providers.embedding.questions import QuestionVectors
 from memorybus_providers.embedding.vectors import Model
@@ -30,8 +30,8 @@ class FilledMeaning:
         self._questions = QuestionVectors(
             lambda text: embed_text(self._embedder, text, asked=True), config.clock
         )
-        self._filler = Filler(
-            FillerSettings(
+        self._backfill = Backfill(
+            BackfillSettings(
                 open_store=open_store,
                 clock=config.clock,
                 embedder=self._embedder,
@@ -43,19 +43,19 @@ class FilledMeaning:
     @property
     def report(self) -> str:
         """A line for operators about the vectors; "" if there is nothing to report."""
-        return self._filler.report
+        return self._backfill.report
 
     def fill(self) -> None:
         """Start the thread that makes missing vectors; if it runs already, wake it.
 
         Only an instance with lanes calls this: one that only answers writes nothing.
         """
-        self._filler.start()
-        self._filler.wake()
+        self._backfill.start()
+        self._backfill.wake()
 
     def close(self) -> None:
-        """End the threads of the filler and of questions, and release the embedder."""
-        self._filler.stop()
+        """End the threads of the backfill and of questions, and release the embedder."""
+        self._backfill.stop()
         self._questions.close()
         self._embedder.close()
 
@@ -63,7 +63,7 @@ class FilledMeaning:
         """Request the vector of a question; the returned function waits for it a moment.
 
         It returns None if the vector does not come in time, or if the stored vectors are of another
-        model, which the filler reports.
+        model, which the backfill reports.
         """
         try:
             if stored is None or stored.name != self._embedder.model:

@@ -58,7 +58,7 @@ class QuestionVectors:
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._failures = 0
-        self._resting_until = 0.0
+        self._paused_until = 0.0
 
     def ask(self, question: str) -> PendingVector:
         """Request the vector of a question in the thread, unless it is known."""
@@ -84,7 +84,7 @@ class QuestionVectors:
                 self._thread = None
 
     def _is_busy(self) -> bool:
-        return self._queue.qsize() >= MAX_WAITING or self._clock.monotonic() < self._resting_until
+        return self._queue.qsize() >= MAX_WAITING or self._clock.monotonic() < self._paused_until
 
     def _remember(self, text: str, asked: PendingVector) -> None:
         self._known[text] = asked
@@ -116,4 +116,4 @@ class QuestionVectors:
     def _rest(self, *, known: bool) -> None:
         self._failures += 1
         seconds = min(MAX_REST_SECONDS, pause_after(self._failures))
-        self._resting_until = self._clock.monotonic() + (seconds if known else MAX_REST_SECONDS)
+        self._paused_until = self._clock.monotonic() + (seconds if known else MAX_REST_SECONDS)

@@ -13,8 +13,8 @@ MAX_NEAREST = 40
 MAX_COMPARED = 2_000
 """Of how many facts, the newest, it is learnt how near they are to a question (G10)."""
 
-MAX_CHANCE = 0.95
-"""The highest `Model.chance`, so that nothing is divided by zero if all texts are alike."""
+MAX_BASELINE = 0.95
+"""The highest `Model.baseline`, so that nothing is divided by zero if all texts are alike."""
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -23,17 +23,17 @@ class Model(msgspec.Struct, frozen=True):
     Attributes:
         name: its name.
         size: how many numbers each vector has.
-        chance: the mean cosine of unrelated texts.
+        baseline: the mean cosine of unrelated texts.
     """
 
     name: str
     size: int
-    chance: float
+    baseline: float
 
     def nearness(self, cosine: float) -> float:
         """Return how near two texts are: 0 if as near as by chance, 1 if they are the same."""
-        chance = min(MAX_CHANCE, self.chance)
-        return (cosine - chance) / (1 - chance)
+        baseline = min(MAX_BASELINE, self.baseline)
+        return (cosine - baseline) / (1 - baseline)
 
 
 class UnembeddedFact(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class UnembeddedFact(msgspec.Struct, frozen=True):
 
 
 class VectorStore(Protocol):
-    """The vectors of a store's facts, as the filler uses them."""
+    """The vectors of a store's facts, as the backfill uses them."""
 
     def prepare(self) -> None:
         """Make the tables if they are missing; all existing facts are queued."""

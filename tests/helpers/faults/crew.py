@@ -81,7 +81,7 @@ class Crew:
         wait_until(lambda: all(m.ready for m in self.checked()), "all workers are ready", START)
 
     def checked(self) -> list[Member]:
-        """Return the members; fail if one without an errand has died."""
+        """Return the members; fail if one without a task has died."""
         for member in self.members:
             if not member.crash and not member.child.alive:
                 raise AssertionError(
@@ -90,7 +90,7 @@ class Crew:
         return self.members
 
     def bury(self) -> list[Member]:
-        """Take out those that died on their errand, and return them; any other death fails."""
+        """Take out those that died on their task, and return them; any other death fails."""
         dead = [m for m in self.checked() if not m.child.alive]
         for member in dead:
             self.members.remove(member)

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from memorybus_providers.embedding import filler
+from memorybus_providers.embedding import backfill
 
 from helpers.processes.waiting import wait_until
 
@@ -40,6 +40,6 @@ def await_no_filler() -> None:
     """Wait until no thread fills in vectors any more: one may outlive its test for a second."""
 
     def gone() -> bool:
-        return all(thread.name != filler.THREAD for thread in threading.enumerate())
+        return all(thread.name != backfill.THREAD for thread in threading.enumerate())
 
-    wait_until(gone, "no filler runs")
+    wait_until(gone, "no backfill runs")

@@ -63,7 +63,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> None:
     """Fork a child for each order until nobody orders any more; in a child, run its program."""
-    from memorybus.processes.lean import load_redis
+    from memorybus.processes.light_imports import load_redis
 
     load_redis()
     for module in _MODULES:

@@ -10,7 +10,7 @@ from memorybus.query.query import EVERYTHING, Query
 from memorybus_console.operations.copies import filling
 from memorybus_console.operations.copies import replay as replaying
 from memorybus_console.operations.stores import Stores
-from memorybus_workers.inquiries.offers import describe
+from memorybus_workers.provider_commands.offers import describe
 
 from helpers.processes.processes import Child, Spawn
 from helpers.stories.scenario import NAME, environ, thread_worker

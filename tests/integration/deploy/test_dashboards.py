@@ -24,7 +24,7 @@ from memorybus.redis.connect import connect_jobs
 from memorybus_console.operations.doctor import canary
 from memorybus_console.operations.providers.lifecycle import pause_instance
 from memorybus_console.operations.stores import Stores
-from memorybus_workers.processes.service import Pulse
+from memorybus_workers.processes.service import Liveness
 
 pytestmark = pytest.mark.servers
 
@@ -51,7 +51,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
     """Run a bus of which something is told by each panel: applied, refused, waiting, asked."""
     with (
         thread_worker(settings),
-        serve_metrics(settings, Address("127.0.0.1", 0), Pulse(SYSTEM)) as address,
+        serve_metrics(settings, Address("127.0.0.1", 0), Liveness(SYSTEM)) as address,
         MemoryBus.connect(settings) as bus,
     ):
         say(bus, "s", "one", "!permanent", "behind")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memorybus.config.settings import Settings
-from memorybus.recall.queue import demand_keys, rq_queue
+from memorybus.recall.queue import request_keys, rq_queue
 from memorybus.redis.keys import Keys
 from redis import Redis
 
@@ -14,4 +14,4 @@ def test_the_keys_are_those_of_prompts_and_of_rq():
     queue = rq_queue(Redis(), settings, "notes")
     prompts = Keys(settings.namespace).asks("notes")
     theirs = (queue.key, queue.intermediate_queue_key, queue.started_job_registry.key)
-    assert demand_keys(settings.namespace, "notes") == (prompts, *theirs)
+    assert request_keys(settings.namespace, "notes") == (prompts, *theirs)

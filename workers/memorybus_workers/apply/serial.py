@@ -111,8 +111,8 @@ class SerialApplier(Applier):
             return False
         self._turn_ends = self._clock.monotonic() + TURN_SECONDS
         window = lane.window
-        fed = lane.catch_up()
-        if fed:
+        took_events = lane.catch_up()
+        if took_events:
             lane.commit()  # if nothing of that key was left, the checkpoint may move already
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
@@ -129,7 +129,7 @@ class SerialApplier(Applier):
             lane.commit()
             if self._stopped or self._is_paused() or self._is_turn_over():
                 break
-        return fed or window.has_ready() or window.key_to_read_again() is not None
+        return took_events or window.has_ready() or window.key_to_read_again() is not None
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
         """Apply what was read, chunk by chunk, for a turn's time at most."""

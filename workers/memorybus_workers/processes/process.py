@@ -19,7 +19,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
 from memorybus.processes.garbage import freeze_heap
-from memorybus.processes.lean import load_redis
+from memorybus.processes.light_imports import load_redis
 
 from memorybus_workers.processes.exporting import export_spans
 

@@ -59,7 +59,7 @@ STUCK_SECONDS = 30.0
 """Seconds without a turn after which the loop counts as stuck: a turn takes far less."""
 
 
-class Pulse:
+class Liveness:
     """Knows when the main loop of this process last turned; any thread may ask."""
 
     def __init__(self, clock: Clock) -> None:

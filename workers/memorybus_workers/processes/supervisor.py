@@ -24,7 +24,7 @@ from memorybus_workers.processes.process import (
     call_when_parent_ends,
     print_json_line,
 )
-from memorybus_workers.processes.service import Pulse, ServiceManager
+from memorybus_workers.processes.service import Liveness, ServiceManager
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
 
 _log = logging.getLogger("memorybus")
@@ -76,8 +76,8 @@ class Supervisor:
         self._workers: dict[str, SupervisedWorker] = {}
         self._arrange()
         self.ready: dict[str, str] = {}
-        self.pulse = Pulse(clock)
-        self._listeners = (ServiceManager.of_environment(clock), self.pulse)
+        self.liveness = Liveness(clock)
+        self._listeners = (ServiceManager.of_environment(clock), self.liveness)
 
     def run(self) -> int:
         """Run the workers until `stop`; report once that all are ready; return the exit code.
@@ -203,20 +203,20 @@ def run_supervisor(
     ending.install()
     if with_parent:
         call_when_parent_ends(ending.request_as_orphan)
-    with _serving_metrics(settings, metrics, supervisor.pulse) as where:
+    with _serving_metrics(settings, metrics, supervisor.liveness) as where:
         supervisor.ready = {"metrics": where} if where else {}
         return supervisor.run()
 
 
 @contextmanager
-def _serving_metrics(settings: Settings, metrics: str, pulse: Pulse) -> Iterator[str]:
+def _serving_metrics(settings: Settings, metrics: str, liveness: Liveness) -> Iterator[str]:
     """Serve metrics, if an address is given; yield where."""
     if not metrics:
         yield ""
         return
     from memorybus.health.metrics_server import parse_address, serve_metrics
 
-    with serve_metrics(settings, parse_address(metrics), pulse) as where:
+    with serve_metrics(settings, parse_address(metrics), liveness) as where:
         yield str(where)
 
 

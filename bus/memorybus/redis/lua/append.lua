@@ -11,7 +11,7 @@
 -- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
 --                    it is a resend whose acknowledgement was lost: it is skipped. With a new
 --                    producer's first batch some others are checked: one that rests (see
---                    note_resting_producer) is forgotten after `dedupe_window` of silence, any
+--                    note_idle_producer) is forgotten after `dedupe_window` of silence, any
 --                    other after thirty times that (see shared/known_producers). A forgotten
 --                    producer that comes back sends what its spool holds: if it rested, the log
 --                    never had that; otherwise the log may have had it (`r`).

@@ -36,7 +36,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "generations": known,
         "copies": [one for one in found if one.state not in (_DROPPED, "live")],
         "working": working,
-        "errands": request.site.errands.all(),
+        "tasks": request.site.tasks.all(),
     }
 
 

@@ -1,4 +1,4 @@
-"""The search by meaning of one open instance: its embedder, its searches and its filler."""
+"""The search by meaning of one open instance: its embedder, its searches and its backfill."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

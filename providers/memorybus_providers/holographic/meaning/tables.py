@@ -21,7 +21,7 @@ _TABLES_EXIST = "select 1 from sqlite_master where type = 'table' and name = 'me
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean real not null                        -- `Model.chance`
+    mean real not null                        -- `Model.baseline`
 );
 create table meaning_missing(
     ticket integer primary key autoincrement, fact integer not null unique
@@ -97,7 +97,7 @@ class SqliteVectorTables:
         with self._writing():
             self._db.execute(
                 "insert or ignore into meaning_model(id, name, size, mean) values (1, ?, ?, ?)",
-                (model.name, model.size, model.chance),
+                (model.name, model.size, model.baseline),
             )
 
     def missing(self, most: int) -> list[UnembeddedFact]:

@@ -1,4 +1,4 @@
-"""The search by meaning of one open instance: its embedder, its questions and its filler."""
+"""The search by meaning of one open instance: its embedder, its questions and its backfill."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -55,9 +55,9 @@ def _compare(
 
 
 class _TurnTables(PostgresVectorTables):
-    """The tables for one of several fillers, which renews its claim as long as it fills them.
+    """The tables for one of several backfills, which renews its claim as long as it fills them.
 
-    If it pauses for a minute, or dies, another filler takes over; facts that both send to the
+    If it pauses for a minute, or dies, another backfill takes over; facts that both send to the
     embedder meanwhile are stored once.
     """
 
@@ -73,7 +73,7 @@ class _TurnTables(PostgresVectorTables):
 
 @contextmanager
 def _open_exclusively(where: Where, who: str) -> Iterator[PostgresVectorTables | None]:
-    """Open the vectors for a filler, unless another one fills them."""
+    """Open the vectors for a backfill, unless another one fills them."""
     with closing(Link(where)) as link:
         tables = _TurnTables(link, where, who)
         tables.prepare()

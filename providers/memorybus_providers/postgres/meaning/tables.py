@@ -26,7 +26,7 @@ _EXTENSION = "create extension if not exists vector with schema public"
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    mean double precision not null               -- `Model.chance`
+    mean double precision not null               -- `Model.baseline`
 );
 create table meaning_filler(id integer primary key check (id = 1), who text not null,
     until timestamptz not null);
@@ -109,7 +109,7 @@ class PostgresVectorTables:
                 self._grant(db, "meaning_model")
 
     def claim(self, who: str) -> bool:
-        """Claim the filling for a minute from now on; return False if another filler has it."""
+        """Claim the filling for a minute from now on; return False if another backfill has it."""
         with self._link.transaction(STATEMENT_SECONDS) as db:
             return db.execute(_CLAIM, {"who": who}).rowcount > 0
 
@@ -121,7 +121,7 @@ class PostgresVectorTables:
     def name_model(self, model: Model) -> None:
         """Record the model that makes all vectors from now on, and make a table for them."""
         with self._link.transaction(STATEMENT_SECONDS) as db:
-            db.execute(_NAME, (model.name, model.size, model.chance))
+            db.execute(_NAME, (model.name, model.size, model.baseline))
             db.execute(_VECTORS.format(size=model.size))
             if model.size <= MAX_INDEXED_DIMENSIONS:
                 db.execute(_GRAPH)

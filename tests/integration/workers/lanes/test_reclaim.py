@@ -19,7 +19,7 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OwnedLane
 from memorybus.registry.lanes import encode_done_set
-from memorybus.registry.reclaim import blamed, freed_at_once, reclaim_lanes
+from memorybus.registry.reclaim import fatal_providers, freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
@@ -143,7 +143,7 @@ def test_only_classes_that_stand_a_late_call_are_freed():
 )
 def test_a_provider_is_blamed_if_no_other_comes_into_question(notes, named):
     """G6, G9: a death of which no call is known to be the cause sets no provider apart."""
-    assert blamed(notes) == named
+    assert fatal_providers(notes) == named
 
 
 def test_only_calls_that_are_not_done_are_blamed(redis_client, make_settings, keys):

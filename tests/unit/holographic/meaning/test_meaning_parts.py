@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from memorybus.errors import Unavailable
 from memorybus.testing import FakeClock
 from memorybus_providers.embedding import questions
-from memorybus_providers.embedding.chance import UNRELATED, chance_of
+from memorybus_providers.embedding.baseline import UNRELATED, baseline_of
 from memorybus_providers.embedding.embedder import at_length_one
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
-from memorybus_providers.embedding.vectors import MAX_CHANCE, MAX_NEAREST, Model
+from memorybus_providers.embedding.vectors import MAX_BASELINE, MAX_NEAREST, Model
 from memorybus_providers.holographic.meaning import vector_index
 from memorybus_providers.holographic.meaning.tables import STORED_TYPE, SqliteVectorTables
 from memorybus_providers.holographic.meaning.vector_index import VectorIndex
@@ -64,8 +64,8 @@ def test_what_a_model_calls_near_by_chance_is_learnt():
     plain = at_length_one(embed(UNRELATED).astype(np.float32))
     shifted = at_length_one(plain + np.float32(0.05))
 
-    assert chance_of(plain) == pytest.approx(0.0, abs=0.05)
-    assert chance_of(shifted) > 0.5
+    assert baseline_of(plain) == pytest.approx(0.0, abs=0.05)
+    assert baseline_of(shifted) > 0.5
 
 
 @given(chance=st.floats(-1, 1), cosines=st.lists(st.floats(-1, 1), min_size=2))
@@ -76,7 +76,7 @@ def test_nearness_goes_from_chance_to_the_same(chance, cosines):
 
     assert near == sorted(near)
     assert model.nearness(1.0) == pytest.approx(1.0)
-    assert model.nearness(min(chance, MAX_CHANCE)) == 0
+    assert model.nearness(min(chance, MAX_BASELINE)) == 0
 
 
 def test_only_the_scopes_asked_for_are_compared(db):

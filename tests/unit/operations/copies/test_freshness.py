@@ -10,7 +10,7 @@ from memorybus_console.operations.copies.freshness import (
     describe_shared_state,
     owner_of,
 )
-from memorybus_workers.inquiries.offers import describe
+from memorybus_workers.provider_commands.offers import describe
 
 LOCAL = InstanceDescription("kind", "keyed", "local", True, {})
 SHARED = InstanceDescription(

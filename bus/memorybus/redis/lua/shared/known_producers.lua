@@ -26,7 +26,7 @@ local function forget(producers, producer)
 end
 
 -- Forget the silent ones among some producers, beginning where the last call ended. The work is
--- bounded. It runs for each new and for each resting producer, and checks more than were added.
+-- bounded. It runs for each new and for each idle producer, and checks more than were added.
 local function forget_silent(producers, state, now, window)
   local found = redis.call('HSCAN', producers, redis.call('HGET', state, 'swept') or '0', 'COUNT', LOOK)
   for i = 1, #found[2], 2 do

@@ -27,7 +27,7 @@ UNRELATED: Final = (
 """Sentences that have neither a topic nor a word in common."""
 
 
-def chance_of(vectors: Vectors) -> float:
+def baseline_of(vectors: Vectors) -> float:
     """Return the mean cosine of texts that have nothing in common.
 
     Args:

@@ -5,7 +5,7 @@ from memorybus.errors import ConfigError
 from memorybus.processes.reports import OptionField
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.registry import check_options, registered_kinds
-from memorybus_workers.inquiries.offers import list_offers
+from memorybus_workers.provider_commands.offers import list_offers
 
 
 def test_every_registered_kind_is_offered():

@@ -5,7 +5,7 @@
 --                    producers that were silent for too long are forgotten (G10).
 -- KEYS[2] state      hash: `swept` where the next search for silent producers begins.
 --
--- ARGV: producer, sequence, milliseconds after which a resting producer may be forgotten.
+-- ARGV: producer, sequence, milliseconds after which an idle producer may be forgotten.
 --
 -- Returns nothing.
 local last = last_of(KEYS[1], ARGV[1])

@@ -1,6 +1,6 @@
-"""Errands: tasks that take longer than a request. Each runs on a thread; pages show its progress.
+"""Tasks: tasks that take longer than a request. Each runs on a thread; pages show its progress.
 
-When the server ends its errands end, too. One that changes something may be interrupted anywhere,
+When the server ends its tasks end, too. One that changes something may be interrupted anywhere,
 as if its command had been killed; the same act then resumes it.
 """
 
@@ -16,14 +16,14 @@ from memorybus.text.redact import masked
 Tell = Callable[[str, int, int], None]
 """Receives the step, how many positions are done, and how many there are; 0 if unknown."""
 
-_MAX_ERRANDS = 20
-"""How many errands are remembered."""
+_MAX_TASKS = 20
+"""How many tasks are remembered."""
 
 _log = logging.getLogger("memorybus")
 
 
-class Errand(msgspec.Struct, frozen=True):
-    """One errand.
+class PageTask(msgspec.Struct, frozen=True):
+    """One task.
 
     Attributes:
         what: what it does: "rebuild".
@@ -53,21 +53,21 @@ class Errand(msgspec.Struct, frozen=True):
         return not self.result and not self.failed
 
 
-class Errands:
-    """Runs errands, one at a time for each provider; any thread may call it."""
+class PageTasks:
+    """Runs tasks, one at a time for each provider; any thread may call it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._errands: list[Errand] = []
+        self._tasks: list[PageTask] = []
 
-    def all(self) -> list[Errand]:
-        """Return the running errands and the last finished ones, the newest first."""
+    def all(self) -> list[PageTask]:
+        """Return the running tasks and the last finished ones, the newest first."""
         with self._lock:
-            return self._errands[::-1]
+            return self._tasks[::-1]
 
     def begin(self, what: str, provider: str, by: str, work: Callable[[Tell], str]) -> None:
-        """Begin an errand.
+        """Begin a task.
 
         Args:
             what: what it does.
@@ -76,14 +76,14 @@ class Errands:
             work: does the work and returns its result. It raises `MemoryBusError` if it fails.
 
         Raises:
-            ConfigError: another errand of this provider is running.
+            ConfigError: another task of this provider is running.
         """
-        errand = Errand(what, provider, by, self._clock.now_ms())
+        task = PageTask(what, provider, by, self._clock.now_ms())
         with self._lock:
-            if any(one.is_running and one.provider == provider for one in self._errands):
+            if any(one.is_running and one.provider == provider for one in self._tasks):
                 raise ConfigError(f"there is work on {provider} already; the history page shows it")
-            self._errands = [*self._errands, errand][-_MAX_ERRANDS:]
-        place = (provider, errand.begun_at)
+            self._tasks = [*self._tasks, task][-_MAX_TASKS:]
+        place = (provider, task.begun_at)
         threading.Thread(
             target=self._run, args=(place, work), name=f"{what} of {provider}", daemon=True
         ).start()
@@ -98,13 +98,13 @@ class Errands:
             self._change(place, failed=masked(str(error)))
         except BaseException:
             self._change(place, failed="an error in memorybus: see the page's log")
-            _log.exception("an errand failed")
+            _log.exception("a task failed")
 
     def _change(self, place: tuple[str, int], **changes: str | int) -> None:
         with self._lock:
-            self._errands = [
+            self._tasks = [
                 msgspec.structs.replace(one, **changes)
                 if (one.provider, one.begun_at) == place
                 else one
-                for one in self._errands
+                for one in self._tasks
             ]

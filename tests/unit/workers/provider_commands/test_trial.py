@@ -23,7 +23,7 @@ from memorybus_providers.base import (
     Recollection,
     Residue,
 )
-from memorybus_workers.inquiries.trial import SCOPE, Trial, TrialFailed, advice, run_trial
+from memorybus_workers.provider_commands.trial import SCOPE, Trial, TrialFailed, advice, run_trial
 
 
 class Remembering(MemoryProvider):

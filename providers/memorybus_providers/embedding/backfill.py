@@ -15,7 +15,7 @@ import numpy as np
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
-from memorybus_providers.embedding.chance import UNRELATED, chance_of
+from memorybus_providers.embedding.baseline import UNRELATED, baseline_of
 from memorybus_providers.embedding.embedder import Embedder, Vector, at_length_one, embed_text
 from memorybus_providers.embedding.pauses import pause_after
 from memorybus_providers.embedding.vectors import Model, UnembeddedFact, VectorStore
@@ -29,10 +29,10 @@ IDLE_SECONDS = 5.0
 """Seconds between two searches for facts that another process has stored."""
 
 THREAD = "memorybus-meaning"
-"""The name of the thread of each filler."""
+"""The name of the thread of each backfill."""
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
-"""Opens the store for one filler; None while another process fills it."""
+"""Opens the store for one backfill; None while another process fills it."""
 
 COUNT_SECONDS = 1.0
 """Seconds between two counts of the missing vectors."""
@@ -41,8 +41,8 @@ _PROBE_TEXT = "a word"
 _MAX_QUOTED_CHARS = 300
 
 
-class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a filler.
+class BackfillSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a backfill.
 
     Attributes:
         open_store: opens the vectors that are filled in.
@@ -59,10 +59,10 @@ class FillerSettings(msgspec.Struct, frozen=True, kw_only=True):
     rebuild: str = "memorybus rebuild"
 
 
-class Filler:
+class Backfill:
     """The thread. `stop` ends it, and it writes nothing after that."""
 
-    def __init__(self, filling: FillerSettings) -> None:
+    def __init__(self, filling: BackfillSettings) -> None:
         self._filling = filling
         self._lacking = ""
         self._error = ""
@@ -138,7 +138,7 @@ class Filler:
     def _learn_model(self, tables: VectorStore) -> Model:
         """Get vectors of unrelated texts, and record the model with what they show of it."""
         found = at_length_one(self._embedder.embed(UNRELATED))
-        learnt = Model(self._embedder.model, found.shape[1], chance_of(found))
+        learnt = Model(self._embedder.model, found.shape[1], baseline_of(found))
         tables.name_model(learnt)
         return learnt
 
