@@ -42,6 +42,7 @@ BOUNDS: dict[str, Bound] = {
     "drain_sqlite_over_floor": Bound(0.6, least=True),
     "applied_p50_ms": Bound(5.0),
     "prefetch_p50_over_get": Bound(1.2),
+    "prompt_record_us": Bound(100.0),
     "fresh_p50_ms": Bound(30.0),
     "fresh_p99_ms": Bound(150.0),
     "this_prompt_over_warm": Bound(0.97, least=True),

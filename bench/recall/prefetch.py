@@ -37,7 +37,20 @@ def measure(size: Size) -> Figures:
         stage.redis.set("bench:get", block.encode())
         runs = [_run(stage, session, size.calls) for _ in range(size.runs)]
         figures = medians(runs) | _by_core(stage, session, size.calls)
+        figures["prompt_record_us"] = _record_cost(bus, session, size.calls)
         return figures | {"prefetch_block_bytes": float(len(block.encode()))}
+
+
+def _record_cost(bus: MemoryBus, session: Session, calls: int) -> float:
+    """Return what the record of one prompt costs its agent: noting the block, and publishing it."""
+    block = session.prefetch(PROMPT)
+
+    def record(turn: str) -> None:
+        session.shown(block)
+        bus.prompts.record(session.key, turn)
+
+    bus.prompts.record(session.key)
+    return p50(timed(record, [bus.new_id() for _ in range(calls)])) / US
 
 
 def _by_core(stage: Stage, session: Session, calls: int) -> Figures:
@@ -59,7 +72,9 @@ def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
         stage.keys, session.slot, msgspec.json.encode(RecallRequest(PROMPT)), _TTL_MS
     )
     generation = scripts.run(stage.redis, want)
-    result = msgspec.msgpack.encode(WarmResult(lines, asked=text_digest(PROMPT)))
+    events, scores = tuple(text_digest(text) * 2 for text in lines), (1.5,) * len(lines)
+    answer = WarmResult(lines, asked=text_digest(PROMPT), events=events, scores=scores)
+    result = msgspec.msgpack.encode(answer)
     call = scripts.store_warm(stage.keys, session.slot, provider, generation, result, _TTL_MS)
     scripts.run(stage.redis, call)
 

@@ -21,6 +21,7 @@ MemoryState = Literal["active", "stale", "archived", "pinned"]
 Omission = Literal["volatile", "filtered", "retention", "forgotten"]
 WriteAction = Literal["add", "replace", "remove"]
 DerivedKind = Literal["fact", "summary", "profile", "topic"]
+Arrival = Literal["warm", "fresh", "late"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
 LATEST = 253_402_300_799_999
@@ -314,6 +315,43 @@ class MemoryCurated(Event, frozen=True, kw_only=True):
     successor: str = ""
 
 
+class ShownMemories(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One provider's part of the block that a prompt was given.
+
+    Attributes:
+        provider: the provider.
+        outcome: its answer was ready (``warm``), came in time (``fresh``), or was made for another
+            prompt, because the one to this prompt was ``late``.
+        events: for each of its memories in the block, in order, the id of the event that brought
+            it; "" if the provider does not know.
+        scores: likewise the values by which the provider sorted them.
+    """
+
+    provider: str
+    outcome: Arrival
+    events: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+
+
+class Recalled(Event, frozen=True, kw_only=True):
+    """A prompt was given memories. Volatile: never archived.
+
+    No provider has a hook for it: lanes pass it, and no backend is called.
+
+    Attributes:
+        turn: the event of the turn that the prompt began; "" if it was not known.
+        asked: the digest of the prompt's words (`ids.text_digest`).
+        memories: each provider's part of the block.
+        block: the block word for word, compressed (zlib).
+    """
+
+    volatile: ClassVar[bool] = True
+    turn: str = ""
+    asked: str = ""
+    memories: tuple[ShownMemories, ...] = ()
+    block: bytes = b""
+
+
 class DeadLetterResolved(Event, frozen=True, kw_only=True):
     """An operator decided about an event that a provider refused (G6).
 
@@ -408,6 +446,7 @@ KnownEvent: TypeAlias = (
     | ToolCalled
     | Derived
     | MemoryCurated
+    | Recalled
     | DeadLetterResolved
     | CanarySent
     | OperatorActed
@@ -426,6 +465,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ToolCalled,
     Derived,
     MemoryCurated,
+    Recalled,
     DeadLetterResolved,
     CanarySent,
     OperatorActed,

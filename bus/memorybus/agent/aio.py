@@ -96,6 +96,7 @@ class AsyncSession:
     warm_up = _as_async(Session.warm_up)
     prefetch = _as_async(Session.prefetch)
     recalled_lines = _as_async(Session.recalled_lines)
+    shown = _as_async(Session.shown)
 
     system_prompt = _as_async(Session.system_prompt)
     contributions = _as_async(Session.contributions)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from memorybus.agent.prompt_recorder import PromptRecorder
 from memorybus.agent.session import Session
 from memorybus.agent.session_events import session_details
 from memorybus.agent.session_store import HostSessions
@@ -60,6 +61,7 @@ class MemoryBus:
         clock: time.
         tracing: makes spans if the process has set up a tracer provider.
         publisher: takes the events of all sessions.
+        prompts: records what prompts were given.
     """
 
     def __init__(
@@ -82,13 +84,13 @@ class MemoryBus:
         self.recalls = SessionRecall(self.warm, self._asker, clock)
         self.listener = Listener(settings, clock)
         self._tools_note = ToolsNote(settings, clock, new_id)
+        rng = rng or new_rng()
         self.publisher = Publisher(
-            SendingContext(
-                settings, clock, rng or new_rng(), new_id, crash_points(settings.crash_at)
-            ),
+            SendingContext(settings, clock, rng, new_id, crash_points(settings.crash_at)),
             self.tracing,
             self._after_connecting,
         )
+        self.prompts = PromptRecorder(settings, self.publisher, rng)
         atexit.register(self.leave)
 
     def _log_state(self) -> LogState:
@@ -346,6 +348,7 @@ class MemoryBus:
 
         The bus stays open: events that other exit functions publish later are sent in the same way.
         """
+        self.prompts.record_all()
         self.publisher.leave(timeout)
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
@@ -354,6 +357,7 @@ class MemoryBus:
         Unsent events stay in the spool; none is lost.
         """
         atexit.unregister(self.leave)
+        self.prompts.record_all()
         self.publisher.close(timeout)
         self.sessions.close()
         self.warm.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from memorybus.agent.prompt_recorder import PromptRecorder
 from memorybus.agent.session_store import HostSessions
 from memorybus.agent.undone import PublishedTurns
 from memorybus.clock import Clock
@@ -36,6 +37,7 @@ class SessionBus(Protocol):
     listener: Listener
     tracing: Tracing
     publisher: Publisher
+    prompts: PromptRecorder
 
     @property
     def last_sequence(self) -> int:

@@ -9,6 +9,7 @@ import msgspec
 
 from memorybus.agent import contributions, session_events, system_prompts, tool_calls
 from memorybus.agent.port import SessionBus
+from memorybus.agent.prompt_recorder import MAX_PENDING_SESSIONS
 from memorybus.agent.session_events import TurnDetails
 from memorybus.events import (
     AnyEvent,
@@ -26,7 +27,7 @@ from memorybus.events import (
 )
 from memorybus.ids import Derivation, text_digest
 from memorybus.lineage import graph
-from memorybus.recall.answers import RecallQuestion
+from memorybus.recall.answers import Answer, RecallQuestion
 from memorybus.recall.lines import WindowMessages, window_text
 from memorybus.recall.model import (
     CarryAsk,
@@ -37,6 +38,7 @@ from memorybus.recall.model import (
     slot_of,
     written_partitions,
 )
+from memorybus.recall.shown import ShownPrompt
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.small_talk import UNASKED, PromptKind, kind_of, with_topic
@@ -88,6 +90,7 @@ class Session:
         self._prompt_due = float("-inf")
         self._topic = topic
         self._prompted = prompted
+        self._asked: tuple[str, Answer] | None = None
 
     @property
     def id(self) -> str:
@@ -157,6 +160,8 @@ class Session:
             event_id = self._derivation.id("turn", ordinal, event.user, event.assistant)
         receipt = self.publish(event, event_id, at, durable=durable)
         self._bus.turns.note(self.key, receipt.event_id, event)
+        if self.key in self._bus.prompts.pending:
+            self._bus.prompts.record(self.key, receipt.event_id)
         return receipt
 
     def memory_written(
@@ -484,7 +489,23 @@ class Session:
                 ask no provider.
         """
         lines = self.recalled_lines(query, known=known, wait=wait)
-        return build_block(lines, self._bus.settings.recall_budget) if lines else ""
+        block = build_block(lines, self._bus.settings.recall_budget) if lines else ""
+        return self.shown(block)
+
+    def shown(self, block: str) -> str:
+        """Note the text that a host made of the last `recalled_lines`, and return it.
+
+        `prefetch` does so itself. With the turn that follows, the bus records what its prompt was
+        given (`memorybus events get TURN --shown`), unless `recorded_prompts` says otherwise.
+        """
+        prompts, prompt = self._bus.prompts, None
+        if block and self._asked and prompts.rng.random() < prompts.share:
+            prompt = ShownPrompt(self.scope, self.ref, self._asked[0], block, self._asked[1])
+        if prompt or self.key in prompts.pending:  # one without a block ends the one before it
+            prompts.pending[self.key].append(prompt)
+            if len(prompts.pending) > MAX_PENDING_SESSIONS:
+                prompts.record_oldest()
+        return block
 
     def recalled_lines(
         self, query: str = "", *, known: WindowMessages = (), wait: float | None = None
@@ -492,7 +513,7 @@ class Session:
         """Return the providers with their escaped lines, from which `prefetch` makes its block.
 
         A line that several providers return is listed only under the first of them. This is meant
-        for hosts that build their own fence (`fence.build_lines`).
+        for hosts that build their own fence (`fence.build_lines`); they call `shown` with it.
 
         Args:
             query: as for `prefetch`.
@@ -501,6 +522,7 @@ class Session:
         """
         said = clean_text(query) if isinstance(query, str) else ""
         kind = kind_of(said)
+        self._asked = None
         if kind == "trivial" or (kind == "greeting" and self._prompted):
             self._prompted = True
             return []
@@ -511,6 +533,7 @@ class Session:
             question = RecallQuestion(self._warm_keys, text, self._ask_now, window)
             wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
             answer = bus.recalls.answer(question, wait)
+            self._asked = said, answer
             sections = without_repeats(bus.warm.in_provider_order(answer.lines))
             if span:
                 lines = sum(len(lines) for _, lines in sections)

@@ -29,12 +29,15 @@ _MAY_BE_ZERO = frozenset(
         "prompt_budget",
         "recall_budget",
         "recall_wait",
+        "recorded_prompts",
         "seal_after",
         "segment_age",
         "spool_reserve",
         "spool_keep",
     )
 )
+
+_SHARES = frozenset(("recorded_prompts",))
 
 _SECRET = re.compile(
     r"(?i)((api|access|private|secret|auth|account)[-_]?key|token|secret|password|passwd|pwd"
@@ -125,12 +128,14 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are infinite or negative, or 0 where that makes no sense.
+    """Refuse numbers that are infinite or negative, 0 where that makes no sense, or no share.
 
     Raises:
         ConfigError: the message names the setting.
     """
     for name, value in values.items():
+        if name in _SHARES and not 0 <= value <= 1:
+            raise ConfigError(f"{name} must be 0 to 1, not {value}")
         if isinstance(value, int | float):
             possible = value >= 0 if name in _MAY_BE_ZERO else value > 0
             if not (possible and math.isfinite(value)):

@@ -129,6 +129,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         prefetch_deadline: how long `prefetch` may wait until Redis has returned what is warm.
         prefetch_wait: how long `prefetch` may wait, beyond `prefetch_deadline`, for providers that
             have no answer to the prompt ready; 0 for not at all.
+        recorded_prompts: of how many prompts the log keeps, for as long as `hot_window` says, the
+            memories that they were given: 1 for all, 0 for none.
         reply_max_bytes: size of the largest reply of a provider: a tool's result, or a
             contribution.
         contribution_budget: size of what providers contribute to a compression's summary.
@@ -206,6 +208,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = ""
     prefetch_deadline: Seconds = 0.05
     prefetch_wait: Seconds = 0.25
+    recorded_prompts: Annotated[float, "share"] = 1.0
     reply_max_bytes: Bytes = 65_536
     contribution_budget: Characters = 4_000
     compress_wait: Seconds = 2.0

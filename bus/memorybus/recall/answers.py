@@ -52,12 +52,14 @@ class Answer(msgspec.Struct):
         ready: the results that were warm for this very question, by provider.
         replies: what the providers that were asked have answered in time.
         waited_ms: how long it waited for them.
+        results: all results from which lines may come.
     """
 
     lines: dict[str, Lines]
     ready: Mapping[str, WarmResult] = {}
     replies: Replies = msgspec.field(default_factory=Replies)
     waited_ms: int = 0
+    results: list[WarmResult] = []
 
 
 class ProviderAsker(Protocol):
@@ -109,10 +111,14 @@ class SessionRecall:
         read = self._warm.read(question.keys)
         warm = read or {}
         if question.text is None:
-            answer = Answer({name: result.lines for name, result in warm.items() if result.lines})
+            answer = Answer(
+                {name: result.lines for name, result in warm.items() if result.lines}, warm
+            )
         else:
             answer = self._combine(question.text, question.build, warm, wait)
-        self._count_failures(answer.replies, redis_failed=read is None)
+        answer.results += warm.values()
+        if read is None or answer.replies.asked or answer.replies.paused:
+            self._count_failures(answer.replies, redis_failed=read is None)
         if question.window:
             self._leave_out_known(answer, question, wait - answer.waited_ms / 1000)
         return answer
@@ -143,6 +149,7 @@ class SessionRecall:
             answer.replies = self._asker.ask(build(text), wait, ready.keys())
             answer.waited_ms = round((self._clock.monotonic() - began) * 1000)
             results = answer.replies.answered()
+            answer.results += results.values()
             answer.lines |= {name: result.lines for name, result in results.items() if result.lines}
             answer.lines |= _related_lines(text, warm, ready.keys() | results.keys())
         self.counted.extend(_amounts(answer))
@@ -161,6 +168,7 @@ class SessionRecall:
             request = msgspec.structs.replace(request, want=wider)
             more = self._combine(question.text, lambda _: request, {}, wait)
             answer.lines |= unseen_by_provider(more.lines, question.window)
+            answer.results += more.results
 
 
 def _amounts(answer: Answer) -> list[Counted]:

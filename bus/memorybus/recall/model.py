@@ -91,6 +91,9 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         lines: the rendered lines.
+        events: for each line the id of the event that brought its memory, or ""; empty if the
+            provider knows none.
+        scores: for each line the value by which the provider sorted it; empty without `events`.
         items: the single items, if they were asked for.
         asked: digest of the query that it answers; "" if the provider had not applied the events
             before the query yet, so that the same query is asked again.
@@ -102,6 +105,8 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[RecalledItem, ...] = ()
     asked: str = ""
     mark: str = ""
+    events: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
 
 
 _result_decoder = msgspec.msgpack.Decoder(prepared(WarmResult))

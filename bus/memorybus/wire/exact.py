@@ -11,7 +11,16 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 
 from memorybus.errors import InvalidEvent
-from memorybus.events import EVENT_TYPES, LATEST, AnyEvent, Envelope, Message, Scope, SessionRef
+from memorybus.events import (
+    EVENT_TYPES,
+    LATEST,
+    AnyEvent,
+    Envelope,
+    Message,
+    Scope,
+    SessionRef,
+    ShownMemories,
+)
 from memorybus.msgspec_types import prepared
 from memorybus.wire.codec import is_plausible
 
@@ -32,6 +41,7 @@ _TAKES: Final[Mapping[Any, str]] = MappingProxyType({
     int: "an integer of 64 bits", str: "a text", bool: "True or False",
     Scope: "a Scope", SessionRef: "a SessionRef", AnyEvent: "an event of `memorybus.events`",
     dict[str, str]: "texts by name", dict[str, Any]: "JSON values by name",
+    tuple[ShownMemories, ...]: "a list of ShownMemories", bytes: "bytes",
     tuple[str, ...]: "a list of texts", tuple[Message, ...]: "a list of JSON objects",
 })  # fmt: skip
 

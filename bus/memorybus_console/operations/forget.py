@@ -1,7 +1,8 @@
 """``memorybus forget``: erases a person, or an agent's memories, wherever they can be reached.
 
 1. What ended processes of this host left in spools is sent, so that nothing comes later. A
-   tombstone hides the events up to now from every reader. No replay and no rebuild brings them
+   tombstone hides the events up to now from every reader, and another one the records of what
+   prompts of other people were given of them. No replay and no rebuild brings them
    back, and the archive drops their bytes.
 2. We wait until the lanes have passed these events, so that none is on its way to a provider.
 3. Each instance erases its state and names what it cannot reach.
@@ -24,7 +25,8 @@ from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError
-from memorybus.events import Scope, SessionRef
+from memorybus.events import Recalled, Scope, SessionRef
+from memorybus.history.history import History
 from memorybus.ids import new_id
 from memorybus.jobs.inspect import Erase, EraseReport, InspectionFailed, InstanceInspector
 from memorybus.log.removal import Removed, remove_entries, rewrite_redis_files
@@ -245,6 +247,26 @@ def _find_history(stores: Stores, query: Query) -> FoundHistory:
     return FoundHistory(events, frozenset(sessions), newest)
 
 
+def _others_records(history: History, plan: ErasurePlan) -> Query | None:
+    """Return the records of what other people's prompts were given of the owner; None for none.
+
+    A memory without a known event counts as the owner's if the owner spoke to the same agent.
+    """
+    agents = {scope.agent for scope, _ in plan.found.sessions}
+    shown: dict[str, set[str]] = {}
+    for event in history.scan(Query(types=(Recalled.__name__,))):
+        envelope, record = event.envelope, event.envelope.event
+        if isinstance(record, Recalled) and not plan.owner.owns(envelope.scope):
+            unknown = {""} if envelope.scope.agent in agents else set()
+            events = {each for part in record.memories for each in part.events}
+            shown[envelope.id] = (events - {""}) | (events & unknown)
+    named = tuple(sorted(set().union(*shown.values()) - {""}))
+    own = msgspec.structs.replace(plan.owner.query(), ids=named)
+    gone = {event.envelope.id for event in history.scan(own)} if named else set()
+    ids = tuple(sorted(record for record, events in shown.items() if events & (gone | {""})))
+    return Query(ids=ids) if ids else None
+
+
 def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
     """Return every instance that may keep memories, with its provider."""
     copies = {one.name: one.provider for one in view.all.values() if not one.dropped}
@@ -305,8 +327,12 @@ class Eraser:
         now = self._clock.now_ms()
         query = plan.owner.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
+        with Stores(self._settings) as stores:
+            records = _others_records(stores.history, plan)
         with closing(open_archive(self._settings)) as archive:
             archive.forget(tombstone)
+            if records:
+                archive.forget(Tombstone(id=new_id(), query=records, reason=reason, at=now, by=by))
         return tombstone.id
 
     def _await_lanes(self, instances: Collection[str]) -> None:

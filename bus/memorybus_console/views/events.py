@@ -17,11 +17,13 @@ from memorybus.events import (
     Omitted,
     OperatorActed,
     Position,
+    Recalled,
     Scope,
     SessionEnded,
     SessionRef,
     SessionStarted,
     SessionSwitched,
+    ShownMemories,
     ToolCalled,
     TurnCompleted,
     TurnStarted,
@@ -145,12 +147,19 @@ def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return f"{kind} by {deriver}: {text}"
         case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
             return f"{provider}: {action} {event_id[:12]}: {why}"
-        case MemoryCurated() | CanarySent() | OperatorActed() | UnknownEvent() | Omitted():
+        case (
+            MemoryCurated()
+            | CanarySent()
+            | OperatorActed()
+            | Recalled()
+            | UnknownEvent()
+            | Omitted()
+        ):
             return _describe_own(event)
 
 
 def _describe_own(
-    event: MemoryCurated | CanarySent | OperatorActed | UnknownEvent | Omitted,
+    event: MemoryCurated | CanarySent | OperatorActed | Recalled | UnknownEvent | Omitted,
 ) -> str:
     match event:
         case MemoryCurated(memory=memory, before=before, after=after, reason=reason):
@@ -159,10 +168,17 @@ def _describe_own(
             return "memorybus doctor checks whether events come through"
         case OperatorActed():
             return _describe_act(event)
+        case Recalled(memories=memories):
+            return "given to a prompt: " + ", ".join(map(describe_shown, memories))
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
         case Omitted(why=why):
             return f"left out: {why}"
+
+
+def describe_shown(memories: ShownMemories) -> str:
+    """Return in words how many memories of a provider a prompt was given, and how they came."""
+    return f"{len(memories.events)} of {memories.provider} ({memories.outcome})"
 
 
 def _describe_act(event: OperatorActed) -> str:

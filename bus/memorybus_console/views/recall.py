@@ -36,7 +36,7 @@ _OUTCOMES = {
 _STYLES = {"warm": "green", "fresh": "green", "late": "yellow"}
 
 
-class Recalled(msgspec.Struct, frozen=True):
+class RecalledMemory(msgspec.Struct, frozen=True):
     """A memory; times are ISO 8601, UTC."""
 
     provider: str
@@ -59,7 +59,7 @@ class Recollected(msgspec.Struct, frozen=True):
     """What is remembered: the block, and the memories in it."""
 
     text: str
-    results: list[Recalled]
+    results: list[RecalledMemory]
 
 
 class Prompted(msgspec.Struct, frozen=True):
@@ -67,16 +67,16 @@ class Prompted(msgspec.Struct, frozen=True):
 
     block: str
     answers: tuple[ProviderAnswer, ...]
-    items: list[Recalled]
+    items: list[RecalledMemory]
     trivial: bool
     waited_ms: float
     patience_ms: float
 
 
-def recalled(item: RecalledItem) -> Recalled:
+def recalled(item: RecalledItem) -> RecalledMemory:
     """Return a memory as ``memorybus recall --json`` shows it."""
     times = {"at": iso(item.at), "until": iso(item.until)}
-    return Recalled(**msgspec.structs.asdict(item) | times)
+    return RecalledMemory(**msgspec.structs.asdict(item) | times)
 
 
 def age(at: int | None, now_ms: int) -> str:

@@ -239,7 +239,7 @@ class HermesConversation:
         session = self._turn_session(session_id)
         slot, injected = self._slot(session.id), self._shared.injected
         sections = session.recalled_lines(scaffolding.user_text(query), known=injected.spoken(slot))
-        return injected.take(slot, sections, self._settings.turn_budget)
+        return session.shown(injected.take(slot, sections, self._settings.turn_budget))
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
         """Ask ahead of the next turn, from both sides of the last one."""

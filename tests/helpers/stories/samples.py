@@ -13,11 +13,13 @@ from memorybus.events import (
     MemoryCurated,
     MemoryWritten,
     OperatorActed,
+    Recalled,
     Scope,
     SessionEnded,
     SessionRef,
     SessionStarted,
     SessionSwitched,
+    ShownMemories,
     ToolCalled,
     TurnCompleted,
     TurnStarted,
@@ -65,6 +67,16 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
         reason="not used for 90 days",
         run="0198f2c4a1b27c3d8e4f5a6b7c8d9e11",
         successor="0f5e4d3c2b1a09",
+    ),
+    Recalled(
+        turn="0198f2c4a1b27c3d8e4f5a6b7c8d9e10",
+        asked="f2a95ed59c1c24b6",
+        memories=(
+            ShownMemories(
+                "holographic", "fresh", ("0198f2c4a1b27c3d8e4f5a6b7c8d9e11", ""), (2.5, 1.0)
+            ),
+        ),
+        block=b"x\x01\xcb\xc8\xe4\x02\x00\x01\xe2\x00\xdc",
     ),
     DeadLetterResolved(
         provider="holographic",

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "provider setup": "writes a settings file; tests/integration/cli/providers",
     "serve": "runs until it is stopped: see below",
     "up": "runs until it is stopped: see below",
+    "whatif": "needs a record that is not archived; tests/integration/recall/test_shown_prompts.py",
     "worker": "runs until it is stopped: see below",
 }
 """Commands whose output is looked at elsewhere, and why not here."""

@@ -16,6 +16,7 @@ from memorybus.events import (
     MemoryWritten,
     OperatorActed,
     Position,
+    Recalled,
     Scope,
     SessionEnded,
     SessionRef,
@@ -93,7 +94,9 @@ def test_an_event_reaches_its_hook(event, hook, tmp_path):
 
 def test_every_event_has_a_hook():
     """No event of the wire contract is without a place to go; the log's own records need none."""
-    assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent, OperatorActed} == set(EVENT_TYPES)
+    assert {*HOOKS, ToolCalled, DeadLetterResolved, CanarySent, OperatorActed, Recalled} == set(
+        EVENT_TYPES
+    )
 
 
 def test_what_is_not_handled_is_applied_without_a_call(tmp_path):

@@ -14,11 +14,13 @@ from memorybus.events import (
     MemoryCurated,
     MemoryWritten,
     OperatorActed,
+    Recalled,
     Scope,
     SessionEnded,
     SessionRef,
     SessionStarted,
     SessionSwitched,
+    ShownMemories,
     ToolCalled,
     TurnCompleted,
     TurnStarted,
@@ -64,6 +66,10 @@ SUMMARIES = [
     (
         DeadLetterResolved(provider="mem0", event_id="ab" * 16, action="discard", reason="spam"),
         "mem0: discard abababababab: spam",
+    ),
+    (
+        Recalled(memories=(ShownMemories("mem0", "late", ("", "")),)),
+        "given to a prompt: 2 of mem0 (late)",
     ),
     (
         UnknownEvent(name="Dreamt", wire_version=9, raw=b"\x80"),

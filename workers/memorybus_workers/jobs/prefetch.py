@@ -293,7 +293,10 @@ def render(
     places = fitting(whole, room_of(provider, want.budget))
     items = [_render_item(provider, found[place]) for place, _ in places] if want.detail else []
     lines = tuple(text for _, text in places)
-    return WarmResult(lines, tuple(items), text_digest(want.query), mark)
+    events = tuple(found[place].event for place, _ in places)
+    scores = tuple(found[place].score for place, _ in places)
+    asked = text_digest(want.query)
+    return WarmResult(lines, tuple(items), asked, mark, events, scores)
 
 
 def _line(one: Recollection, zone: tzinfo) -> str:

@@ -21,9 +21,10 @@ from memorybus_console.cli.options import (
     positive,
     to_absolute_time,
 )
-from memorybus_console.result import Presentation, Remark, unread_notes
+from memorybus_console.result import Presentation, Prints, Remark, unread_notes
 
 if TYPE_CHECKING:
+    from memorybus_console.operations.events.shown import PromptShown, PromptWithout
     from memorybus_console.views.events import EventsFound, EventWhole, PlacedEvent
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
@@ -45,6 +46,12 @@ def check_event_id(_: Any, given: str) -> None:
     """Validate the id of an event: 32 hexadecimal digits."""
     if not _ID.fullmatch(given):
         raise ValueError("An event's id is 32 hexadecimal digits, as `events ls --json` shows it.")
+
+
+def check_event_ids(_: Any, given: tuple[str, ...]) -> None:
+    """Validate the ids of events."""
+    for each in given:
+        check_event_id(_, each)
 
 
 EventSessionOption = Annotated[
@@ -84,6 +91,7 @@ def register(app: App) -> None:
     events.command(run_events_get, name="get")
     events.command(run_events_search, name="search")
     app.command(events)
+    app.command(run_whatif, name="whatif", group=INSPECT)
 
 
 @shown
@@ -158,8 +166,17 @@ def run_events_get(
     event: Annotated[str, Parameter(help="Its id.", validator=check_event_id)],
     /,
     *,
+    show_block: Annotated[
+        bool,
+        Parameter(
+            name="--shown",
+            negative="",
+            help="Show instead the memories that the turn's prompt was given, word for word; "
+            "where they came from is on stderr.",
+        ),
+    ] = False,
     common: Common = DEFAULT,
-) -> "Presentation[EventWhole]":
+) -> "Annotated[Presentation[EventWhole] | int, Prints(EventWhole | PromptShown)]":
     """Show one event whole, and what became of it at each provider.
 
     It shows the event's time, session, user, content and storage place; then, for each provider,
@@ -169,7 +186,10 @@ def run_events_get(
 
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
     - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
+    - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --shown`
     """
+    if show_block:
+        return _show_block(event, common)
     from memorybus_console.operations import journal
     from memorybus_console.operations.dead_letters import open_dead_letters
     from memorybus_console.operations.events.story import story_of
@@ -181,6 +201,66 @@ def run_events_get(
         logged = journal.event_by_id(stores.history, event.lower(), [])
         found = whole(story_of(stores, desk, logged))
     return Presentation(found, event_parts(found))
+
+
+def _show_block(event: str, common: Common) -> int:
+    """Print the block of a turn's prompt as it was, and notes about its memories."""
+    from memorybus_console.operations.events.shown import shown_to
+    from memorybus_console.operations.journal import event_by_id, open_history
+    from memorybus_console.views.events import describe_shown
+
+    history, output = open_history(common.settings()), common.output()
+    with closing(history):
+        prompt = shown_to(history, event_by_id(history, event.lower(), []))
+    if output.json:
+        output.result(prompt)
+        return 0
+    output.pipe_line(f"{prompt.block}\n".encode())
+    for part in prompt.memories:
+        events = ", ".join(part.events)
+        output.note(f"{describe_shown(part)}, from the events: {events}")
+    return 0
+
+
+@shown
+def run_whatif(
+    turn: Annotated[str, Parameter(help="A turn's event id.", validator=check_event_id)],
+    /,
+    *,
+    without: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--except",
+            negative="",
+            consume_multiple=True,
+            validator=check_event_ids,
+            help="The events whose memories are left out.",
+        ),
+    ],
+    common: Common = DEFAULT,
+) -> "Annotated[int, Prints(PromptWithout)]":
+    """Show what a turn's prompt would have been given without some events.
+
+    It is the recorded block without their memories. What would have stood in their place is not
+    known. `memorybus events get TURN --shown` names the events of a block.
+
+    For example:
+
+    - `memorybus whatif 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --except 0198f2c40d2a7b1c8e9f0a1b2c3d4e5f`
+    """
+    from memorybus_console.operations.events.shown import without_events
+    from memorybus_console.operations.journal import event_by_id, open_history
+
+    history, output = open_history(common.settings()), common.output()
+    with closing(history):
+        logged = event_by_id(history, turn.lower(), [])
+        prompt = without_events(history, logged, {each.lower() for each in without})
+    if output.json:
+        output.result(prompt)
+        return 0
+    output.pipe_line(f"{prompt.block}\n".encode() if prompt.block else b"")
+    output.note(f"memories left out: {prompt.removed}")
+    return 0
 
 
 @shown

@@ -5,14 +5,23 @@ from contextlib import closing
 from typing import Any, Final
 
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.errors import ConfigError, MissingEvent
+from memorybus.errors import ConfigError, CorruptEnvelope, MissingEvent
+from memorybus.events import Recalled, TurnCompleted
 from memorybus.history.backward import BackwardMark
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import event_name, iso
 
 from memorybus_console.operations.events.search import parse_mark
+from memorybus_console.operations.events.shown import PromptShown, shown_to
 from memorybus_console.operations.events.story import event_at, story_of
 from memorybus_console.operations.stores import Stores
-from memorybus_console.views.events import describe_fate, describe_location, fields_json
+from memorybus_console.views.events import (
+    describe_fate,
+    describe_location,
+    describe_shown,
+    fields_json,
+)
 from memorybus_console.views.safe import json_text
 from memorybus_console.web.page import Page, PageRequest
 
@@ -27,6 +36,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     ):
         stores.check_partitions()
         story = story_of(stores, desk, event_at(history, mark))
+        prompt = _prompt_of(stores.history, story.event)
     envelope = story.event.envelope
     return {
         "place": request.path["place"],
@@ -36,8 +46,22 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "position": story.event.position,
         "location": describe_location(story.where),
         "fates": [(fate, describe_fate(fate)) for fate in story.fates],
+        "prompt": prompt,
+        "parts": [(describe_shown(part), part.events) for part in prompt.memories]
+        if prompt
+        else [],
         "said": json_text(fields_json(envelope.event)),
     }
+
+
+def _prompt_of(history: History, event: LoggedEvent) -> PromptShown | None:
+    """Return what the event's prompt was given; None if it has none, or there is no record."""
+    if not isinstance(event.envelope.event, TurnCompleted | Recalled):
+        return None
+    try:
+        return shown_to(history, event)
+    except (MissingEvent, CorruptEnvelope):
+        return None
 
 
 def parse_place(text: str) -> BackwardMark:

@@ -67,7 +67,7 @@ def test_a_person_is_erased_everywhere_and_nobody_else(make_world):
     world.wait_applied()
     assert recalled(world, "ann") in in_redis(world)
     plan = forget(world)
-    assert (plan["executed"], plan["events"], plan["sessions"]) == (False, 5, 1)
+    assert (plan["executed"], plan["events"], plan["sessions"]) == (False, 6, 1)
 
     done = forget(world, "--yes", "--reason", "she asked")
 

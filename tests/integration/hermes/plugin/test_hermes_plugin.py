@@ -16,7 +16,8 @@ from helpers.processes.stalls import MARGIN, STANDSTILL
 from helpers.processes.waiting import still, wait_until
 from helpers.stories.scenario import recorded, thread_worker, wait_applied, worker
 from memorybus.config.settings import Settings
-from memorybus.events import TurnCompleted
+from memorybus.events import Recalled, TurnCompleted
+from memorybus.recall.shown import shown_block
 from memorybus_hermes.plugin.provider import HermesMemory
 
 ALLOWED = 10.0
@@ -89,6 +90,10 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
         assert "<" not in text, "escaped: no tag of ours, none of a memory's"
         assert len(text) <= settings.turn_budget
         first = next(line for line in text.splitlines() if "parrot is called" in line)
+        turn, record = (envelope for envelope in host.events()[-2:])
+        assert isinstance(record.event, Recalled)
+        assert (record.event.turn, shown_block(record.event)) == (turn.id, text)
+        assert turn.id != next(iter(record.event.memories[0].events))
         assert first not in have_turn(memory, "And what else of the parrot?", past)
         memory.on_session_switch("s1", parent_session_id="s1", reason="compression")
         del past[:]
