@@ -337,7 +337,8 @@ def _consists_of(text: str, wanted: frozenset[str], but: frozenset[str] = frozen
     if len(text) > _MAX_CHARS:
         return False
     words: list[str] = []
-    for word in _WORD.findall(text.casefold()):
+    for match in _WORD.finditer(text.casefold()):
+        word = match[0]
         if word in _KNOWN:
             words.append(word)
         elif _UNSPACED.fullmatch(word) and not _RUN.sub("", word):

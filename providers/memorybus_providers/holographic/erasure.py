@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from memorybus_providers.base import MemoryOwner, RecallScope, Residue, StoredMemory
-from memorybus_providers.holographic.rows import SCOPES, limits_of
+from memorybus_providers.holographic.rows import SCOPES, limits_of, rows_of
 from memorybus_providers.holographic.schema import MERGE_INDEX
 from memorybus_providers.remembering.instructions import INSTRUCTION
 
@@ -108,14 +108,14 @@ def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterat
 
 def curated_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield what was kept of a scope; a standing instruction holds until it is ended."""
-    for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
+    for row, *owner in db.execute(_SCOPES, limits_of(db, scope)).fetchall():
         for text, *more in db.execute(_CURATED, (row,)):
             yield _kept_memory(text, owner, more)
 
 
 def stored_memories(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]:
     """Yield all that is stored of a scope, row by row."""
-    for row, *owner in db.execute(_SCOPES, limits_of(scope)).fetchall():
+    for row, *owner in db.execute(_SCOPES, limits_of(db, scope)).fetchall():
         for kind, query in _MEMORY_QUERIES.items():
             for text, *more in db.execute(query, (row,)):
                 build = _kept_memory if kind == "kept" else _memory
@@ -155,8 +155,7 @@ class SqliteErasure:
 
     def erase(self, scope: RecallScope) -> Residue:
         """Erase all that is stored of a scope, in the database and its write-ahead log."""
-        rows = [row[0] for row in self._db.execute(_SCOPES, limits_of(scope)).fetchall()]
-        erased = sum(map(self._erase_scope, rows))
+        erased = sum(map(self._erase_scope, rows_of(self._db, scope)))
         self._merge_index()
         (blocked, *_) = self._db.execute("pragma wal_checkpoint(truncate)").fetchone()
         return Residue(erased, (self._residue_text(),) if blocked else ())

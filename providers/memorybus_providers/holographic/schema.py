@@ -20,9 +20,10 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 _OLDEST_EXTENDED = 7
-"""Files of this version, and later ones, only lack tables: they are made when it is opened."""
+"""Files of this version, and later ones, only lack tables and indexes, which are made when such a
+file is opened."""
 
 BUSY_SECONDS = 5.0
 
@@ -43,6 +44,7 @@ create table if not exists scopes(
     answers integer not null default 0,       -- how many of the pool of long answers
     unique(agent, user, workspace)
 );
+create index if not exists scopes_by_user on scopes(user);
 create table if not exists sessions(
     id integer primary key,
     scope integer not null references scopes, name text not null, root text not null,

@@ -163,7 +163,21 @@ create index curations_forgotten on curations(scope, fact) where forgotten > 0;
 {_WALL.format(table="curations")}
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _WALLS, _BY_TIME, _POOLS, _DERIVED, _CURATIONS)
+# Of all tenants only those of an agent or a person. A hash takes names of any length.
+_BY_OWNER = """
+create index scopes_by_agent on scopes using hash (agent);
+create index scopes_by_person on scopes using hash (person);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    _TABLES,
+    _WALLS,
+    _BY_TIME,
+    _POOLS,
+    _DERIVED,
+    _CURATIONS,
+    _BY_OWNER,
+)
 """The steps; the first one has the number 1."""
 
 _READ: Final = (*_BY_SCOPE, "derived", "curations")

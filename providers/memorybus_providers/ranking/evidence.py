@@ -36,7 +36,7 @@ MessageKey: TypeAlias = tuple[str, str, str]
 _NOTHING: Amounts = MappingProxyType({})
 
 
-class WeighedFact(msgspec.Struct, frozen=True):
+class WeighedFact(msgspec.Struct, frozen=True, gc=False):
     """What weighing needs to know of a fact.
 
     Attributes:
@@ -54,7 +54,7 @@ class WeighedFact(msgspec.Struct, frozen=True):
     asks: bool = False
 
 
-class Weight(msgspec.Struct, frozen=True):
+class Weight(msgspec.Struct, frozen=True, gc=False):
     """How well a fact answers, as parts and as a total.
 
     Attributes:

@@ -21,14 +21,16 @@ from memorybus.ids import derived_id, text_digest
 PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"
 """The pattern of a name."""
 
-_MARK_CHARS = 4
+MARK_CHARS = 4
+"""How many digits stand for a session in the name of something said."""
+
 _EVENT_BYTES = 5
 _KEPT_CHARS = 14
 
 
 def mark_of_session(session: str) -> str:
     """Return the digits that stand for a session in the names of what was said in it."""
-    return text_digest(clean(session))[:_MARK_CHARS]
+    return text_digest(clean(session))[:MARK_CHARS]
 
 
 def name_of_said(mark: str, event_id: bytes, piece: int) -> str:
@@ -44,7 +46,7 @@ def name_of_kept(scope: Scope, kind: str, content: str) -> str:
 
 def session_mark(name: str) -> str | None:
     """Return the mark of the session in which a fact was said; None of one that was kept."""
-    return name[:_MARK_CHARS] if "-" in name else None
+    return name[:MARK_CHARS] if "-" in name else None
 
 
 # -- pools --------------------------------------------------------------------------------------

@@ -1,11 +1,26 @@
 """An answer depends on the asker's own scope alone, whoever else is in the store."""
 
+import re
 from collections.abc import Sequence
 
-from memorybus.events import Event, Scope
-from memorybus_providers.base import Recollection
+from memorybus.events import Derived, Event, Scope
+from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
-from unit.holographic.holographic_feeding import ME, add, ask, feed, opened, shown, texts, turn
+from unit.holographic.holographic_feeding import (
+    AT,
+    ME,
+    MINE,
+    add,
+    ask,
+    context,
+    feed,
+    opened,
+    remove,
+    replace,
+    shown,
+    texts,
+    turn,
+)
 
 SAID: list[Event] = [
     turn("I bought a red canoe for the lake", "A canoe! Which lake?"),
@@ -22,6 +37,44 @@ QUESTIONS = [
     "What colour is the paddle?",
 ]
 TENANTS = 50
+_SCAN = re.compile(
+    r"SCAN (?!asked|named|recent|last_session|\(|CONSTANT|\w+ VIRTUAL TABLE INDEX (?!0:$))"
+)
+"""A step of a plan that reads a whole table or index; lists of the question are excepted."""
+
+
+def use_all(provider: HolographicProvider) -> None:
+    """Write and read in every way in which a session does."""
+    feed(provider, SAID)
+    feed(
+        provider,
+        [add("The mill is old", "user"), replace("old", "The mill is new", "user")],
+        first=10,
+    )
+    feed(provider, [remove("kept at the mill"), remove("mine", "user")], first=20)
+    conclusion = Derived(kind="fact", text="Ann has a boat.", sources=(context(1).event_id,))
+    feed(provider, [conclusion], first=25)
+    assert provider.opened.source.conclusions("s1", MINE)
+    corrected = {"old_text": "red canoe", "content": "The canoe is green"}
+    provider.handle_tool_call("memory_correct", corrected, context(30))
+    (first, *_) = shown(provider, "canoe lake")
+    judged = {"fact_id": first["id"], "helpful": True}
+    assert provider.handle_tool_call("memory_feedback", judged, context(31))["ok"]
+    for tool, arguments in (
+        ("memory_list", {}),
+        ("memory_probe", {"entity": "mill"}),
+        ("memory_related", {"entity": "mill"}),
+        ("memory_reason", {"entities": ["mill", "lake"]}),
+        ("memory_contradict", {"statement": "The canoe is red"}),
+        ("memory_search", {"query": "canoe", "about": "ann", "as_of": "2026-01-01"}),
+        ("session_search", {"query": "canoe"}),
+    ):
+        assert provider.handle_tool_call(tool, arguments, context(32))["ok"], tool
+    for question in (*QUESTIONS, "What did I say in November 2023?", "", "Who am I?"):
+        ask(provider, question)
+        provider.prefetch(question, RecallContext(MINE, as_of=AT))
+    provider.system_prompt_block(MINE)
+    provider.retract([context(1).event_id], context(40))
 
 
 def answers(provider: HolographicProvider) -> list[Sequence[Recollection]]:
@@ -49,6 +102,27 @@ def test_others_change_no_answer_no_score_and_no_order(tmp_path):
     assert [[(one.text, one.score) for one in found] for found in among] == [
         [(one.text, one.score) for one in found] for found in alone
     ]
+
+
+def test_no_statement_of_a_session_reads_the_rows_of_all_tenants(provider):
+    """What is read and written for one person is looked up by an index, however many there are."""
+    statements: list[str] = []
+    db = provider.opened.db
+    db.set_trace_callback(statements.append)
+    use_all(provider)
+    db.set_trace_callback(None)
+
+    plans = {
+        statement: [step for *_, step in db.execute(f"explain query plan {statement}")]
+        for statement in set(statements)
+        if re.match(r"\s*(select|with|insert|update|delete)\b", statement)
+    }
+    assert len(plans) > 100
+    assert {
+        statement: scans
+        for statement, plan in plans.items()
+        if (scans := [step for step in plan if _SCAN.match(step)])
+    } == {}
 
 
 def test_a_word_that_only_others_use_is_unknown(provider):

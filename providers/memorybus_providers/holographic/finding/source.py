@@ -25,7 +25,7 @@ from memorybus_providers.holographic.writing import corrections, curations, form
 from memorybus_providers.language.query import all_words_expression, any_token_expression
 from memorybus_providers.language.times import DAY_MS, Period
 from memorybus_providers.language.unknown_words import TokenSpan
-from memorybus_providers.ranking.facts import SearchPool, clean
+from memorybus_providers.ranking.facts import MARK_CHARS, SearchPool, clean
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.succession import Correction, FormerEntry
 
@@ -113,9 +113,18 @@ _KEPT = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is null
     and (:category = '' or facts.category = :category) {_NEWEST}
 """
+# The name of what was said begins with the mark of its session: no index has the names of facts.
 _CALLED = f"""
-{FACT} where facts.scope in ({SCOPES}) and facts.name in (select value from json_each(:names))
-    {_NEWEST}
+with named as materialized (select value as name from json_each(:names))
+{FACT} where facts.id in (
+    select kept.id from facts kept
+    where kept.scope in ({SCOPES}) and kept.seq is null and kept.name in named
+    union all
+    select said.id from named cross join sessions place on place.scope in ({SCOPES})
+        and place.mark = substr(named.name, 1, {MARK_CHARS})
+    cross join facts said
+        on said.session = place.id and said.seq is not null and said.name = named.name
+) {_NEWEST}
 """  # noqa: S608
 _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
@@ -183,14 +192,15 @@ class SqliteFacts:
 
     def extent(self, scope: RecallScope, pool: SearchPool = "talk") -> Extent:
         """Return how many facts a pool has, and the prefix of each scope's tokens."""
-        rows = self._db.execute(_SIZES, limits_of(scope)).fetchall()
+        rows = self._db.execute(_SIZES, limits_of(self._db, scope)).fetchall()
         sizes = [(row, answers if pool == "answers" else facts) for row, facts, answers in rows]
         scopes = [scope_prefix(row, pool) for row, size in sizes if size]
         return Extent(sum(size for _, size in sizes), scopes)
 
     def speakers(self, words: Sequence[str], scope: RecallScope) -> frozenset[str]:
         """Return the folded words that are part of a speaker's name."""
-        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(scope)})
+        limits = limits_of(self._db, scope)
+        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits})
         return frozenset(row[0] for row in rows)
 
     def tokens(
@@ -204,7 +214,7 @@ class SqliteFacts:
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[list[int]]:
         """Yield the rows that match each term."""
-        limits = _limits(view)
+        limits = self._limits(view)
         search = _SEARCH_NARROWED if view.narrowed else _SEARCH
         for forms in terms:
             match = any_token_expression(forms, scopes)
@@ -213,18 +223,18 @@ class SqliteFacts:
 
     def visible_rows(self, rows: Sequence[int], view: View) -> list[int]:
         """Return those of the rows that a view may see."""
-        given = {"near": json.dumps(rows), **_limits(view)}
+        given = {"near": json.dumps(rows), **self._limits(view)}
         return [row[0] for row in self._db.execute(_AMONG, given)]
 
     def rows_said_within(self, periods: Sequence[Period], most: int, view: View) -> list[list[int]]:
         """Return for each period the newest rows of what was said in it, at most `most`."""
         spans = json.dumps([(period.start, period.end) for period in periods])
-        found = self._db.execute(_SAID_WITHIN, {"periods": spans, **_limits(view)})
+        found = self._db.execute(_SAID_WITHIN, {"periods": spans, **self._limits(view)})
         return newest_of_each(found, len(periods), most)
 
     def facts_with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
         """Return the facts of these rows, and the utterances around each."""
-        given = {"found": json.dumps(rows), "reach": reach, **_limits(view)}
+        given = {"found": json.dumps(rows), "reach": reach, **self._limits(view)}
         return [fact_of(*row) for row in self._db.execute(_WITH_NEIGHBOURS, given)]
 
     # -- lists --------------------------------------------------------------------------------
@@ -266,14 +276,15 @@ class SqliteFacts:
 
     def essentials(self, view: View) -> list[Fact]:
         """Return the newest kept facts, and what people said last."""
-        return [fact_of(*row) for row in self._db.execute(_ESSENTIALS, _limits(view))]
+        return [fact_of(*row) for row in self._db.execute(_ESSENTIALS, self._limits(view))]
 
     # -- what was concluded -------------------------------------------------------------------
 
     def conclusions(self, session: str, scope: RecallScope) -> list[KnownConclusion]:
         """Return conclusions about a session and its person, the newest first."""
-        given = {"session": clean(session), "most": MAX_CONCLUSIONS, **limits_of(scope)}
-        return [KnownConclusion(*row) for row in self._db.execute(_CONCLUSIONS, given)]
+        given = {"session": clean(session), "most": MAX_CONCLUSIONS}
+        limits = limits_of(self._db, scope)
+        return [KnownConclusion(*row) for row in self._db.execute(_CONCLUSIONS, given | limits)]
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
         """Return the newest passages of a session until a time, in order."""
@@ -299,9 +310,9 @@ class SqliteFacts:
         return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
 
     def _facts(self, query: str, scope: RecallScope, **given: str | int) -> list[Fact]:
-        rows = self._db.execute(query, {**limits_of(scope), "most": MAX_FACTS, **given})
+        rows = self._db.execute(query, {**limits_of(self._db, scope), "most": MAX_FACTS, **given})
         return [fact_of(*row) for row in rows]
 
-
-def _limits(view: View) -> dict[str, str | int | None]:
-    return {**limits_of(view.scope), "about": view.about, "known_by": view.known_by}
+    def _limits(self, view: View) -> dict[str, str | int]:
+        scopes = limits_of(self._db, view.scope)
+        return {**scopes, "about": view.about, "known_by": view.known_by}

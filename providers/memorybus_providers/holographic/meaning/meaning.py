@@ -22,7 +22,7 @@ from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.meaning.tables import SqliteVectorTables
 from memorybus_providers.holographic.meaning.vector_index import VectorIndex
-from memorybus_providers.holographic.rows import SCOPES, limits_of
+from memorybus_providers.holographic.rows import rows_of
 
 LOCK: Final = "meaning.lock"
 
@@ -60,8 +60,7 @@ def _compare(
 ) -> MeaningComparison:
     if vector is None or model is None:
         return NoComparison()
-    scopes = [row[0] for row in db.execute(SCOPES, limits_of(scope))]
-    return index.compare(scopes, vector, model)
+    return index.compare(rows_of(db, scope), vector, model)
 
 
 @contextmanager

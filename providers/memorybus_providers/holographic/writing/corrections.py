@@ -20,8 +20,8 @@ MAX_CORRECTIONS = 1_000
 
 _ADD = "insert or ignore into corrections values (?, ?, ?, ?, ?, ?, ?)"
 _RETRACT = """
-delete from corrections
-where session in (select id from sessions where scope = :scope and root = :root)
+delete from corrections where scope = :scope
+    and session in (select id from sessions where scope = :scope and root = :root)
     and lower(hex(event_id)) in (select value from json_each(:events))
 """
 _KNOWN = f"""
@@ -54,4 +54,4 @@ class SqliteCorrections:
 
 def known_corrections(db: sqlite3.Connection, scope: RecallScope) -> list[Correction]:
     """Return the corrections within a scope, the newest first."""
-    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(scope))]
+    return [Correction(*row) for row in db.execute(_KNOWN, limits_of(db, scope))]

@@ -82,4 +82,4 @@ def note_used(db: sqlite3.Connection, rows: Sequence[int], now: int) -> None:
 
 def out_of_prompts(db: sqlite3.Connection, scope: RecallScope) -> frozenset[int]:
     """Return the rows of archived facts, without those that were used since."""
-    return frozenset(row[0] for row in db.execute(_OUT_OF_PROMPTS, limits_of(scope)))
+    return frozenset(row[0] for row in db.execute(_OUT_OF_PROMPTS, limits_of(db, scope)))

@@ -31,7 +31,7 @@ def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -
 
 def former_entries(db: sqlite3.Connection, scope: RecallScope) -> list[FormerEntry]:
     """Return the former entries within a scope, those that ended last first."""
-    return [_entry(*row) for row in db.execute(_FORMER, limits_of(scope))]
+    return [_entry(*row) for row in db.execute(_FORMER, limits_of(db, scope))]
 
 
 def _entry(row: int, until: int, successor: str, *known: Any) -> FormerEntry:

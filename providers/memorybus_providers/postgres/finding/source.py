@@ -36,11 +36,6 @@ MAX_FORMER = 500
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 _SCOPE = "select id from scopes where key = %s"
-_SCOPES = """
-select id from scopes where (%(agent)s::text is null or agent = %(agent)s)
-    and (%(person)s::text is null or person = %(person)s)
-    and (%(workspace)s::text is null or workspace = %(workspace)s)
-"""
 _SIZES = """
 select scope, said.facts - said.answers
     + (select count(*) from facts where facts.scope = one.scope and seq is null), said.answers
@@ -362,8 +357,9 @@ class PostgresFacts:
             key = scope_key(scope.agent, scope.user, scope.workspace)
             return [row[0] for row in self._db.execute(_SCOPE, (key,))]
         parts = {"agent": scope.agent, "person": scope.user, "workspace": scope.workspace}
-        given = {name: None if part is None else encode_text(part) for name, part in parts.items()}
-        return [row[0] for row in self._db.execute(_SCOPES, given)]
+        given = {name: encode_text(part) for name, part in parts.items() if part is not None}
+        where = " and ".join(f"{name} = %({name})s" for name in given) or "true"
+        return [row[0] for row in self._db.execute(f"select id from scopes where {where}", given)]  # noqa: S608
 
     def _view_parameters(self, view: View) -> dict[str, Any]:
         about = encode_text(view.about)[:LONGEST_NAME]
