@@ -52,6 +52,7 @@ PARTS = {
     "traced": "operate.traced",
     "page": "operate.page",
     "page_views": "operate.page_views",
+    "gateway": "operate.gateway",
     "peers": "peers",
 }
 """Each part's name, and the module that measures it."""

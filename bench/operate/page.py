@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import uvicorn
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
@@ -66,8 +67,14 @@ def _ask(where: Address, path: str) -> float:
 @contextmanager
 def served(settings: Settings) -> Iterator[Address]:
     """Serve the page on a thread; yield its address."""
+    with serving_thread(serving.build_server(serving.build_site(settings))) as where:
+        yield where
+
+
+@contextmanager
+def serving_thread(server: uvicorn.Server) -> Iterator[Address]:
+    """Run a server on a thread; yield its address."""
     listener = serving.open_listener(Address("127.0.0.1", 0))
-    server = serving.build_server(serving.build_site(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:

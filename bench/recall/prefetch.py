@@ -27,9 +27,7 @@ _LINE_CHARS = 120
 def measure(size: Size) -> Figures:
     """Return prefetch figures."""
     with Stage() as stage, MemoryBus.connect(stage.settings) as bus:
-        session = bus.session("warm", warm=False)
-        for number, provider in enumerate(stage.settings.providers):
-            _warm(stage, session, provider, number)
+        session = warm_session(stage, bus)
         wait_for("the warm block", lambda: session.prefetch(PROMPT) != "")
         block = session.prefetch(PROMPT)
         if any(name not in block for name in stage.settings.providers):
@@ -51,6 +49,14 @@ def _record_cost(bus: MemoryBus, session: Session, calls: int) -> float:
 
     bus.prompts.record(session.key)
     return p50(timed(record, [bus.new_id() for _ in range(calls)])) / US
+
+
+def warm_session(stage: Stage, bus: MemoryBus) -> Session:
+    """Return a session for which every provider's answer to `PROMPT` is warm."""
+    session = bus.session("warm", warm=False)
+    for number, provider in enumerate(stage.settings.providers):
+        _warm(stage, session, provider, number)
+    return session
 
 
 def _by_core(stage: Stage, session: Session, calls: int) -> Figures:

@@ -174,6 +174,7 @@ class Session:
         tool_call_id: str = "",
         index: int = 0,
         provenance: Mapping[str, str] | None = None,
+        event_id: str = "",
         at: int | None = None,
     ) -> Receipt:
         """Publish a write to the agent's or the person's memory.
@@ -189,6 +190,7 @@ class Session:
             tool_call_id: with it and `index` the event's id is derived (G2).
             index: the write's number within its tool call.
             provenance: the write's origin and similar facts.
+            event_id: the caller's own id instead.
             at: the time of the write.
 
         Raises:
@@ -196,7 +198,7 @@ class Session:
         """
         event = session_events.memory_write(action, store, content, old_text, provenance)
         call, number = clean_text(tool_call_id, "tool_call_id"), whole("index", index)
-        event_id = self.event_id("write", call, number) if call else ""
+        event_id = event_id or (self.event_id("write", call, number) if call else "")
         return self.publish(event, event_id, at, key=store_key(store, self.scope))
 
     def compressing(
@@ -244,6 +246,7 @@ class Session:
         tokens_in: int = 0,
         tokens_out: int = 0,
         tool_count: int = -1,
+        event_id: str = "",
         at: int | None = None,
     ) -> Receipt:
         """Publish what a sub-agent did; with `child_session` the event's id is derived (G2).
@@ -259,7 +262,8 @@ class Session:
             tokens_out=tokens_out,
             tool_count=tool_count,
         )
-        event_id = self.event_id("delegation", child_session) if child_session else ""
+        if child_session and not event_id:
+            event_id = self.event_id("delegation", child_session)
         return self.publish(event, event_id, at)
 
     def ended(

@@ -1,5 +1,6 @@
 """A small HTTP server for Prometheus and for platforms: ``/metrics``, ``/livez``, ``/readyz``."""
 
+import ipaddress
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
@@ -69,6 +70,14 @@ class Address(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Return ``HOST:PORT``."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address; pure."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def parse_address(text: str) -> Address:

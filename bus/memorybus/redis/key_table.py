@@ -53,6 +53,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "Heartbeats of workers by id; any worker removes an entry that is older than a minute.",
     ),
     KeyDoc(
+        "{ns}:api-keys",
+        "hash",
+        True,
+        "Keys of the gateway by id: whom they reach, for what, until when, and the digest of their "
+        "secret.",
+    ),
+    KeyDoc(
         "{ns}:homes",
         "hash",
         True,

@@ -68,6 +68,7 @@ class Keys:
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
         self.archive = f"{namespace}:archive"
+        self.api_keys = f"{namespace}:api-keys"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"

@@ -19,6 +19,7 @@ from memorybus_console.cli import (
     check,
     config,
     doctor,
+    keys,
     mcp,
     processes,
     schema,
@@ -49,6 +50,7 @@ in one terminal; it prints what to do in another.
 _GROUPS = (
     processes,
     serving,
+    keys,
     mcp,
     ingest,
     recall,

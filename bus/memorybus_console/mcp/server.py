@@ -73,14 +73,18 @@ class MemoryServer:
 
     Args:
         bus: the bus.
-        session: the session that asks and writes; it has the scope.
+        session: returns the session that asks and writes; it has the scope.
         timeout: seconds to wait for providers.
     """
 
-    def __init__(self, bus: MemoryBus, session: Session, timeout: float) -> None:
+    def __init__(self, bus: MemoryBus, session: Callable[[], Session], timeout: float) -> None:
         self._bus = bus
-        self._session = session
+        self._find_session = session
         self._timeout = timeout
+
+    @property
+    def _session(self) -> Session:
+        return self._find_session()
 
     def build(self) -> Server[Any]:
         """Return the SDK's server with our handlers."""
@@ -228,7 +232,7 @@ class MemoryServer:
 
 def serve_stdio(bus: MemoryBus, session: Session, timeout: float) -> None:
     """Serve one host by this process's standard streams, until the host closes them."""
-    server = MemoryServer(bus, session, timeout).build()
+    server = MemoryServer(bus, lambda: session, timeout).build()
 
     async def serve() -> None:
         async with stdio_server() as (reads, writes):

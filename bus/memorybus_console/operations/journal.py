@@ -200,10 +200,15 @@ class ReadPositions:
 def follow_log(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
     """Yield new events as they arrive, without an end, beginning after `places`."""
     while True:
-        news = log.wait(places.after, FOLLOW_WAIT)
-        fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
-        places.after |= news  # this also passes entries that memorybus did not write
-        yield from places.note_read(sorted(fresh, key=_log_order))
+        yield from read_new(log, places)
+
+
+def read_new(log: EventLog, places: ReadPositions) -> Iterator[LoggedEvent]:
+    """Wait a moment for events behind `places`, and yield those that came."""
+    news = log.wait(places.after, FOLLOW_WAIT)
+    fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
+    places.after |= news  # this also passes entries that memorybus did not write
+    yield from places.note_read(sorted(fresh, key=_log_order))
 
 
 def _log_order(event: LoggedEvent) -> tuple[int, int, int]:

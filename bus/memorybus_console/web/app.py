@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from urllib.parse import quote
 
 from memorybus.errors import MemoryBusError
@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from memorybus_console.gateway.opening import OpenGateway
 from memorybus_console.web import acts, answers, forms, health, signing, updates
 from memorybus_console.web.access import Operator
 from memorybus_console.web.guard import Guard
@@ -24,12 +25,19 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 PageEndpoint = Callable[[PageRequest], Awaitable[Response]]
 
 
-def build_app(site: Site, pages: tuple[Page, ...]) -> ASGIApp:
-    """Return the application of these pages, behind its guard."""
+def build_app(site: Site, pages: tuple[Page, ...], gateway: OpenGateway | None = None) -> ASGIApp:
+    """Return the application of these pages and of a gateway, behind its guard."""
     made = Endpoints(site, pages)
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        async with made.record_past(app), gateway.running() if gateway else nullcontext():
+            yield
+
     app = Starlette(
-        routes=made.routes(),
-        lifespan=made.record_past,
+        routes=[*made.routes(), *(gateway.routes if gateway else ())],
+        middleware=gateway.middleware() if gateway else None,
+        lifespan=running,
         exception_handlers={404: made.report_missing, Exception: made.report_error},
     )
     return Guard(app, site.settings.page_hosts)

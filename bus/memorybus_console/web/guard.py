@@ -67,11 +67,3 @@ def is_own_host(host: str, names: set[str]) -> bool:
     except ValueError:
         return name.lower() in names
     return True
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address; pure."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -3,22 +3,23 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import uvicorn
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.health.metrics_server import Address
+from memorybus.health.metrics_server import Address, is_loopback
 from memorybus.health.verdict import BusStateCache
 from memorybus.ids import new_secret
 from memorybus.text.redact import mask_record
 from memorybus_workers import logs
 
+from memorybus_console.gateway.opening import OpenGateway, open_gateway
 from memorybus_console.web import answers
 from memorybus_console.web.access import Access, OwnToken, hash_token, own_token
 from memorybus_console.web.app import build_app
-from memorybus_console.web.guard import is_loopback
 from memorybus_console.web.pages import PAGES
 from memorybus_console.web.past import Past
 from memorybus_console.web.site import Site
@@ -49,13 +50,18 @@ def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
 
 
 def run(
-    settings: Settings, where: Address, tell: Callable[[Address, OwnToken | None], None]
+    settings: Settings,
+    where: Address,
+    tell: Callable[[Address, OwnToken | None, OpenGateway | None], None],
+    origins: Sequence[str] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
         where: the address; port 0 lets the system choose one.
-        tell: called when the server listens, with its address and its own token, if it made one.
+        tell: called when the server listens, with its address, its own token, if it made one, and
+            its gateway, if it has one.
+        origins: the origins of browsers' pages that may call the gateway; None for no gateway.
 
     Raises:
         ConfigError: the address cannot be used, or others reach it and nobody has to sign in.
@@ -65,13 +71,15 @@ def run(
         _check_loopback(where)
         own = own_token(settings.page_token_path, new_secret)
     site = build_site(settings, own)
-    logs.set_up(settings.log, "warning", settings.secrets)
-    listener = open_listener(where)
-    try:
-        tell(Address(where.host, listener.getsockname()[1]), own)
-        asyncio.run(build_server(site).serve(sockets=[listener]))
-    finally:
-        listener.close()
+    logs.set_up(settings.log, "warning" if origins is None else "info", settings.secrets)
+    with ExitStack() as stack:
+        listener = stack.enter_context(open_listener(where))
+        gateway = None
+        if origins is not None:
+            opened = open_gateway(settings, site.ends, origins, on_loopback=is_loopback(where.host))
+            gateway = stack.enter_context(opened)
+        tell(Address(where.host, listener.getsockname()[1]), own, gateway)
+        asyncio.run(build_server(site, gateway).serve(sockets=[listener]))
 
 
 def _check_loopback(where: Address) -> None:
@@ -82,10 +90,10 @@ def _check_loopback(where: Address) -> None:
         )
 
 
-def build_server(site: Site) -> uvicorn.Server:
+def build_server(site: Site, gateway: OpenGateway | None = None) -> uvicorn.Server:
     """Return a server of a site, which serves until its `should_exit` is set."""
     config = uvicorn.Config(
-        build_app(site, PAGES),
+        build_app(site, PAGES, gateway),
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -119,6 +127,10 @@ def open_listener(where: Address) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:
-        return socket.create_server((where.host, where.port), family=family)
+        listener = socket.create_server((where.host, where.port), family=family)
     except OSError as error:
         raise ConfigError(f"{where}: {error}; choose another --port or --host") from error
+    # Accepted sockets inherit it. asyncio sets it only where a socket names its protocol, and ours
+    # does not: then the second part of each response waits 40 ms for an acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -4,16 +4,18 @@ import asyncio
 import http.client
 import threading
 import urllib.parse
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
+import uvicorn
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.health.metrics_server import Address
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
+from memorybus_console.gateway.opening import open_gateway
 from memorybus_console.web import serving
 
 from helpers.processes.waiting import wait_until
@@ -78,10 +80,19 @@ class Visitor:
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[Visitor]:
-    """Serve the page of a bus while the block runs."""
+def served(settings: Settings, origins: Sequence[str] | None = None) -> Iterator[Visitor]:
+    """Serve the page of a bus while the block runs, and the gateway if origins are given."""
+    site = serving.build_site(settings)
+    with ExitStack() as stack:
+        gateway = None
+        if origins is not None:
+            opened = open_gateway(settings, site.ends, origins, on_loopback=True)
+            gateway = stack.enter_context(opened)
+        yield from _served(serving.build_server(site, gateway))
+
+
+def _served(server: uvicorn.Server) -> Iterator[Visitor]:
     listener = serving.open_listener(Address("127.0.0.1", 0))
-    server = serving.build_server(serving.build_site(settings))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:

@@ -14,6 +14,7 @@ from memorybus_console.cli.schema import commands_with_json, schema_of
 
 ELSEWHERE = {
     "demo": "starts a Redis: see below",
+    "key revoke": "needs the id of a key; tests/integration/gateway",
     "hermes setup": "needs a Hermes; tests/hermes/test_command.py",
     "events tail": "prints what `events ls` prints, without an end",
     "provider remove": "needs an instance that is gone; tests/integration/operations/providers",
@@ -31,6 +32,8 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
     out = str(bus.directory / "archive")
     return [
         ("config", "page-token"),
+        ("key", "create", "--user", "ann"),
+        ("key", "list"),
         ("schema", "status"),
         *amendments(bus),
         ("provider", "move", "holographic"),

@@ -1,7 +1,8 @@
 """Names by which the page is reached."""
 
 import pytest
-from memorybus_console.web.guard import is_loopback, is_own_host
+from memorybus.health.metrics_server import is_loopback
+from memorybus_console.web.guard import is_own_host
 from memorybus_console.web.signing import own_path
 
 

@@ -1,0 +1,140 @@
+"""``memorybus key``: make, list and revoke the keys of the gateway."""
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError
+from memorybus.ids import new_id, new_secret
+from memorybus.text.times import parse_timestamp
+
+from memorybus_console.cli.answers import shown
+from memorybus_console.cli.options import (
+    DEFAULT,
+    OPERATE,
+    Common,
+    RepeatedOption,
+    check_time,
+    not_negative,
+    operator,
+)
+from memorybus_console.result import IfEmpty
+
+if TYPE_CHECKING:
+    from memorybus_console.gateway.keys import ApiKey, KeyRing, NewKey, RevokedKey, Right
+
+_ID_CHARS = 12
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    keys = App(name="key", help="Keys for agents that use `memorybus serve --api`.", group=OPERATE)
+    keys.command(run_key_create, name="create")
+    keys.command(run_key_list, name="list")
+    keys.command(run_key_revoke, name="revoke")
+    app.command(keys)
+
+
+@shown
+def run_key_create(
+    *,
+    user: RepeatedOption = None,
+    agent: Annotated[str | None, Parameter(help="The agent; '*' for every one.")] = None,
+    workspace: Annotated[str | None, Parameter(help="The workspace; '*' for every one.")] = None,
+    may: Annotated[
+        str, Parameter(help="What it is for: publish, recall, tools, operate, metrics.")
+    ] = "publish,recall,tools",
+    expires: Annotated[
+        str | None, Parameter(help="When it ends: ISO 8601.", validator=check_time)
+    ] = None,
+    per_second: Annotated[
+        int,
+        Parameter(help="Its most requests a second; 0 for any.", validator=not_negative),
+    ] = 0,
+    common: Common = DEFAULT,
+) -> "NewKey":
+    """Make a key, and show it this once.
+
+    It reaches the memory of these people alone (--user may be repeated; '*' for everyone), with
+    the agent and the workspace of the settings if none is given. Whoever has it can publish and
+    recall as these people: give each agent its own.
+
+    For example:
+
+    - `memorybus key create --user ann --may publish,recall,tools`
+    - `memorybus key create --user '*' --agent '*' --may metrics --expires 2027-01-01`
+    """
+    from memorybus.events import OperatorActed
+
+    from memorybus_console.gateway.keys import ApiKey
+    from memorybus_console.operations.audit import record_act
+
+    settings = common.settings()
+    key = ApiKey(
+        id=new_id()[-_ID_CHARS:],
+        agent=settings.agent if agent is None else agent,
+        users=tuple(user or ()),
+        workspace=settings.workspace if workspace is None else workspace,
+        may=_rights(may),
+        expires_at=0 if expires is None else parse_timestamp(expires),
+        by=operator(),
+        per_second=per_second,
+    )
+    key.check_reach()
+    with _key_ring(common) as ring:
+        about = {"key": key.id, "agent": key.agent, "users": ", ".join(key.users), "may": may}
+        record_act(settings, OperatorActed(act="create key", operator=key.by, about=about))
+        return ring.create(key, new_secret)
+
+
+@shown
+def run_key_list(
+    *, common: Common = DEFAULT
+) -> "Annotated[list[ApiKey], IfEmpty('no keys: memorybus key create makes one')]":
+    """List the keys; their secrets are not kept.
+
+    For example:
+
+    - `memorybus key list`
+    """
+    with _key_ring(common) as ring:
+        return ring.all()
+
+
+@shown
+def run_key_revoke(
+    key: Annotated[str, Parameter(help="Its id, as `memorybus key list` shows it.")],
+    /,
+    *,
+    common: Common = DEFAULT,
+) -> "RevokedKey":
+    """End a key at once, in every process.
+
+    For example:
+
+    - `memorybus key revoke 5c6e0a1b2c3d`
+    """
+    from memorybus.events import OperatorActed
+
+    from memorybus_console.operations.audit import record_act
+
+    with _key_ring(common) as ring:
+        record = OperatorActed(act="revoke key", operator=operator(), about={"key": key[:100]})
+        record_act(common.settings(), record)
+        return ring.revoke(key)
+
+
+def _key_ring(common: Common) -> "closing[KeyRing]":
+    from memorybus_console.gateway.keys import KeyRing
+
+    return closing(KeyRing(common.settings(), SYSTEM))
+
+
+def _rights(may: str) -> "tuple[Right, ...]":
+    from memorybus_console.gateway.keys import RIGHTS
+
+    names = [name.strip() for name in may.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in RIGHTS]:
+        raise ConfigError(f"--may: {', '.join(unknown)[:100]} is none of {', '.join(RIGHTS)}")
+    return tuple(right for right in RIGHTS if right in names)

@@ -1,0 +1,76 @@
+"""MCP over HTTP (streamable), without sessions: each request names its key, and so its scope."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
+import msgspec
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from memorybus_console.gateway.access import Gate
+from memorybus_console.gateway.app import MOST_BODY_BYTES, respond
+from memorybus_console.gateway.gateway import Gateway
+from memorybus_console.gateway.messages import SessionRequest
+from memorybus_console.gateway.problems import RequestRefused, problem_of
+from memorybus_console.mcp.server import MemoryServer
+
+_TIMEOUT: Final = 10.0
+"""Seconds to wait for providers."""
+
+_SESSION: ContextVar[Session] = ContextVar("memorybus_mcp_session")
+"""The session of the request under way: handlers run in its context."""
+
+
+class McpEndpoint:
+    """Answers MCP requests.
+
+    Args:
+        bus: the bus.
+        gateway: finds sessions.
+        gate: knows who may call.
+    """
+
+    def __init__(self, bus: MemoryBus, gateway: Gateway, gate: Gate) -> None:
+        self._bus = bus
+        self._gateway = gateway
+        self._gate = gate
+        self._manager = StreamableHTTPSessionManager(
+            MemoryServer(bus, _SESSION.get, _TIMEOUT).build(),
+            json_response=True,
+            stateless=True,
+            max_request_body_size=MOST_BODY_BYTES,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve requests meanwhile."""
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        try:
+            session = await run_in_threadpool(self._find_session, request)
+        except (MemoryBusError, msgspec.ValidationError, RequestRefused) as error:
+            problem = problem_of(error, self._bus.settings.secrets)
+            await respond(problem)(scope, receive, send)
+            return
+        mark = _SESSION.set(session)
+        try:
+            await self._manager.handle_request(scope, receive, send)
+        finally:
+            _SESSION.reset(mark)
+
+    def _find_session(self, request: Request) -> Session:
+        caller = self._gate.admit(request, "tools")
+        named = {"session": f"mcp-{caller.key.id}"} | dict(request.query_params)
+        return self._gateway.session(caller, msgspec.convert(named, prepared(SessionRequest)))

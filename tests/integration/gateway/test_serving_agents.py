@@ -1,0 +1,126 @@
+"""``memorybus serve --api`` and ``memorybus key`` as processes: kills, MCP over HTTP, the keys."""
+
+import json
+import re
+import socket
+from contextlib import closing
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from helpers.making import MakeSettings
+from helpers.processes.commands import run_command
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import environ, patient, wait_applied, worker
+from helpers.web.gateway import Api, make_key, turn
+from memorybus.config.settings import Settings
+from memorybus.health.metrics_server import Address
+from memorybus.log.stream import EventLog
+from memorybus_console.web.serving import open_listener
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(name="settings")
+def _settings(redis_url: str, make_settings: MakeSettings) -> Settings:
+    return patient(make_settings(url=redis_url, providers=("holographic",), partitions=2))
+
+
+def serve(spawn: Spawn, settings: Settings, *words: str) -> tuple[Child, Api]:
+    """Start the server, and return it with one who calls it."""
+    command = ("-m", "memorybus", "serve", "--api", "--port", "0", "--json", *words)
+    child = spawn(*command, env=environ(settings))
+    child.wait_output('"url"')
+    line = next(text for text in child.output().splitlines() if '"url"' in text)
+    return child, Api(re.sub(r"^http://|/v1$", "", json.loads(line)["api"]))
+
+
+def test_an_accepted_event_survives_a_kill_while_redis_is_away(spawn, make_redis, make_settings):
+    """A turn that was answered with 202 reaches the log after kill -9 of the gateway (G1)."""
+    server = make_redis()
+    settings = patient(make_settings(url=server.url, providers=("holographic",), partitions=2))
+    key = make_key(settings, "ann")
+    child, api = serve(spawn, settings)
+    api.key = key
+    assert api.post("/events", {"events": [turn("s", "ann", "First.")]}).status == 202
+    server.stop()
+    accepted = api.post("/events", {"events": [turn("s", "ann", "Second.")]})
+    assert (accepted.status, accepted.body["receipts"][0]["level"]) == (202, "spooled")
+    child.kill()
+    server.restart()
+    worker(spawn, settings)
+    with server.client() as client:
+        log = EventLog(client, settings)
+        wait_until(lambda: texts(log, settings) == ["First.", "Second."], "both turns are logged")
+
+
+def texts(log: EventLog, settings: Settings) -> list[str]:
+    """Return what people said in the log, in the order of their ids."""
+    entries = [one for p in range(settings.partitions) for one in log.read(p, "0-0", 100)]
+    said = [(one.envelope.id, getattr(one.envelope.event, "user", "")) for one in entries]
+    return [text for _, text in sorted(said) if text]
+
+
+def test_keys_are_made_listed_and_revoked(spawn, settings):
+    """A key works until it is revoked; only its digest is kept."""
+    environment = environ(settings)
+    made = run_command(environment, "key", "create", "--user", "ann", "--json")
+    key = json.loads(made.stdout)
+    _, api = serve(spawn, settings)
+    api.key = key["token"]
+    assert api.get("/tools").status == 200
+    listed = run_command(environment, "key", "list", "--json")
+    assert [one["id"] for one in json.loads(listed.stdout)] == [key["id"]]
+    assert key["token"].rpartition("_")[2] not in listed.stdout
+    assert run_command(environment, "key", "revoke", key["id"]).returncode == 0
+    assert api.get("/tools").status == 401
+    assert run_command(environment, "key", "revoke", key["id"]).returncode == 2
+
+
+def test_others_are_served_with_keys_only(settings):
+    """Without a key the server does not listen where others reach it, and names the command."""
+    environment = environ(settings) | {"MEMORYBUS_PAGE_PROXY_HEADER": "x-user"}
+    words = ("serve", "--api", "--host", "0.0.0.0", "--port", "0")
+    refused = run_command(environment, *words)
+    assert refused.returncode == 2
+    assert "memorybus key create" in refused.stderr
+
+
+def test_a_host_uses_mcp_over_http(spawn, settings, redis_client):
+    """What a host remembers by its key another request with that key recalls, and no other key."""
+    anyio = pytest.importorskip("anyio", reason="the extra mcp is not installed")
+    mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    http = pytest.importorskip("mcp.client.streamable_http")
+    httpx = pytest.importorskip("httpx2", reason="the extra mcp is not installed")
+    worker(spawn, settings, jobs=1)
+    ann, bob = make_key(settings, "ann"), make_key(settings, "bob")
+    _, api = serve(spawn, settings)
+
+    async def call(key: str, tool: str, **arguments: Any) -> str:
+        headers = {"authorization": f"Bearer {key}"}
+        async with httpx.AsyncClient(headers=headers, timeout=30) as client:
+            transport = http.streamable_http_client(f"http://{api.address}/mcp", http_client=client)
+            async with mcp.Client(transport) as host:
+                result = await host.call_tool(tool, arguments)
+                return str(result.content[0].text)
+
+    async def remember() -> str:
+        return await call(ann, "remember", text="The brass key is under the pot.")
+
+    async def recall(key: str) -> str:
+        return await call(key, "recall", query="Where is the brass key?")
+
+    assert anyio.run(remember) == "Remembered."
+    wait_applied(redis_client, settings, "holographic")
+    assert "under the pot" in anyio.run(recall, ann)
+    assert anyio.run(recall, bob) == "Memory has nothing about this."
+    with closing(HTTPConnection(api.address)) as connection:
+        connection.request("POST", "/mcp", b"{}", {"content-type": "application/json"})
+        assert connection.getresponse().status == 401
+
+
+def test_a_response_is_sent_at_once():
+    """No part of a response waits for the acknowledgement of the part before it (Nagle)."""
+    with open_listener(Address("127.0.0.1", 0)) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
