@@ -82,6 +82,8 @@ BOUNDS: dict[str, Bound] = {
     "page_history_ms": Bound(300.0),
     "gateway_prefetch_p50_ms": Bound(3.0),
     "gateway_publish_per_s": Bound(2_000.0, least=True),
+    "insights_1m_ms": Bound(2_000.0),
+    "insights_1m_mb": Bound(500.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
     "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }

@@ -53,6 +53,7 @@ PARTS = {
     "page": "operate.page",
     "page_views": "operate.page_views",
     "gateway": "operate.gateway",
+    "insights": "operate.insights",
     "peers": "peers",
 }
 """Each part's name, and the module that measures it."""

@@ -146,6 +146,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         model: the model that answered.
         tokens_in: prompt tokens of all its calls of the model, also cached ones; 0 if unknown.
         tokens_out: completion tokens of all its calls; 0 if unknown.
+        cost: US dollars of all its calls; -1 if unknown.
         synthetic: whether the host wrote `user` itself, so that nobody said it (for example
             because a background task ended).
         source_id: the id that an imported turn's source gave the message with which it begins; ""
@@ -163,6 +164,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
     model: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: float = -1.0
     synthetic: bool = False
     source_id: str = ""
     replaces: str = ""
@@ -238,12 +240,41 @@ class Delegated(Event, frozen=True, kw_only=True):
     tool_count: int = -1
 
 
+class ModelUsage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a host counted for one model in one session.
+
+    Attributes:
+        model: the model; "" if unknown.
+        task: what it was called for beside the conversation, such as a title; "" for the
+            conversation itself.
+        calls: how often it was called.
+        tokens_in: prompt tokens, also cached ones.
+        tokens_out: completion tokens.
+        cost: US dollars, as the host knows or estimates them; -1 if it does not.
+    """
+
+    model: str = ""
+    task: str = ""
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = -1.0
+
+
 class SessionEnded(Event, frozen=True, kw_only=True):
-    """A session is over (Hermes: ``on_session_end``). Its turns are already in the log."""
+    """A session is over (Hermes: ``on_session_end``). Its turns are already in the log.
+
+    Attributes:
+        reason: why it ended.
+        message_count: how many messages it had.
+        messages: its messages, if the host passes them.
+        usage: what the host counted for the whole session so far, by model; empty if unknown.
+    """
 
     reason: str = ""
     message_count: int = 0
     messages: tuple[Message, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
 
 
 class ToolCalled(Event, frozen=True, kw_only=True):

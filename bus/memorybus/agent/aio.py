@@ -125,6 +125,7 @@ class AsyncMemoryBus:
     publish = _as_async(MemoryBus.publish)
     flush = _as_async(MemoryBus.flush)
     hurry = _as_async(MemoryBus.hurry)
+    insights = _as_async(MemoryBus.insights)
     recall = _as_async(MemoryBus.recall)
     tools = _as_async(MemoryBus.tools)
     close = _as_async(MemoryBus.close)

@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from memorybus.agent.prompt_recorder import PromptRecorder
 from memorybus.agent.session import Session
@@ -38,6 +38,9 @@ from memorybus.text.cleaning import check_id, clean_text
 from memorybus.text.redact import mask_record
 from memorybus.tracing.spans import Tracing
 from memorybus.wire.exact import exact_value, whole
+
+if TYPE_CHECKING:
+    from memorybus.insights.report import Insights
 
 _CLOSE_SECONDS = 2.0
 """Seconds that the end of a process waits for Redis; unsent events then stay in the spool."""
@@ -331,6 +334,37 @@ class MemoryBus:
         Until it has been written for the first time there are no tools.
         """
         return offered_tools(self.settings)
+
+    def insights(
+        self,
+        *,
+        days: int = 30,
+        agent: str | None = None,
+        user: str | None = None,
+        platform: str | None = None,
+        zone: str = "",
+    ) -> Insights:
+        """Return the figures of the last days, of everybody unless a name is given; for operators.
+
+        It reads the archive and the log's tail: see `memorybus.insights.reading.read_insights`.
+
+        Raises:
+            MissingDuckDb: the extra `insights` is not installed.
+            LogUnavailable: Redis is away.
+        """
+        from memorybus.insights.reading import (
+            read_insights,
+        )  # DuckDB is large, and agents need none
+
+        return read_insights(
+            self.settings,
+            days=days,
+            agent=agent,
+            user=user,
+            platform=platform,
+            zone=zone,
+            clock=self.clock,
+        )
 
     def hurry(self, timeout: float) -> bool:
         """Send the events that Redis takes within `timeout` seconds; the rest stays in the spool.

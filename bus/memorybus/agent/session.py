@@ -15,6 +15,7 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Delegated,
+    ModelUsage,
     Reason,
     Scope,
     SessionEnded,
@@ -44,7 +45,7 @@ from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.small_talk import UNASKED, PromptKind, kind_of, with_topic
 from memorybus.text.cleaning import check_id, clean_fields, clean_messages, clean_text
 from memorybus.text.fence import build_block, without_repeats
-from memorybus.wire.exact import refusal, whole
+from memorybus.wire.exact import exact_value, refusal, whole
 
 _PROMPT_INTERVAL_SECONDS = 30.0
 """The shortest time, in seconds, between a session's requests for the next system prompt."""
@@ -272,15 +273,20 @@ class Session:
         *,
         message_count: int = 0,
         messages: Sequence[Mapping[str, Any]] = (),
+        usage: Sequence[ModelUsage] = (),
         event_id: str = "",
         at: int | None = None,
     ) -> Receipt:
-        """Publish that the session is over. It may be resumed, and end again later."""
+        """Publish that the session is over. It may be resumed, and end again later.
+
+        `usage` is what the agent counted for the whole session so far, by model.
+        """
         count = whole("message_count", message_count)
         event = SessionEnded(
             reason=clean_text(reason, "reason"),
             message_count=count,
             messages=clean_messages(messages),
+            usage=exact_value(usage, tuple[ModelUsage, ...], "usage"),
         )
         return self.publish(event, event_id or self.event_id("end", count), at)
 

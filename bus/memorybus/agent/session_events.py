@@ -46,6 +46,7 @@ class TurnDetails(TypedDict, total=False):
         model: which model answered.
         tokens_in: prompt tokens.
         tokens_out: tokens of the answer.
+        cost: US dollars, if known.
         synthetic: whether the host wrote the user's text itself, so that no person said it.
         source_id: the id that an imported turn has in its source.
         replaces: the event with an older form of the turn.
@@ -56,6 +57,7 @@ class TurnDetails(TypedDict, total=False):
     model: str
     tokens_in: int
     tokens_out: int
+    cost: float
     synthetic: bool
     source_id: str
     replaces: str

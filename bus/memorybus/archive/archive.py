@@ -6,11 +6,14 @@ ever changed. The newest manifest says what is sealed. Only one writer can publi
 this is the archive's own fence (G5, G7). Reading changes nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from memorybus.archive import tombstones
 from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
+from memorybus.archive.format.figures import FIGURES_VERSION
 from memorybus.archive.format.manifest import (
     NO_RETENTION_MARK,
     LogPartition,
@@ -35,6 +38,22 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.wire.codec import Decoder
+
+
+class CountableSegment(NamedTuple):
+    """A segment as insights read it.
+
+    Attributes:
+        path: its file, if it is on this disk and has the column of figures; else "".
+        load: returns its rows (`pyarrow.Table`).
+    """
+
+    path: str
+    load: Callable[[], Any]
+
+
+def _counted_rows(part: SealedPartition, segment: Segment) -> Any:
+    return part.open_segment(segment).counted()
 
 
 class Archive:
@@ -191,6 +210,23 @@ class Archive:
         ms, sequence = parse_entry_id(entry)
         found = last_segment_before(self.segments(partition), (ms, sequence + 1))
         return found.file if found and parse_entry_id(found.last.entry) >= (ms, sequence) else ""
+
+    def countable(self, partition: int, since: int) -> Iterator[CountableSegment]:
+        """Yield the segments whose rows insights count; none is opened yet.
+
+        Args:
+            partition: the partition to read.
+            since: segments that end before this time are left out (milliseconds).
+        """
+        part = self._partition(partition)
+        for segment in self.segments(partition):
+            if segment.until >= since:
+                path = self.objects.path_of(f"{part.folder}/{segment.file}")
+                yield CountableSegment(
+                    path if segment.figures == FIGURES_VERSION else "",
+                    partial(_counted_rows, part, segment),
+                )
+        part.check_whole()
 
     # -- writing --------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from memorybus.events import (
     AnyEvent,
     Envelope,
     Message,
+    ModelUsage,
     Scope,
     SessionRef,
     ShownMemories,
@@ -37,9 +38,12 @@ _PARTS: Final[Mapping[Any, tuple[type[msgspec.Struct], ...]]] = MappingProxyType
 })  # fmt: skip
 """The structs that a field of an envelope takes, by the field's type."""
 
+_USAGES: Final = tuple[ModelUsage, ...]
+
 _TAKES: Final[Mapping[Any, str]] = MappingProxyType({
     int: "an integer of 64 bits", str: "a text", bool: "True or False",
     Scope: "a Scope", SessionRef: "a SessionRef", AnyEvent: "an event of `memorybus.events`",
+    float: "a number", _USAGES: "a list of `ModelUsage`",
     dict[str, str]: "texts by name", dict[str, Any]: "JSON values by name",
     tuple[ShownMemories, ...]: "a list of ShownMemories", bytes: "bytes",
     tuple[str, ...]: "a list of texts", tuple[Message, ...]: "a list of JSON objects",
@@ -105,6 +109,10 @@ def exact_value(value: Any, kind: Any, field: str) -> Any:
         if type(value) not in parts:
             raise refusal(field, kind, value)
         return _exact(value, f"{type(value).__name__}.")
+    if kind == _USAGES:
+        if type(value) not in (list, tuple) or {type(each) for each in value} - {ModelUsage}:
+            raise refusal(field, kind, value)
+        return tuple(_exact(each, f"{ModelUsage.__name__}.") for each in value)
     if kind is int:
         value = whole(field, value)
     try:

@@ -63,6 +63,7 @@ class Everything(NamedTuple):
         """Return the commands that show something and change nothing."""
         return [
             ("status",),
+            ("insights", "--zone", "UTC"),
             ("check",),
             ("doctor",),
             ("config", "show"),

@@ -81,6 +81,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         judged: the state on which it was decided which rows keep their envelope; earlier releases
             did not write it.
         sessions: a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64.
+        figures: the version of the column that insights read; 0 if the file has none.
         previous: the sum of the line before.
         sum: this line's sum; "" until the line stands in a manifest.
     """
@@ -100,6 +101,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     made_at: int
     judged: RetentionMark = NO_RETENTION_MARK
     sessions: str = ""
+    figures: int = 0
     previous: str = ""
     sum: str = ""
 

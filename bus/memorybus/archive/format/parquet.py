@@ -13,6 +13,12 @@ from typing import Any
 import msgspec
 
 from memorybus.archive.format import bloom
+from memorybus.archive.format.figures import (
+    FIGURES,
+    FIGURES_VERSION,
+    figures_array,
+    figures_type,
+)
 from memorybus.archive.format.manifest import (
     FORMAT,
     NO_RETENTION_MARK,
@@ -249,6 +255,7 @@ def build_segment(
         made_at=made_at,
         judged=retention_mark,
         sessions=bloom.build_filter({line.session for line in lines}),
+        figures=FIGURES_VERSION,
     )
     return segment, data
 
@@ -277,11 +284,12 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
         from pyarrow import parquet
     except ImportError as error:
         raise missing_extra_error(error) from error
-    schema = schema_of(pa).with_metadata({METADATA_KEY: msgspec.json.encode(inside)})
+    schema = schema_of(pa)
+    with_figures = schema.append(pa.field(FIGURES, figures_type(pa)))
     target = io.BytesIO()
     writer: Any = parquet.ParquetWriter(
         target,
-        schema,
+        with_figures.with_metadata({METADATA_KEY: msgspec.json.encode(inside)}),
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         use_dictionary=list(TEXT_COLUMNS),
@@ -294,7 +302,8 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
             arrays = [
                 pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)
             ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), len(group))
+            arrays.append(figures_array(pa, [line.envelope for line in group]))
+            writer.write_table(pa.Table.from_arrays(arrays, schema=writer.schema), len(group))
     return target.getvalue()
 
 

@@ -9,6 +9,12 @@ from typing import Any, BinaryIO
 import msgspec
 
 from memorybus.archive.format import columns
+from memorybus.archive.format.figures import (
+    COUNTED_COLUMNS,
+    FIGURES,
+    FIGURES_VERSION,
+    with_figures,
+)
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import (
     COLUMNS,
@@ -181,6 +187,21 @@ class SegmentReader:
             wanted = _columns_to_read(cut, names)
             table = self._parquet.read_row_group(index, columns=wanted, use_threads=False)
             return Group(cut, table)
+
+    def counted(self) -> Any:
+        """Return what insights count of all rows (`pyarrow.Table`), a group decoded at a time."""
+        import pyarrow as pa
+
+        is_present = self.segment.figures == FIGURES_VERSION
+        names = [*COUNTED_COLUMNS, FIGURES if is_present else "envelope"]
+        with naming_file(self.where):
+            groups = (
+                self._parquet.read_row_group(index, columns=names, use_threads=False)
+                for index in range(self.groups)
+            )
+            return pa.concat_tables(
+                group if is_present else with_figures(pa, group) for group in groups
+            )
 
     def close(self) -> None:
         """Close the file."""

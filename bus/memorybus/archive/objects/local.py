@@ -56,6 +56,10 @@ class LocalObjects:
         with self._translated_errors(path):
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
+    def path_of(self, name: str) -> str:
+        """Return where a file lies on this host's disk."""
+        return str(self._root / name)
+
     def list(self, folder: str) -> list[StoredFile]:
         """Return the files directly in a folder, sorted by name."""
         return [one for one in self._list_all(folder) if not _is_fresh(one)]

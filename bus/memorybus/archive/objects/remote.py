@@ -137,6 +137,10 @@ class RemoteObjects:
                     f"{self.where}/{name}: is missing; restore it from a backup"
                 ) from error
 
+    def path_of(self, name: str) -> str:
+        """Return "": no file lies on this host's disk."""
+        return ""
+
     def list(self, folder: str) -> list[StoredFile]:
         """Return the files directly in a folder, sorted by name."""
         with self._translated_errors(folder):

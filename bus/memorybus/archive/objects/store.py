@@ -56,6 +56,10 @@ class Objects(Protocol):
         """
         ...
 
+    def path_of(self, name: str) -> str:
+        """Return where a file lies on this host's disk; "" if it lies elsewhere."""
+        ...
+
     def list(self, folder: str) -> list[StoredFile]:
         """Return the files directly in a folder, sorted by name; none if there is no folder."""
         ...

@@ -1,0 +1,43 @@
+"""Days, weekdays and hours in a time zone; pure."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from memorybus.insights.report import Activity
+
+QUARTER = 900_000
+"""Milliseconds of a quarter of an hour: every zone's offset is a multiple of it."""
+
+
+def activity_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> Activity:
+    """Return the activity of quarters of an hour, with their turns and new sessions."""
+    turns = [[0] * 24 for _ in range(7)]
+    sessions = [[0] * 24 for _ in range(7)]
+    days: dict[str, int] = {}
+    for quarter, talked, began in quarters:
+        moment = datetime.fromtimestamp(quarter * QUARTER / 1000, UTC).astimezone(zone)
+        turns[moment.weekday()][moment.hour] += talked
+        sessions[moment.weekday()][moment.hour] += began
+        if talked:
+            day = moment.date().isoformat()
+            days[day] = days.get(day, 0) + talked
+    hours = [sum(column) for column in zip(*turns, strict=True)]
+    return Activity(
+        turns=turns,
+        sessions=sessions,
+        days=dict(sorted(days.items())),
+        active_days=len(days),
+        streak=streak_of(days),
+        busiest_day=max(sorted(days), key=lambda day: days[day], default=""),
+        busiest_hour=hours.index(max(hours)) if days else None,
+    )
+
+
+def streak_of(days: Mapping[str, int]) -> int:
+    """Return the most days that follow each other."""
+    best = length = 0
+    before = None
+    for day in map(datetime.fromisoformat, sorted(days)):
+        length = length + 1 if before is not None and day - before == timedelta(days=1) else 1
+        best, before = max(best, length), day
+    return best

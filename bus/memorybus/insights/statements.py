@@ -1,0 +1,145 @@
+"""The SQL of insights: each statement counts the table ``events`` or what is made of it."""
+
+COUNTED_TYPES = (
+    "SessionStarted",
+    "TurnCompleted",
+    "MemoryWritten",
+    "SessionSwitched",
+    "ContextCompressing",
+    "Delegated",
+    "SessionEnded",
+    "ToolCalled",
+)
+
+EVENTS = """
+create temp table events as
+select "type", agent, "user", workspace, platform, "session", root, epoch_ms("at") as moment,
+  coalesce(f.model, '') as model, f.tokens_in, f.tokens_out, f.cost,
+  f.user_messages, f.assistant_messages, f.tool_messages,
+  f.user_messages + f.assistant_messages + f.tool_messages as messages,
+  coalesce(len(f.tools), 0) as calls,
+  f.tools, f.skills_loaded, f.skills_edited, f.what, f.about, f.usage
+from (select *, figures as f from rows)
+where "at" >= to_timestamp($since / 1000.0) and omitted = '' and {wanted}
+  and "type" in (select unnest($types)) and id not in (select id from retracted)
+"""
+
+RETRACTED = """
+create temp table retracted as
+select distinct id from (
+  select try_cast(unnest(figures.retracted) as uuid) as id
+  from rows where "type" = 'SessionSwitched' and len(figures.retracted) > 0)
+where id is not null
+"""
+
+SESSIONS = """
+create temp table sessions as
+select agent, "user", workspace, "session",
+  coalesce(arg_min(platform, moment) filter ("type" = 'TurnCompleted'), '') as platform,
+  min(moment) as began, max(moment) as ended,
+  count(*) filter ("type" = 'TurnCompleted') as turns,
+  sum(messages) filter ("type" = 'TurnCompleted') as messages,
+  sum(calls) filter ("type" = 'TurnCompleted') as calls,
+  case when bool_or("type" = 'SessionStarted')
+    then max(moment) filter ("type" = 'SessionEnded' and len(usage) > 0) end as counted_at
+from events where "type" <> 'MemoryWritten'
+group by agent, "user", workspace, "session" having turns > 0
+"""
+
+SPENT = """
+create temp table spent as
+with ended as (
+  select agent, "user", workspace, "session", s.platform, unnest(e.usage) as u
+  from events e join sessions s using (agent, "user", workspace, "session")
+  where e."type" = 'SessionEnded' and e.moment = s.counted_at)
+select agent, "user", workspace, "session", platform, u.model as model, u.tokens_in as tokens_in,
+  u.tokens_out as tokens_out, case when u.cost >= 0 then u.cost end as cost
+from ended
+union all
+select agent, "user", workspace, "session", s.platform, model, tokens_in, tokens_out, cost
+from events e join sessions s using (agent, "user", workspace, "session")
+where e."type" = 'TurnCompleted' and (s.counted_at is null or e.moment > s.counted_at)
+"""
+
+OVERVIEW = """
+select count(*), sum(turns), sum(messages), sum(calls), sum(ended - began) / 3600000.0
+from sessions
+"""
+ROLES = """
+select sum(user_messages), sum(assistant_messages), sum(tool_messages), min(moment), max(moment),
+  count(*) filter (tokens_in + tokens_out = 0 and (s.counted_at is null or e.moment > s.counted_at))
+from events e join sessions s using (agent, "user", workspace, "session")
+where e."type" = 'TurnCompleted'
+"""
+TOKENS = """
+select sum(tokens_in), sum(tokens_out), sum(cost),
+  (select count(*) from sessions) - count(distinct (agent, "user", workspace, "session"))
+    filter (cost is not null)
+from spent
+"""
+
+SHARES = """
+with talked as (
+  select {name} as name, count(distinct (agent, "user", workspace, "session")) as n,
+    count(*) as turns, sum(messages) as messages, sum(calls) as calls, max(moment) as last
+  from (select * from events where "type" = 'TurnCompleted') group by 1),
+paid as (
+  select {name} as name, count(distinct (agent, "user", workspace, "session")) as n,
+    sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, sum(cost) as cost
+  from spent group by 1)
+select coalesce(t.name, p.name), greatest(t.n, p.n), coalesce(turns, 0), coalesce(messages, 0),
+  coalesce(calls, 0), coalesce(tokens_in, 0), coalesce(tokens_out, 0), cost, coalesce(last, 0)
+from talked t full join paid p on t.name = p.name
+order by {order}
+"""
+BY_TOKENS = "coalesce(tokens_in, 0) + coalesce(tokens_out, 0) desc, 2 desc, 1"
+BY_SESSIONS = "2 desc, 3 desc, 1"
+
+TOOLS = """
+with called as (
+  select unnest(tools) as tool, moment from events where "type" = 'TurnCompleted' and calls > 0)
+select tool, count(*), count(*) / sum(count(*)) over (), max(moment)
+from called group by 1 order by 2 desc, 1
+"""
+SKILLS = """
+with used as (
+  select unnest(skills_loaded) as skill, 1 as loads, 0 as edits, moment from events
+  union all select unnest(skills_edited), 0, 1, moment from events)
+select skill, sum(loads), sum(edits), max(moment) from used group by 1
+order by sum(loads) + sum(edits) desc, 4 desc, 1
+"""
+ACTIVITY = """
+select moment // $quarter, count(*), 0 from events where "type" = 'TurnCompleted' group by 1
+union all select began // $quarter, 0, count(*) from sessions group by 1
+"""
+LONG = """
+select "session", "user", platform, began, (ended - began) / 3600000.0, turns,
+  messages::bigint, calls::bigint
+from sessions order by ended - began desc, began limit $longest
+"""
+COMPRESSIONS = """
+with by_root as (
+  select count(distinct ("session", what)) filter ("type" = 'ContextCompressing') as told,
+    count(*) filter ("type" = 'SessionSwitched' and what = 'compression') as switched
+  from events group by agent, "user", workspace, root)
+select coalesce(sum(greatest(told, switched)), 0) from by_root
+"""
+DELEGATIONS = """
+select count(*), coalesce(sum(tool_messages), 0), coalesce(sum(tokens_in), 0),
+  coalesce(sum(tokens_out), 0)
+from events where "type" = 'Delegated'
+"""
+MEMORIES = """
+select "where", count(*) filter (what = 'add'), count(*) filter (what = 'replace'),
+  count(*) filter (what = 'remove'), count(*) filter (what = 'other')
+from (
+  select 'store ' || about as "where", what from events where "type" = 'MemoryWritten'
+  union all
+  select about, case tools[1] when 'memory_add' then 'add' when 'memory_correct' then 'replace'
+    when 'memory_forget' then 'remove' else 'other' end
+  from events where "type" = 'ToolCalled')
+group by 1 order by count(*) desc, 1
+"""
+KEPT_OUT = """
+select count(*) from rows where omitted = 'retention' and "at" >= to_timestamp($since / 1000.0)
+"""

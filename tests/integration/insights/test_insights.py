@@ -1,0 +1,218 @@
+"""The figures of insights, from the archive's files and the log's tail."""
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from helpers.archive.sealed_log import QUICK
+from memorybus import MemoryBus
+from memorybus.archive.format import parquet
+from memorybus.archive.location import archive_of
+from memorybus.archive.tombstones import Tombstone
+from memorybus.errors import ArchiveDamaged
+from memorybus.events import ModelUsage, SessionSwitched
+from memorybus.insights.counting import MissingDuckDb
+from memorybus.insights.reading import read_insights
+from memorybus.insights.report import Insights
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
+from memorybus.testing import FakeClock
+from memorybus_workers.archiving.archiver import run_once
+
+# 2026-05-28 was a Thursday; in Tokyo it begins nine hours earlier.
+THURSDAY = 1_779_926_400_000
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+def call(tool: str, arguments: str = "{}") -> dict[str, Any]:
+    """Return a message in which a model calls a tool."""
+    function = {"name": tool, "arguments": arguments}
+    return {"role": "assistant", "content": "", "tool_calls": [{"function": function}]}
+
+
+def talk(bus: MemoryBus) -> dict[str, str]:
+    """Publish two people's sessions; return the ids of events by name."""
+    ann = bus.session("s1", agent="helper", user="ann", platform="cli", warm=False, at=THURSDAY)
+    messages = [
+        {"role": "user", "content": "tidy up"},
+        call("skill_view", '{"name": "tidy"}'),
+        {"role": "tool", "tool_name": "skill_view", "content": "…"},
+        call("terminal"),
+        {"role": "tool", "tool_name": "terminal", "content": "ok"},
+        call("skill_manage", '{"action": "patch", "name": "tidy", "content": "cut off'),
+        {"role": "assistant", "content": "done"},
+    ]
+    details = {"model": "large", "tokens_in": 100, "tokens_out": 10}
+    ann.turn_completed(
+        "tidy up", "done", messages=messages, at=THURSDAY + HOUR, cost=0.5, **details
+    )
+    undone = ann.turn_completed("oops", "what", at=THURSDAY + HOUR, **details)
+    ann.publish(
+        SessionSwitched(
+            new_id="s1", reason="rewind", rewound=True, retracted=(undone.event_id, "no id")
+        ),
+        at=THURSDAY + HOUR,
+    )
+    ann.compressing(messages, compression_count=1, at=THURSDAY + HOUR)
+    ann.delegated("look", "seen", tokens_in=7, tokens_out=3, tool_count=2, at=THURSDAY + HOUR)
+    ann.memory_written("add", "likes tea", at=THURSDAY + HOUR)
+    ann.memory_written("replace", "likes coffee", old_text="tea", at=THURSDAY + HOUR)
+    ann.ended("done", at=THURSDAY + 2 * HOUR)
+    bob = bus.session(
+        "s2", agent="helper", user="bob", platform="telegram", warm=False, at=THURSDAY + DAY
+    )
+    bob.turn_completed("hi", "hello", model="small", at=THURSDAY + DAY + HOUR)
+    usage = (
+        ModelUsage("small", calls=1, tokens_in=40, tokens_out=4, cost=0.25),
+        ModelUsage("tiny", task="title_generation", calls=1, tokens_in=5, tokens_out=1),
+    )
+    bob.ended("quit", usage=usage, at=THURSDAY + DAY + HOUR)
+    bus.flush("logged", 10.0)
+    return {"undone": undone.event_id}
+
+
+def read(settings, **options) -> Insights:
+    """Return the insights of the day after the talk."""
+    clock = FakeClock(THURSDAY + 2 * DAY)
+    return read_insights(settings, zone="Asia/Tokyo", clock=clock, **options)
+
+
+@pytest.fixture(name="where", params=["log", "archive", "both", "old archive"])
+def _where(request) -> str:
+    return request.param
+
+
+@pytest.fixture(name="talked")
+def _talked(make_settings, redis_url, where, monkeypatch):
+    """Return the settings of a bus on which two people talked; `where` the events lie."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        if where == "both":
+            bus.session("s0", user="ann", agent="helper", warm=False, at=THURSDAY - 90 * DAY)
+            bus.flush("logged", 10.0)
+            run_once(settings)
+        talk(bus)
+    if where == "old archive":
+        monkeypatch.setattr(parquet, "FIGURES_VERSION", 0)
+    if "archive" in where:
+        run_once(settings)
+    return settings
+
+
+def test_all_figures_are_those_of_the_events(talked):
+    """Sessions, turns, messages, tools, skills, tokens and cost, without the turn taken back."""
+    insights = read(talked)
+    overview = insights.overview
+    assert (overview.sessions, overview.turns) == (2, 2)
+    assert (overview.messages, overview.user_messages, overview.tool_messages) == (9, 2, 2)
+    assert overview.tool_calls == 3
+    assert overview.hours == 3.0
+    assert (overview.tokens_in, overview.tokens_out, overview.cost) == (145, 15, 0.75)
+    assert [(m.name, m.turns, m.tokens_in) for m in insights.models] == [
+        ("large", 1, 100), ("small", 1, 40), ("tiny", 0, 5),
+    ]  # fmt: skip
+    assert {(p.name, p.sessions) for p in insights.platforms} == {("cli", 1), ("telegram", 1)}
+    assert {(p.name, p.cost) for p in insights.people} == {("ann", 0.5), ("bob", 0.25)}
+    assert [(a.name, a.sessions) for a in insights.agents] == [("helper", 2)]
+    assert {(t.tool, t.calls) for t in insights.tools} == {
+        ("skill_view", 1), ("terminal", 1), ("skill_manage", 1),
+    }  # fmt: skip
+    assert [(s.skill, s.loads, s.edits) for s in insights.skills] == [("tidy", 1, 1)]
+    assert insights.compressions == 1
+    assert msgspec.structs.astuple(insights.delegations) == (1, 2, 7, 3)
+    assert [(m.where, m.learned, m.corrected) for m in insights.memories] == [
+        ("store memory", 1, 1)
+    ]
+    assert insights.gaps == []
+
+
+def test_days_and_hours_are_those_of_the_zone(talked):
+    """A turn at one o'clock in London is at ten in Tokyo."""
+    activity = read(talked).activity
+    assert activity.turns[3][10] == activity.turns[4][10] == 1
+    assert activity.sessions[3][9] == activity.sessions[4][9] == 1
+    assert sum(map(sum, activity.turns)) == 2
+    assert activity.days == {"2026-05-28": 1, "2026-05-29": 1}
+    assert (activity.active_days, activity.streak) == (2, 2)
+    assert (activity.busiest_day, activity.busiest_hour) == ("2026-05-28", 10)
+
+
+def test_only_the_wanted_person_agent_and_platform_count(talked):
+    """A filter leaves nothing of the others in any figure."""
+    assert [person.name for person in read(talked, user="bob").people] == ["bob"]
+    assert read(talked, platform="cli").overview.tokens_in == 100
+    assert read(talked, agent="nobody").overview == read(talked, days=1, user="ann").overview
+
+
+def test_a_forgotten_person_does_not_count(talked):
+    """As soon as the tombstone is there, nobody can read that the person was here."""
+    redis = connect_redis(talked)
+    archive = archive_of(redis, talked)
+    archive.forget(Tombstone(id="t", query=Query(users=("ann",))))
+    redis.close()
+    insights = read(talked)
+    assert [person.name for person in insights.people] == ["bob"]
+    assert (insights.overview.turns, insights.tools, insights.memories) == (1, [], [])
+    assert "ann" not in msgspec.json.encode(insights).decode()
+
+
+def test_a_turn_that_entered_the_log_twice_counts_once(make_settings, redis_url):
+    """A log that lost its tail gets it again: no figure doubles (G2)."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        talk(bus)
+        redis = connect_redis(settings)
+        for key in redis.scan_iter(f"*{settings.namespace}*log"):
+            for _, fields in redis.xrange(key):
+                redis.xadd(key, {b"n": fields[b"n"], b"r": fields[b"e"]})
+        redis.close()
+    assert read(settings).overview.turns == 2
+
+
+def test_what_is_missing_is_named(make_settings, redis_url):
+    """Turns without tokens and sessions without a cost are counted, not guessed."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False, at=THURSDAY)
+        session.turn_completed("a", "b", at=THURSDAY)
+        bus.flush("logged", 10.0)
+    insights = read(settings)
+    assert insights.overview.cost is None
+    assert insights.gaps == ["1 of 1 turns have no tokens", "1 of 1 sessions have no cost"]
+
+
+def test_an_empty_bus_has_empty_insights(settings):
+    """Nothing has happened: every figure is 0, and none is missing."""
+    insights = read(settings)
+    assert insights.overview.sessions == insights.activity.streak == 0
+    assert insights.activity.busiest_hour is None
+
+
+def test_a_damaged_segment_is_named(make_settings, redis_url):
+    """A file that cannot be read is no traceback: the error names the next command."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        talk(bus)
+    run_once(settings)
+    for file in settings.data_dir.glob("archive/**/*.parquet"):
+        file.write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(ArchiveDamaged, match="memorybus archive verify"):
+        read(settings)
+
+
+def test_without_duckdb_the_extra_is_named(settings, monkeypatch):
+    """A process that lacks the library learns which extra has it."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingDuckDb, match=r"extra `insights`; run: .*install"):
+        read(settings)
+
+
+def test_an_agent_reads_insights_through_its_bus(make_settings, redis_url):
+    """`MemoryBus.insights` returns what the command shows."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("a", "b", model="m")
+        bus.flush("logged", 10.0)
+        assert [model.name for model in bus.insights(days=1).models] == ["m"]
