@@ -28,7 +28,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     """Return the archive of the log in `redis`; None if the log was not created yet.
 
     Raises:
-        ArchiveUnavailable: the archive lies on another host.
+        ArchiveUnavailable: the archive is on another host.
         LogUnavailable: Redis does not answer.
         ForeignKey: another program wrote the key that holds the log's id.
     """
@@ -100,7 +100,7 @@ def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:
     elsewhere = home_elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
     if elsewhere is not None:
         raise ArchiveUnavailable(
-            f"the archive of this log lies on {elsewhere.host} in {elsewhere.path}: run this "
+            f"the archive of this log is on {elsewhere.host} in {elsewhere.path}: run this "
             "there, or move it to a place that every worker reaches and name that in the setting "
             "`archive`"
         )

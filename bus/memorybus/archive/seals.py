@@ -49,7 +49,7 @@ class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
         at: when it was written (the server's wall time, milliseconds).
         place: where it archives, without credentials.
         error: what keeps it from archiving; "" if nothing does.
-        elsewhere: whether the archive lies on another host, so that this worker leaves it alone.
+        elsewhere: whether the archive is on another host, so that this worker leaves it alone.
         damaged: whether the error is that the archive, or the log, is not as it was.
     """
 

@@ -354,7 +354,7 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
         if one.name in configured and not one.lanes_owned:
             text = f"{one.name} is configured, but no worker serves it"
             remedy = (
-                f"see that `providers` names what you mean, and restart the worker, or run: "
+                f"check the setting `providers` and restart the worker, or run: "
                 f"memorybus worker --providers {one.name}"
             )
         else:
@@ -364,16 +364,16 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
 
 def find_failing(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance whose backend seems to be down (G6)."""
-    remedy = (
-        "repair the backend or its options; until then lanes wait and nothing is parked. They "
-        "continue by themselves; at once with: memorybus provider retry-now NAME"
-    )
-    for one in _instances(status):
-        if one.failing:
-            text = f"{one.name} is failing: {one.failing}"
-            waiting = f" (backlog {one.backlog})" if one.backlog else ""
-            since = one.failing_since
-            yield Finding("failing", "critical", one.name, f"{text}{waiting}", remedy, since)
+    for instance in _instances(status):
+        if instance.failing:
+            name, since = instance.name, instance.failing_since
+            waiting = f" (backlog {instance.backlog})" if instance.backlog else ""
+            text = f"{name} is failing: {instance.failing}{waiting}"
+            remedy = (
+                "repair the backend or its options; until then lanes wait and nothing is parked. "
+                f"They continue by themselves; at once with: memorybus provider retry-now {name}"
+            )
+            yield Finding("failing", "critical", name, text, remedy, since)
 
 
 def find_paused(status: Status) -> Iterator[Finding]:
@@ -472,7 +472,7 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
                 "critical" if one.failing >= FAILURES_BEFORE_PAUSE else "warning",
                 one.queue,
                 f"{one.queue}: {one.failing} failed in a row"
-                f"{', asking pauses' if one.paused else ''}, the last with: {one.error}",
+                f"{', recalls paused' if one.paused else ''}, the last with: {one.error}",
                 "look at the backend and its options; recalls resume by themselves once it answers",
             )
         elif one.queued >= MAX_WAITING_JOBS or _age(one.oldest_at, now_ms) > _RECALL_WAIT_SECONDS:

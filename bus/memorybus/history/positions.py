@@ -73,7 +73,10 @@ class PositionFinder:
             return self._resolve_position(int(match[1]), int(match[2]))
         if _ID.fullmatch(when):
             return self._resolve_event(when)
-        raise ConfigError(f"{when!r} is no moment: give a time, a position (p07:1234) or an id")
+        raise ConfigError(
+            f"{when!r} is not a time, position or event: give a time, a position (p07:1234) "
+            "or an id"
+        )
 
     def _resolve_position(self, partition: int, n: int) -> tuple[str, int, int]:
         if partition >= self._partitions:

@@ -105,7 +105,7 @@ class Sources:
         """Return the archive, and open it if necessary; None if the log does not exist yet.
 
         Raises:
-            ArchiveUnavailable: the archive lies on another host, or cannot be reached.
+            ArchiveUnavailable: the archive is on another host, or cannot be reached.
         """
         if self._archive is None and self._find is not None:
             self._archive = self._find()

@@ -247,7 +247,7 @@ class InstanceInspector:
         replies = heard.replies.get(provider, [])
         reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
         if reply.error:
-            raise InspectionFailed(f"{instance} cannot be looked into: {reply.error}")
+            raise InspectionFailed(f"{instance} cannot be read: {reply.error}")
         answer: ReplyT = msgspec.json.decode(reply.text, type=prepared(question.reply))
         return answer
 

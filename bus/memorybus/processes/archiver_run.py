@@ -9,7 +9,7 @@ class ArchiverRun(msgspec.Struct, frozen=True):
     Attributes:
         place: where the archive is; "" if there is no log, and so no archive.
         events: how many events were sealed.
-        elsewhere: whether the archive lies on another host, so that nothing could be done here.
+        elsewhere: whether the archive is on another host, so that nothing could be done here.
         errors: by name of the partition, the error that kept it from being sealed.
         busy: the partitions that were left to another archiver, which works on them, or died a
             moment ago (then its lease ends by itself).

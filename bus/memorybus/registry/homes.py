@@ -223,5 +223,5 @@ def _decode_home(key: str, provider: str, body: bytes) -> Home:
     except msgspec.MsgspecError as error:
         raise ForeignKey(
             f"{key}: the home of {provider} cannot be read ({error}); write it anew with "
-            f"`memorybus provider move {provider} --yes` where its state lies"
+            f"`memorybus provider move {provider} --yes` where its state is"
         ) from error

@@ -127,7 +127,9 @@ def _container(
     value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], path: _Path, depth: int
 ) -> Any:
     if depth <= 0:
-        raise InvalidEvent(f"{_format_path(path)} lies deeper than {MAX_DEPTH} levels; flatten it")
+        raise InvalidEvent(
+            f"{_format_path(path)} is nested deeper than {MAX_DEPTH} levels; flatten it"
+        )
     if isinstance(value, Mapping):
         return _mapping(value, path, depth)
     return [_value(inner, (path, number), depth) for number, inner in enumerate(value)]

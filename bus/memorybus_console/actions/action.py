@@ -100,7 +100,7 @@ def perform(action: Action[Any, R_co], ground: Ground) -> R_co:
         MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
     """
     if action.needs_reason and not action.reason.strip():
-        raise ConfigError(f"to {action.title}, give a reason: it is recorded with what you do")
+        raise ConfigError(f"to {action.title}, give a reason (--reason): it is written to the log")
     record = OperatorActed(
         act=action.title,
         operator=ground.operator,

@@ -114,7 +114,7 @@ class DeleteMemory(AmendMemory):
 
 @dataclass(frozen=True, kw_only=True)
 class Forget(Action[PlannedErasure, Erasure]):
-    """Erase a person or an agent from history, providers, dead letters and warm answers."""
+    """Erase a person or an agent from history, providers, dead letters and cached recalls."""
 
     title = "forget"
     recorded = ("user", "agent", "workspace")

@@ -29,6 +29,10 @@ YesOption = Annotated[
     ),
 ]
 
+ReasonOption = Annotated[
+    str, Parameter(help="Reason, written to the log; asked for at a terminal.")
+]
+
 WAIT_SECONDS = 60.0
 """Seconds to wait for workers."""
 
@@ -71,8 +75,9 @@ def act(
         if not Dialogue(output.err).confirm(action.question(), default=False):
             output.note("nothing was done")
             return None
-        if action.needs_reason and not action.reason:
-            reason = Dialogue(output.err).ask("Reason, written to the log")
+        if not action.reason:
+            optional = "" if action.needs_reason else " (optional)"
+            reason = Dialogue(output.err).ask(f"Reason, written to the log{optional}")
             action = replace(action, reason=reason)
     with show_bar(output, action.title, "", interrupted) as progress:
         return perform(action, Ground(settings, operator(), wait, progress))

@@ -60,7 +60,7 @@ def run_serve(
     ] = None,
     common: Common = DEFAULT,
 ) -> "Annotated[int, Prints(Iterator[Serving])]":
-    """Serve the page of operators, /metrics and the health paths until Ctrl-C.
+    """Serve the operator web UI, /metrics and the health paths until Ctrl-C.
 
     People sign in with a token, and what they do is recorded in the log. If neither `page_token`
     nor `page_proxy_header` is set, the first start makes a token, prints it once, and keeps it in

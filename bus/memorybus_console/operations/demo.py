@@ -135,7 +135,7 @@ def _running_system() -> Iterator[Settings]:
             if worker.report() is None:
                 raise DemoFailed(
                     f"the worker ended (exit code {worker.stop()}) before it was ready; its "
-                    f"reason stands above. {_HELP.capitalize()}"
+                    f"reason is above. {_HELP.capitalize()}"
                 )
             yield settings
 

@@ -26,8 +26,8 @@ def moment_of(text: str) -> int | str:
         return parse_timestamp(text)
     except ValueError as error:
         raise ConfigError(
-            f"{text!r} is no moment: give an ISO time (2026-05-31T18:00), a position (p07:1234) or "
-            f"an event's id"
+            f"{text!r} is not a time, position or event: give an ISO time (2026-05-31T18:00), a "
+            "position (p07:1234) or an event's id"
         ) from error
 
 

@@ -122,7 +122,7 @@ def preview_prompt(
         LogUnavailable: Redis is away.
     """
     if who.session and who.scope is None:
-        raise ConfigError("a session is one agent's with one person: name both")
+        raise ConfigError("a session belongs to one agent and one person: name both")
     words = clean_text(text).strip()
     if (kind := kind_of(words)) == "trivial":
         return PromptPreview("", trivial=True)

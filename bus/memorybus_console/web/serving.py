@@ -85,7 +85,7 @@ def run(
 def _check_loopback(where: Address) -> None:
     if not is_loopback(where.host):
         raise ConfigError(
-            f"{where.host} is reached by others: set page_token (memorybus config page-token makes "
+            f"others can reach {where.host}: set page_token (memorybus config page-token makes "
             f"one) or page_proxy_header, or serve on 127.0.0.1"
         )
 

@@ -81,7 +81,7 @@ class PageTasks:
         task = PageTask(what, provider, by, self._clock.now_ms())
         with self._lock:
             if any(one.is_running and one.provider == provider for one in self._tasks):
-                raise ConfigError(f"there is work on {provider} already; the history page shows it")
+                raise ConfigError(f"work is done on {provider} already; see its history page")
             self._tasks = [*self._tasks, task][-_MAX_TASKS:]
         place = (provider, task.begun_at)
         threading.Thread(

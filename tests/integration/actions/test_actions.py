@@ -87,15 +87,18 @@ def test_a_person_at_a_terminal_sees_the_plan_and_is_asked(
     with MemoryBus.connect(settings) as bus:
         bus.session("s", user="ana", warm=False).turn_completed("My cat is Tom.", "Noted.")
         assert bus.flush("logged", 30)
-    words = ("forget", "--user", "ana", "--reason", "a test")
+    words = ("forget", "--user", "ana")
     environment = environ(settings) | {"TERM": "dumb"}
     terminal = Terminal([sys.executable, "-m", "memorybus", *words], environment, short_dir)
     try:
         terminal.see("would hide 2 events of 1 session for good")
-        terminal.see("Forget? (y/N)")
+        terminal.see("Forget? [y/N]")
         terminal.type(answer)
+        if acts:
+            terminal.see("Reason, written to the log (optional):")
+            terminal.type("a test")
         terminal.see("events are hidden" if acts else "nothing was done")
         assert terminal.end() == 0, terminal.seen
     finally:
         terminal.close()
-    assert [one.act for one in recorded(settings)] == acts
+    assert [(act.act, act.reason) for act in recorded(settings)] == [(a, "a test") for a in acts]

@@ -160,7 +160,7 @@ def test_an_event_is_a_moment(new_past):
             assert history.places(f"p{PARTITION:02d}:99", inclusive=inclusive)[PARTITION] == 12
         with pytest.raises(ConfigError, match="no event"):
             history.places("f" * 32)
-        with pytest.raises(ConfigError, match="no moment"):
+        with pytest.raises(ConfigError, match="not a time, position or event"):
             history.places("yesterday")
 
 

@@ -208,18 +208,22 @@ def test_hostile_text_stays_text(poisoned, browser):
 
 
 def test_a_phone_needs_no_scrolling_sideways(poisoned: Settings, browser: Browser) -> None:
-    """Lists are stacked on a phone, and the navigation is one line."""
+    """Lists are stacked on a phone, and the navigation is one line that shows the open view."""
     signed = msgspec.structs.replace(poisoned, page_token=HASH)
     put_aside(poisoned, "a reason that no phone has in one line " * 5)
     hidden = "[...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth - e.clientWidth)"
     lines = "new Set([...document.querySelectorAll('nav a')].map((a) => a.offsetTop)).size"
     with served(signed) as visitor, browser.tab(visitor.address, width=390) as tab:
         tab.sign_in("ann", TOKEN)
-        for path in ("/dead", "/workers", "/memories", "/sessions"):
+        for path in ("/", "/dead", "/dead/discard?all=1", "/workers", "/memories", "/sessions"):
             tab.open(path)
             assert tab.page.locator("tbody tr td").count() >= 1, path
             assert set(tab.page.evaluate(hidden)) == {0}, path
             assert tab.page.evaluate(lines) == 1, path
+            for current in tab.page.locator("nav [aria-current]").all():
+                box = current.bounding_box()
+                assert box, path
+                assert 0 <= box["x"] <= 390 - box["width"], path
 
 
 def is_live(tab: Watched) -> bool:

@@ -119,8 +119,8 @@ def test_a_plan_and_its_act_with_the_keyboard(guarded, browser):
         tab.page.wait_for_url("**/dead")
         tab.page.get_by_role("link", name="Discard…").first.press("Enter")
         tab.page.get_by_text("It would discard 1 event of 1 key").wait_for()
-        tab.page.get_by_label("Why").fill("test data")
-        tab.page.get_by_label("Why").press("Enter")
+        tab.page.get_by_label("Reason").fill("test data")
+        tab.page.get_by_label("Reason").press("Enter")
         tab.page.get_by_role("status").filter(has_text="no worker owns these lanes").wait_for()
         assert tab.complaints == []
     desk = DeadLetters(guarded)

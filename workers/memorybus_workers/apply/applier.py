@@ -15,6 +15,7 @@ import msgspec
 from memorybus.errors import LeaseLost, Transient, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.registry.lanes import decode_done_above
+from memorybus.text.display import count_text
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 
@@ -146,7 +147,7 @@ class Applier:
         if self._is_paused():
             raise Unavailable("the provider is paused")
         if self._take_allowance(event):
-            raise Unavailable("the provider has made the calls it may make for now")
+            raise Unavailable("the provider's call limit is reached for now")
         lane.check(self._settings.call_timeout)
         if self._pop_hang(event):
             return self._failure(event, HUNG_REASON)
@@ -354,10 +355,10 @@ class Applier:
     @bind_event
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:
         _log.error(
-            "provider %s: event %s is parked after %d tries: %s; later events of its key %r wait",
+            "provider %s: event %s is parked after %s: %s; later events of its key %r wait",
             self._provider.config.name,
             event.envelope.id,
-            failure.attempts,
+            count_text(failure.attempts, "attempt"),
             failure.reason,
             event.envelope.key,
         )

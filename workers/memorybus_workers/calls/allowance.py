@@ -123,4 +123,6 @@ class SharedSpending:
         try:
             return not scripts.run(self._redis, call).seconds
         except RedisError as error:
-            raise Unavailable(f"what {self._provider} may spend is not known: {error}") from error
+            raise Unavailable(
+                f"the call limit of {self._provider} cannot be read: {error}"
+            ) from error

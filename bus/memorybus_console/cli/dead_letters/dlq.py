@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 from memorybus.errors import InvalidEvent
 
-from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
+from memorybus_console.cli.acting import WAIT_SECONDS, ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common, positive
 from memorybus_console.result import Presentation, Remark
@@ -40,7 +40,9 @@ LetterProviderOption = Annotated[
     str | None, Parameter(help="Only dead letters of this provider instance.")
 ]
 LetterOption = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
-LetterReasonOption = Annotated[str, Parameter(help="Why; it is recorded.", validator=check_text)]
+LetterReasonOption = Annotated[
+    str, Parameter(help="Reason, written to the log.", validator=check_text)
+]
 LaneWaitOption = Annotated[
     float, Parameter(help="Seconds to wait for the lanes' owners.", validator=positive)
 ]
@@ -150,7 +152,7 @@ def run_dlq_retry(
     /,
     *,
     options: LetterOptions = NO_LETTER_OPTIONS,
-    reason: Annotated[str, Parameter(help="Why; it is recorded.")] = "",
+    reason: ReasonOption = "",
     wait: LaneWaitOption = WAIT_SECONDS,
     common: Common = DEFAULT,
 ) -> "PlannedLetters | LettersActed | None":

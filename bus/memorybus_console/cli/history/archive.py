@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from memorybus.text.display import format_duration
 
-from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.acting import ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.cli.progress import show_stage
@@ -85,7 +85,7 @@ def run_archive_run(*, common: Common = DEFAULT) -> "Presentation[ArchiverRun]":
 
 def _run_notes(run: "ArchiverRun", seal_after: float) -> Iterator[Remark]:
     if run.elsewhere:
-        yield Remark("the archive lies on another host: run this there", "yellow")
+        yield Remark("the archive is on another host: run this there", "yellow")
     for name, why in run.errors.items():
         yield Remark(f"{name}: {why}", "red")
     if run.busy:
@@ -153,6 +153,7 @@ def run_archive_import(
     /,
     *,
     options: SealedOptions = ALL_SEALED,
+    reason: ReasonOption = "",
     yes: YesOption = False,
     common: Common = DEFAULT,
 ) -> "ImportResult | None":
@@ -165,5 +166,5 @@ def run_archive_import(
     """
     from memorybus_console.actions.archive import ImportArchive
 
-    action = ImportArchive(directory=directory.absolute(), query=options.query())
+    action = ImportArchive(directory=directory.absolute(), query=options.query(), reason=reason)
     return act(action, common, yes=yes)

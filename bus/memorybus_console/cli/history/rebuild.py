@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 
-from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.acting import ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.key_values import parse_key_values
 from memorybus_console.cli.options import (
@@ -95,7 +95,7 @@ class RebuildOptions:
             "generations that do not serve."
         ),
     ] = ""
-    reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = ""
+    reason: ReasonOption = ""
     yes: YesOption = False
 
     def action(self, provider: str) -> "_RebuildAction":

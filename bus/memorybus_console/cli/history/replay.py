@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
-from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.acting import ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.key_values import parse_key_values
 from memorybus_console.cli.options import (
@@ -139,7 +139,7 @@ def run_replay(
     *,
     options: ReplayOptions = NO_REPLAY_OPTIONS,
     cancel: Annotated[str | None, Parameter(help="Drop this copy, with its state.")] = None,
-    reason: Annotated[str, Parameter(help="Why; it is kept with the copy.")] = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
     common: Common = DEFAULT,
 ) -> "Iterator[CopyProgress] | ReplayPlan | CopyFilled | CopyDropped | None":

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus_console.cli.acting import WAIT_SECONDS, YesOption, act
+from memorybus_console.cli.acting import WAIT_SECONDS, ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
 
@@ -26,7 +26,7 @@ def run_forget(
         Parameter(help="This agent; with --user, only that person with this agent."),
     ] = None,
     workspace: Annotated[str | None, Parameter(help="Only this workspace; '' for none.")] = None,
-    reason: Annotated[str, Parameter(help="Why, for the record.")] = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
     wait: Annotated[
         float,
@@ -34,7 +34,7 @@ def run_forget(
     ] = WAIT_SECONDS,
     common: Common = DEFAULT,
 ) -> "PlannedErasure | Erasure | None":
-    """Erase a person or an agent from the history, providers, dead letters and warm answers.
+    """Erase a person or an agent from the history, providers, dead letters and cached recalls.
 
     Events up to now are hidden for good, so that no replay and no rebuild brings them back. Each
     provider erases what it keeps and reports what it cannot erase. Run the command again if

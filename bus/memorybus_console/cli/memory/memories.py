@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.acting import ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.events.events import check_event_id
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, not_negative, positive
@@ -28,7 +28,6 @@ KeptByOption = Annotated[
 ContainedTextOption = Annotated[
     str, Parameter(help="If several memories came from the event: the one that contains this text.")
 ]
-MemoryReasonOption = Annotated[str, Parameter(help="Why, for the record.")]
 ApplyWaitOption = Annotated[
     float, Parameter(help="Seconds to wait until providers have applied it.", validator=positive)
 ]
@@ -117,7 +116,7 @@ def run_correct(
     *,
     provider: KeptByOption = "",
     text: ContainedTextOption = "",
-    reason: MemoryReasonOption = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
     wait: ApplyWaitOption = 30.0,
     common: Common = DEFAULT,
@@ -150,7 +149,7 @@ def run_delete(
     *,
     provider: KeptByOption = "",
     text: ContainedTextOption = "",
-    reason: MemoryReasonOption = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
     wait: ApplyWaitOption = 30.0,
     common: Common = DEFAULT,

@@ -63,8 +63,8 @@ class Dialogue:
 
     def confirm(self, question: str, *, default: bool) -> bool:
         """Return whether the answer is yes."""
-        said = self.ask(f"{question} ({'Y/n' if default else 'y/N'})").lower()
-        return said.startswith("y") if said else default
+        answer = self.ask(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
+        return answer.startswith("y") if answer else default
 
 
 def _raise_end_of_input() -> NoReturn:

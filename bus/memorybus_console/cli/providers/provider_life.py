@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from memorybus_console.cli.acting import YesOption, act
+from memorybus_console.cli.acting import ReasonOption, YesOption, act
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption
 
@@ -20,7 +20,7 @@ def run_pause(
     name: InstanceOption,
     /,
     *,
-    reason: Annotated[str, Parameter(help="Why; status and doctor show it.")] = "",
+    reason: Annotated[str, Parameter(help="Reason, written to the log; status shows it.")] = "",
     common: Common = DEFAULT,
 ) -> "PauseResult | None":
     """Pause an instance's lanes: no events are applied to it, and none is lost.
@@ -84,6 +84,7 @@ def run_move(
     force: Annotated[
         bool, Parameter(negative="", help="Do it even while live workers own its lanes.")
     ] = False,
+    reason: ReasonOption = "",
     yes: YesOption = False,
     common: Common = DEFAULT,
 ) -> "Move | None":
@@ -98,7 +99,7 @@ def run_move(
     """
     from memorybus_console.actions.providers import MoveProvider
 
-    return act(MoveProvider(name=name, force=force), common, yes=yes)
+    return act(MoveProvider(name=name, force=force, reason=reason), common, yes=yes)
 
 
 @shown
@@ -109,7 +110,7 @@ def run_remove(
     delete_state: Annotated[
         bool, Parameter(negative="", help="Also delete its state in data_dir.")
     ] = False,
-    reason: Annotated[str, Parameter(help="Why; running workers show it.")] = "",
+    reason: ReasonOption = "",
     yes: YesOption = False,
     common: Common = DEFAULT,
 ) -> "Removal | None":

@@ -30,7 +30,7 @@ class Copy(Result, frozen=True):
         done: positions of the history that it has passed.
         total: positions in its plan; None if the plan has no end.
         parked: events that it has parked.
-        home: where its state lies; None for a shared state.
+        home: where its state is; None for a shared state.
         made_at: when it was made (ISO 8601).
         made_by: who made it.
         reason: why it was made.

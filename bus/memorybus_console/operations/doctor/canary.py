@@ -69,7 +69,7 @@ def check_passage(passage: CanaryPassage) -> Check:
         found = f"not applied within {PASSED_WITHIN:g} s by: {', '.join(passage.waits)}"
         fix = "see the backlog with `memorybus status`, and the worker's log"
         return Check(name=name, ok=False, found=found, fix=fix)
-    found = f"published and passed by every lane in {passage.seconds * 1000:.0f} ms"
+    found = f"published, and reached every lane in {passage.seconds * 1000:.0f} ms"
     return Check(name=name, ok=True, found=found)
 
 

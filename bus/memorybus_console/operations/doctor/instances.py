@@ -150,7 +150,7 @@ def _check_standing(left: Sequence[str], view: InstancesView) -> Check:
     return Check(
         name="rebuilds",
         ok=not serving,
-        found=f"left stopped by a command that is gone: {named}",
+        found=f"stopped by a command that has ended: {named}",
         fix="the same command continues"
         + (f"; or: memorybus provider resume {serving[0]}" if serving else ""),
     )

@@ -159,5 +159,5 @@ def parse_mark(text: str | None) -> BackwardMark | None:
     """
     found = _MARK.fullmatch(text or "")
     if text and not found:
-        raise ConfigError(f"{text!r} is no place of a search, as p07:1764041234567-0 is")
+        raise ConfigError(f"{text!r} is not a place to continue from, as p07:1764041234567-0 is")
     return BackwardMark(int(found[1]), found[2]) if found else None

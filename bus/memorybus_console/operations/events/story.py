@@ -123,8 +123,8 @@ def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
     found = history.event_at(mark.partition, mark.entry) if known else None
     if found is None or isinstance(found.envelope.event, Omitted):
         raise MissingEvent(
-            f"no event stands at p{mark.partition:02d}:{mark.entry}: it was trimmed, forgotten or "
-            f"never there; search with: memorybus events search WORDS"
+            f"there is no event at p{mark.partition:02d}:{mark.entry}: it was trimmed, forgotten "
+            f"or never there; search with: memorybus events search WORDS"
         )
     return found
 

@@ -76,7 +76,7 @@ def _translated_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise ArchiveUnavailable(
-            f"the temporary file of known ids: {error}; make room where temporary files lie, or "
+            f"the temporary file of known ids: {error}; make room for temporary files, or "
             f"set SQLITE_TMPDIR to another directory"
         ) from error
 

@@ -185,7 +185,7 @@ def find_memory(
             if one.event == event and text_digest(one.text) == mark:
                 return one
         skip, more = skip + len(page.memories), page.more
-    raise MissingEvent(f"{provider} does not keep that memory any more; look again")
+    raise MissingEvent(f"{provider} has that memory no more; list its memories again")
 
 
 def find_memory_of_event(
@@ -351,7 +351,7 @@ def draft_events(
         return (_draft_retraction(brought),)
     if not correcting:
         raise CannotAmend(
-            f"no provider has the tool {TOOL}, which puts right what was said: take it back, and "
+            f"no provider has the tool {TOOL}, which corrects a statement: delete it, and "
             "publish what is right"
         )
     events = (_correction_call(name, memory, right) for name in correcting)
@@ -363,7 +363,7 @@ def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> 
         raise CannotAmend(f"give the right text, in 1 to {_MAX_TEXT_CHARS} characters")
     if memory.former:
         raise CannotAmend(
-            "it does not hold any more: its provider keeps what the entry said before; only "
+            "it is outdated: its provider keeps the entry's former text; only "
             "`memorybus forget` erases that"
         )
 
@@ -408,7 +408,7 @@ def _draft_retraction(brought: Envelope) -> DraftEvent:
 def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
     """Return the call that corrects a memory at one provider, naming it by its name or text."""
     if not memory.name and len(memory.text) > _MAX_OLD_CHARS:
-        raise CannotAmend("it is too long to be put right by its text: take it back")
+        raise CannotAmend("it is too long to be corrected by its text: delete it")
     old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
     return ToolCalled(provider=provider, tool=TOOL, arguments={"content": right, **old})
 

@@ -83,7 +83,7 @@ class People(Result, frozen=True):
         """Yield who cannot list people, and how to see more."""
         yield from (Remark(f"{name}: {why}", "yellow") for name, why in self.unanswered.items())
         if not self.people:
-            yield Remark("no provider that can list people keeps anything")
+            yield Remark("no provider that can list people has memories")
         if self.more:
             yield _NARROW
 

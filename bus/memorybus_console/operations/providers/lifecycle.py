@@ -42,7 +42,7 @@ def check_beginning(settings: Settings, name: str, since: str) -> None:
         if known := _count_used_lanes(stores, name):
             raise ConfigError(
                 f"{name} is known to the log: {known} of its lanes continue where they were, "
-                f"whatever --from {since} says; remove these first: memorybus provider remove "
+                f"in spite of --from {since}; remove these first: memorybus provider remove "
                 f"{name}"
             )
         spans_between(settings, stores.history, "" if since == NOW else since, "")

@@ -37,7 +37,7 @@ class Removal(Result, frozen=True):
         state: the directory of its state here; None if the state is shared or lies elsewhere.
         delete_state: whether that directory is deleted, too.
         generation: its live generation, which is removed with it; "" if it is live itself.
-        elsewhere: where its state lies, in words, if that is not here.
+        elsewhere: where its state is, in words, if that is not here.
         executed: whether it was removed, not only planned.
     """
 
@@ -155,7 +155,7 @@ def _check_deletable(name: str, workers: list[str], place: str) -> None:
         )
     if place:
         raise ConfigError(
-            f"the state of {name} lies in {place}: delete it there, with the same command; "
+            f"the state of {name} is in {place}: delete it there, with the same command; "
             f"without --delete-state it stays"
         )
 

@@ -17,7 +17,7 @@ from memorybus_console.operations.stores import Stores
 def try_provider(settings: Settings, name: str, terms: TrialTerms) -> Iterator[TrialStep]:
     """Try the live instance of `name`; yield each step when it is done.
 
-    This needs no Redis. If there is one, it says which copy is live, and where its state lies.
+    This needs no Redis. If there is one, it says which copy is live, and where its state is.
 
     Raises:
         ConfigError: the settings do not name it, or its state lies elsewhere.
@@ -35,7 +35,7 @@ def _serving_instance(settings: Settings, name: str) -> Instance:
         home = home_elsewhere(stores.homes.all().get(live), settings)
         if home is not None:
             raise ConfigError(
-                f"the state of {name} lies in {home.path} on {home.host}: run this there"
+                f"the state of {name} is in {home.path} on {home.host}: run this there"
             )
         if live != name and (copy := stores.instances.get(live)) is not None:
             return copy

@@ -189,7 +189,7 @@ def _check_state_is_here(stores: Stores, first: str) -> None:
     home = home_elsewhere(stores.homes.all().get(first), stores.settings)
     if home is not None:
         raise ConfigError(
-            f"the state of {first} lies in {home.path} on {home.host}: run this command there"
+            f"the state of {first} is in {home.path} on {home.host}: run this command there"
         )
 
 

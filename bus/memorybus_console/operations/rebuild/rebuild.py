@@ -345,7 +345,7 @@ class Rebuilder:
         ) > 0:
             if self._clock.monotonic() > until:
                 raise RebuildDiffers(
-                    f"{candidate} has put aside {more} events more than {live}: see memorybus dlq "
+                    f"{candidate} has parked {more} events more than {live}: see memorybus dlq "
                     f"ls --provider {candidate}; to swap all the same: --no-verify"
                 )
             self._clock.sleep(LOOK_EVERY)

@@ -21,6 +21,8 @@
   };
   showLocalTimes(document);
   countFindings();
+  const view = document.querySelector("nav [aria-current]");
+  if (view) view.parentElement.scrollLeft = view.offsetLeft - view.parentElement.offsetLeft; // a phone's shows a part
   document.addEventListener("htmx:afterSwap", (event) => showLocalTimes(event.target));
 
   const isBusy = () => {

@@ -64,7 +64,7 @@ class Children:
         """
         if not self.serves(owner):
             raise Permanent(
-                f"the plugin {self._plugin} keeps nobody apart, and this instance is "
+                f"the plugin {self._plugin} has one memory for everybody, and this instance is "
                 f"{_describe_owner(self._options.owner)}: configure one for "
                 f"{_describe_owner(owner)} with an account of its own, or set apart = false to "
                 "let everybody share"

@@ -394,7 +394,7 @@ def test_one_home_for_all_if_told_so(make, hermes_home):
 def test_a_shared_account_serves_one_person(home):
     """Where neither plugin nor home keeps persons apart, another's events wait for an operator."""
     provider = hosted("supermemory", home, Path("/python"))
-    with pytest.raises(Permanent, match="keeps nobody apart"):
+    with pytest.raises(Permanent, match="has one memory for everybody"):
         say(provider, "hello", user="anna")
     assert provider.prefetch("hello", asking(user="anna")) == []
 

@@ -152,7 +152,7 @@ def interrupted(*_: object) -> bool:
 def test_a_mark_that_nobody_wrote_is_wrong_usage(events, mark):
     """Where to go on is said as a search says it."""
     _, err = events.text("search", "asks", "--before", mark, code=2)
-    assert "is no place of a search" in err
+    assert "is not a place to continue from" in err
 
 
 def test_an_event_says_what_became_of_it(ready, events):

@@ -138,7 +138,7 @@ def test_a_hindsight_bank_is_read_page_by_page(ready, bank, capsys):
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [(b"{oops", "cannot be read"), (b"[]", "answered no object"), (b"{}", "without 'items'")],
+    [(b"{oops", "cannot be read"), (b"[]", "not a JSON object"), (b"{}", "without 'items'")],
 )
 def test_what_is_no_answer_is_refused(answer, why, ready, bank, capsys):
     """Another service at that address is told as such."""

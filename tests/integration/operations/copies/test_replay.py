@@ -262,7 +262,7 @@ def test_a_replay_ends_where_it_is_told(redis_client, make_settings):
     assert texts(home(settings, "until")) == [f"a {number}" for number in range(5)]
     replay(settings, "place", since="p00:3", until=f"p00:{fourth.position.n}")
     assert texts(home(settings, "place")) == ["a 1", "a 2", "a 3", "a 4"]
-    with pytest.raises(ConfigError, match="no moment"):
+    with pytest.raises(ConfigError, match="not a time, position or event"):
         begun(settings, "wrong", until="yesterday")
 
 

@@ -153,7 +153,7 @@ def test_the_file_keeps_its_comments(place):
         (("x=holographic", "--set", "nonsense=1"), "its options are: embedder"),
         (("x=builtin", "--set", "api_key=sk-1"), "environment"),
         (("x=builtin", "--set", "password"), "NAME=VALUE"),
-        (("x=builtin", "--from", "yesterday"), "no moment"),
+        (("x=builtin", "--from", "yesterday"), "not a time, position or event"),
         (("../x=builtin",), "instance's name"),
     ],
 )

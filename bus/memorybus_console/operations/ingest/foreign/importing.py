@@ -219,7 +219,7 @@ def _fetch(source: str, address: str, on_stage: OnStage) -> bytes:
     """Return the pages of a source's running service, one on each line."""
     live = SOURCES.get(source)
     if live is None:
-        raise ForeignError(f"{source} is read of files; where they run: {', '.join(SOURCES)}")
+        raise ForeignError(f"{source} is imported from files; services: {', '.join(SOURCES)}")
     service = ForeignService(address, live.headers(read_variable(live.key) if live.key else ""))
     lines = []
     with on_stage("read", "pages", None) as step:
