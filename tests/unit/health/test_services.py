@@ -59,7 +59,7 @@ def with_(**changed: Any) -> JobsStatus:
             "mb-recall-rec: 1 failed in a row, the last with: Unavailable: down",
             "look at the backend",
         ),
-        ((with_(failing=5, paused=True, error="x"),), False, "asking pauses", "backend"),
+        ((with_(failing=5, paused=True, error="x"),), False, "recalls paused", "backend"),
         ((with_(failing=3, error="x"),), False, "3 failed in a row, the last", "backend"),
         ((with_(queued=MAX_WAITING_JOBS),), False, "too many recalls wait", "--jobs"),
         (

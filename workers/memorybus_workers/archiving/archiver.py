@@ -28,7 +28,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.archiving.round import ArchivingRound
+from memorybus_workers.archiving.round import ArchivingRound, summarize_errors
 from memorybus_workers.archiving.sealer import SealingContext
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.logs import unbind_lane
@@ -128,7 +128,7 @@ class ArchiverThread:
 
     def _publish_state(self, archiving: ArchivingRound) -> None:
         """Report the state of the archiver, and log a new error."""
-        error = "; ".join(archiving.all_errors.values())
+        error = summarize_errors(archiving.all_errors)
         self._report(archiving, error)
         self._log(error)  # not before: a Redis that can only be read archives nothing
         self._reports.remove_silent_workers(archiving.now_ms, self._settings.partitions)
@@ -149,7 +149,7 @@ class ArchiverThread:
             self._archiving is not None
             and self._clock.monotonic() - self._reported_at >= MAX_POLL_SECONDS
         ):
-            self._report(self._archiving, "; ".join(self._archiving.all_errors.values()))
+            self._report(self._archiving, summarize_errors(self._archiving.all_errors))
 
     def _report(self, archiving: ArchivingRound, error: str) -> None:
         shown = one_line(error, self._settings.secrets)

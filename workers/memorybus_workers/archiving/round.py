@@ -21,6 +21,7 @@ from memorybus.log.inspection import LogInspector, PartitionState
 from memorybus.log.stream import read_log_id
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, local_home
+from memorybus.text.display import count_text
 
 from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.due import find_due
@@ -33,6 +34,15 @@ _log = logging.getLogger("memorybus")
 
 ROTATE_EVERY = 60.0
 """Seconds between two partitions that are examined for content that has expired."""
+
+
+def summarize_errors(errors: Mapping[int, str]) -> str:
+    """Return the errors of partitions in a line: the first, and how many more there are."""
+    texts = list(dict.fromkeys(errors.values()))
+    if len(texts) < 2:
+        return "".join(texts)
+    more = count_text(len(texts) - 1, "more partition")
+    return f"{texts[0]}; and {more}: memorybus archive run"
 
 
 class ArchivingRound:

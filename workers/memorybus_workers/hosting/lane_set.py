@@ -42,6 +42,9 @@ _CHECK_SECONDS = 1.0
 FAILURES_BEFORE_REOPEN = 5
 """How many failures of the backend in a row close the instance and open it again."""
 
+_RECONNECTING = "; reconnecting"
+"""Stands behind a backend's last error while its instance is opened again."""
+
 OWNERSHIP_CHECK_SECONDS = 1.0
 """Seconds after which ownership is checked, even if the lanes have more to do."""
 
@@ -236,7 +239,7 @@ class LaneSet:
         self._note_due(news, now)
         if self._breaker.failures - self._failures >= FAILURES_BEFORE_REOPEN:
             self._failures = self._breaker.failures
-            raise Unavailable("still failing; reconnecting")
+            raise Unavailable(f"{self._breaker.why.removesuffix(_RECONNECTING)}{_RECONNECTING}")
         if now < self._held_until:
             return
         self._pace.take_share(lane.ended for lane in self._lanes.values())

@@ -62,7 +62,7 @@ class EventLines:
         try:
             body = msgspec.msgpack.encode(msgspec.json.decode(line))
         except (*_UNREADABLE, OverflowError) as error:
-            raise CorruptEnvelope(f"not readable JSON: {error}") from error
+            raise CorruptEnvelope(f"not JSON that can be read: {error}") from error
         return self._decoder.decode(body)
 
 

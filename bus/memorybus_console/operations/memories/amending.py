@@ -351,7 +351,7 @@ def draft_events(
         return (_draft_retraction(brought),)
     if not correcting:
         raise CannotAmend(
-            f"no provider has the tool {TOOL}, which corrects a statement: delete it, and "
+            f"no provider has the tool {TOOL}, which corrects a statement: take it back, and "
             "publish what is right"
         )
     events = (_correction_call(name, memory, right) for name in correcting)
@@ -363,8 +363,7 @@ def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> 
         raise CannotAmend(f"give the right text, in 1 to {_MAX_TEXT_CHARS} characters")
     if memory.former:
         raise CannotAmend(
-            "it is outdated: its provider keeps the entry's former text; only "
-            "`memorybus forget` erases that"
+            "it is the text of an entry before its correction; only `memorybus forget` erases that"
         )
 
 

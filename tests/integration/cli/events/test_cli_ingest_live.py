@@ -159,7 +159,7 @@ def test_a_key_goes_nowhere_else(ready, bank, capsys, monkeypatch):
     refusal = told(capsys, "hindsight", "http://ann:pw@127.0.0.1:1/")[1]["refused"][0]
     assert "must not contain a user or password" in refusal["why"]
     assert "pw@" not in refusal["what"]
-    assert "read of files" in told(capsys, "letta", bank.url)[1]["refused"][0]["why"]
+    assert "imported from files" in told(capsys, "letta", bank.url)[1]["refused"][0]["why"]
 
 
 def mem0_rows(server: FakeMem0, count: int) -> None:

@@ -214,7 +214,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(remembering, redis_clie
     assert "Paris" not in str(act), "the record says nothing that anybody said"
     with pytest.raises(CannotAmend, match="keeps no memory of event"):
         amending.find_memory_of_event(remembering, "builtin", "delete", memory.event)
-    with pytest.raises(MissingEvent, match="look again"):
+    with pytest.raises(MissingEvent, match="has that memory no more"):
         amending.find_memory(remembering, "builtin", ANA, memory.event, text_digest(memory.text))
 
 

@@ -135,6 +135,25 @@ def test_a_replay_outlives_an_outage(redis_client, make_settings, monkeypatch, f
     assert texts(copy) == [f"!unavailable={flag} x", "y"]
 
 
+def test_a_backend_that_stays_down_keeps_its_error(redis_client, make_settings, monkeypatch, flag):
+    """G6: status names the backend's own error, also after its instance was opened anew."""
+    monkeypatch.setattr(lane_set, "FAILURES_BEFORE_REOPEN", 2)
+    settings = make_settings(partitions=1, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, "s", f"!unavailable={flag} x")
+        assert bus.flush(timeout=25)
+        reopened: list[str] = []
+
+        def is_reopened() -> bool:
+            reopened.append(host_of(running).failing)
+            return "reconnecting" in reopened[-1]
+
+        wait_until(is_reopened, "its instance is opened anew")
+        flag.unlink()
+        wait_applied(redis_client, settings)
+    assert reopened[-1] == "told to raise Unavailable; reconnecting"
+
+
 # -- what is --------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ def view(*copies: Instance, live: Live | None = None, **held: InstancePause) -> 
         (view(NEXT, live=Live("p@1", "p", leaving="p")), True, "p was swapped"),
         (view(NEXT), True, "p@1 follows the log unused"),
         (view(CHECKED), True, "p.verify@1 was left by a verification"),
-        (view(NEXT, CHECKED, p=HELD), False, "left stopped"),
+        (view(NEXT, CHECKED, p=HELD), False, "stopped by a command that has ended"),
         (view(p=InstancePause("maintenance")), True, "no rebuild or verification was interrupted"),
     ],
 )

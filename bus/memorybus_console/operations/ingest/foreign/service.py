@@ -177,7 +177,7 @@ def _honcho_pages(fetch: Fetch) -> Iterator[SourcePage]:
 def _mem0_pages(fetch: Fetch) -> Iterator[SourcePage]:
     ids = {name: fetch.address_query[name] for name in _MEM0_IDS if name in fetch.address_query}
     if not ids:
-        raise ForeignError(f"add whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
+        raise ForeignError(f"say whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
     page = fetch(f"/memories?{urlencode({**ids, 'top_k': MEM0_LIMIT})}")
     shown = page.get("results")
     if isinstance(shown, list) and len(shown) == _MEM0_DEFAULT_LIMIT:
@@ -191,7 +191,7 @@ def _mem0_pages(fetch: Fetch) -> Iterator[SourcePage]:
 def _mentisdb_pages(fetch: Fetch) -> Iterator[SourcePage]:
     chain = fetch.address_query.get("chain_key")
     if not chain:
-        raise ForeignError("add which chain: …?chain_key=NAME")
+        raise ForeignError("say which chain: …?chain_key=NAME")
     begin = {"chain_key": chain, "direction": "forward", "chunk_size": PAGE_SIZE}
     at, more = 0, True
     while more:

@@ -271,4 +271,4 @@ def _parse_line(line: bytes, where: str) -> Any:
     except json.JSONDecodeError as error:
         raise UnreadableInput(f"not JSON: {error.msg} (column {error.colno})", where) from error
     except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"not readable JSON: {error}", where) from error
+        raise UnreadableInput(f"not JSON that can be read: {error}", where) from error

@@ -223,7 +223,7 @@ GOOD = jsonl(USER)
         (jsonl({"messages": 3}), "chat.jsonl:2: no message: it names no role"),
         (jsonl({"messages": [3]}), "chat.jsonl:2: messages[0]: expected a message"),
         (b"[" * 200_000 + b"\n", "chat.jsonl:2: not JSON"),
-        (b"1" * 10_000 + b"\n", "chat.jsonl:2: not readable JSON"),
+        (b"1" * 10_000 + b"\n", "chat.jsonl:2: not JSON that can be read"),
         (b"[" * 700 + b"]" * 700, "chat.jsonl:2: [0]: [0]"),
     ],
 )
