@@ -64,6 +64,7 @@ def test_every_type_has_a_line(kind):
     """Every event type that is published can be exported."""
     needed = {"new_id": "n", "provider": "p", "tool": "t", "event_id": "0" * 32, "action": "add"}
     needed |= {"act": "pause provider", "operator": "ann"}
+    needed |= {"kind": "fact", "text": "x", "memory": "m", "before": "active", "after": "archived"}
     if kind.__name__ == "DeadLetterResolved":
         needed["action"] = "discard"
     names = {field.name for field in msgspec.structs.fields(kind) if field.required}
