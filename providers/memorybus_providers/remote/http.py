@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -21,12 +22,17 @@ from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Transient, Unavailable
 from memorybus.msgspec_types import prepared
 
+from memorybus_providers.remote.public import public_pools
+
 T = TypeVar("T")
 
 _MOST_BYTES = 1 << 26
 """The most bytes of an answer that are read (G10)."""
 
 _JSON: Final = {"Content-Type": "application/json"}
+
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class HttpService:
@@ -38,18 +44,32 @@ class HttpService:
     name: str
     """The name of the service in errors."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], key: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        key: str,
+        clock: Clock,
+        *,
+        name: str = "",
+        public_only: bool = False,
+    ) -> None:
         """Prepare; the connection is made by the first request.
 
         Args:
             url: the server's address.
             headers: the headers of each request, with the key.
             key: the key, which is masked in errors.
+            name: the name of the service in errors, if its class has none.
+            public_only: whether the address may only be one of the public internet.
         """
+        if name:
+            self.name = name
         self.url = url.rstrip("/")
         self._headers, self._key, self._clock = {**_JSON, **headers}, key, clock
         self._rate_limit = RateLimit(clock)
-        self._pool = urllib3.PoolManager(retries=False, maxsize=16)
+        make_pools = public_pools if public_only else urllib3.PoolManager
+        self._pool = make_pools(retries=False, maxsize=16)
 
     def close(self) -> None:
         """Close the connections."""
@@ -79,8 +99,19 @@ class HttpService:
                 f"{self.name} sent an answer that cannot be read: {type(error).__name__}"
             ) from error
 
-    def request(self, method: str, path: str, seconds: float, body: Any = None) -> bytes:
+    def request(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        body: Any = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> bytes:
         """Send a request and return the answer, which must come within `seconds`.
+
+        Args:
+            body: what is sent as JSON; bytes are sent as they are.
+            headers: further headers of this request.
 
         Raises:
             Unavailable, Transient, Permanent: see `error_for_status` and `error_for_connection`.
@@ -92,8 +123,8 @@ class HttpService:
             answer = self._pool.request(
                 method,
                 self.url + path,
-                body=None if body is None else msgspec.json.encode(body),
-                headers=self._headers,
+                body=body if isinstance(body, bytes | None) else msgspec.json.encode(body),
+                headers={**self._headers, **headers},
                 redirect=False,
                 preload_content=False,
                 timeout=urllib3.Timeout(total=seconds),
