@@ -84,7 +84,8 @@ class SessionRecall:
             counted without a lock, so that a signal handler and a fork may count as well.
         failures: how many prompts were answered without something that they asked for.
         failed: how many of these prompts lacked what: the answer of the provider of this name,
-            which failed, was late or is paused, or ``redis``, which could not be read.
+            which failed, was late or is paused, or ``redis``, which could not be read or did not
+            take the question.
 
     Args:
         warm: the warm cache.
@@ -117,8 +118,10 @@ class SessionRecall:
         else:
             answer = self._combine(question.text, question.build, warm, wait)
         answer.results += warm.values()
-        if read is None or answer.replies.asked or answer.replies.paused:
-            self._count_failures(answer.replies, redis_failed=read is None)
+        replies = answer.replies
+        redis_failed = read is None or replies.unsent
+        if redis_failed or replies.asked or replies.paused:
+            self._count_failures(replies, redis_failed=redis_failed)
         if question.window:
             self._leave_out_known(answer, question, wait - answer.waited_ms / 1000)
         return answer

@@ -48,6 +48,7 @@ class Replies(msgspec.Struct):
         seconds: how long each of them took.
         ended: whether no more answers will come.
         hung: whether Redis has taken the connection, but did not reply in time.
+        unsent: whether the question was to be sent, and was not.
         paused: the providers that are not asked at present, because their recalls fail.
     """
 
@@ -56,6 +57,7 @@ class Replies(msgspec.Struct):
     seconds: dict[str, float] = {}
     ended: bool = False
     hung: bool = False
+    unsent: bool = False
     paused: frozenset[str] = frozenset()
 
     @property
@@ -117,14 +119,16 @@ class PromptAsker:
             self._reset()
         found = Replies()
         if wait <= 0 or self._is_silent() or len(self._asking) >= _MAX_WAITING_PROMPTS:
-            return found
+            return Replies(unsent=wait > 0)
         until = self._clock.monotonic() + wait
         if self._start_thread(lambda: self._run(question, until, there, found)):
             self._waiters.wait_for(lambda: found.complete, wait)
         if found.asked is None and (found.hung or not found.ended):
             self._late = found, until + _SILENCE_SECONDS
         results, seconds = dict(found.results), dict(found.seconds)
-        return Replies(found.asked, results, seconds, ended=True, paused=found.paused)
+        # A process that still connects has just begun, and nothing has failed yet.
+        unsent = found.asked is None and (found.ended or self._connection is not None)
+        return Replies(found.asked, results, seconds, True, unsent=unsent, paused=found.paused)
 
     def _is_silent(self) -> bool:
         """Return whether Redis is away, or has not taken the last question yet (it may hang)."""

@@ -97,6 +97,22 @@ def test_a_prompt_without_an_answer_counts_the_provider_that_failed(
 
 
 @pytest.mark.timeout(240)
+def test_a_prompt_whose_question_cannot_be_sent_is_counted(make_redis, make_settings, spawn):
+    """G9: while only the jobs' Redis is away, each prompt that lacks its answer counts."""
+    log, jobs = make_redis(), make_redis()
+    settings = make_settings(url=log.url, jobs_url=jobs.url, providers=(HOLO,), **SURE)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        before = bus.counters.prefetch_failed.get("redis", 0)
+        jobs.kill()
+        session.prefetch("Which parrot was that?")
+        session.prefetch("Which heron was that?")
+        assert bus.counters.prefetch_failed["redis"] == before + 2
+
+
+@pytest.mark.timeout(240)
 def test_an_answer_that_came_too_early_is_asked_again(redis_client, sure, spawn):
     """What a provider answers before it has applied a session's turns answers no later prompt."""
     prompt, fact = next(iter(FACTS.items()))
