@@ -142,14 +142,18 @@ class LaneKeys:
             foreign: whether a key that is not ours counts as one that is missing.
 
         Raises:
-            redis.RedisError: Redis is away, or a key is not ours.
+            redis.RedisError: Redis is away.
+            ForeignKey: a key is not ours; the error names it.
         """
+        keys: list[str] = []
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
-                pipe.hget(self._keys.state(partition), "n")
+                state = self._keys.state(partition)
+                pipe.hget(state, "n")
+                keys.append(state)
                 for name in names:
-                    self._ask(pipe, partition, name)
-            replies = iter(pipe.execute(raise_on_error=not foreign))
+                    keys += self._ask(pipe, partition, name)
+            replies = iter(_replies(pipe, keys, foreign=foreign))
         lanes: LanesByInstance = {name: [] for name in names}
         for _ in self._partitions:
             head = reply_number(next(replies))
@@ -157,12 +161,15 @@ class LaneKeys:
                 lanes[name].append(_read_lane(replies, head))
         return lanes
 
-    def _ask(self, pipe: Pipeline, partition: int, name: str) -> None:
-        """Ask for what `_read_lane` reads."""
-        pipe.hmget(self._keys.lane(partition, name), *_FIELDS)
-        pipe.get(self._keys.lease(partition, name))
-        pipe.hlen(self._keys.parked(partition, name))
-        pipe.xlen(self._keys.dead(partition, name))
+    def _ask(self, pipe: Pipeline, partition: int, name: str) -> Sequence[str]:
+        """Ask for what `_read_lane` reads; return the key of each reply."""
+        kinds = (self._keys.lane, self._keys.lease, self._keys.parked, self._keys.dead)
+        lane, lease, parked, dead = keys = [key(partition, name) for key in kinds]
+        pipe.hmget(lane, *_FIELDS)
+        pipe.get(lease)
+        pipe.hlen(parked)
+        pipe.xlen(dead)
+        return keys
 
     def lanes_of_key(
         self, partition: int, names: Sequence[str], key: str
@@ -176,14 +183,19 @@ class LaneKeys:
         Returns:
             For each instance, its lane, and how many events of the key wait behind a dead letter; 0
             if the key is not parked there.
+
+        Raises:
+            ForeignKey: a key in Redis is not ours; the error names it.
         """
 
         def ask() -> list[Any]:
+            keys: list[str] = []
             with self._redis.pipeline(transaction=False) as pipe:
                 for name in names:
-                    self._ask(pipe, partition, name)
-                    pipe.hget(self._keys.parked(partition, name), key)
-                return pipe.execute()
+                    parked = self._keys.parked(partition, name)
+                    keys += (*self._ask(pipe, partition, name), parked)
+                    pipe.hget(parked, key)
+                return _replies(pipe, keys, foreign=False)
 
         replies = iter(ask_redis(ask, lane_name(partition)))
         return {name: (_read_lane(replies), _read_parked_count(next(replies))) for name in names}
@@ -248,6 +260,15 @@ class LaneKeys:
         keys = self._keys
         kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
         return [key(partition, name) for key in kinds]
+
+
+def _replies(pipe: Pipeline, keys: Sequence[str], *, foreign: bool) -> list[Any]:
+    """Return the replies of a pipeline, one for each of some keys, which errors name."""
+    replies = pipe.execute(raise_on_error=False)
+    for key, reply in zip(keys, replies, strict=True):
+        if isinstance(reply, Exception) and not foreign:
+            raise translate_redis_error(reply, key) from reply
+    return replies
 
 
 def _read_lane(replies: Iterator[Any], head: int = 0) -> LaneState:

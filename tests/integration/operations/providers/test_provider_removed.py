@@ -9,6 +9,7 @@ from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
 from memorybus.processes import signals
 from memorybus.processes.reports import InstanceDescription
+from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, InstancePause, Live
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
@@ -72,6 +73,24 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(redis_client, settin
             removal.remove_provider(stores, what, "x", "ann", Interrupted())
         assert stores.instances.pauses() == {NAME: GONE}
         assert list(stores.instances.all()) == [NEXT]
+
+
+@pytest.mark.parametrize("kind", ["lane", "lease", "parked", "dead"])
+def test_a_key_of_another_program_is_named(kind, redis_client, settings, monkeypatch, capsys):
+    """G10: a removal names the key that stops it, and goes on without that."""
+    for name in ("url", "namespace", "data_dir"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
+    keys = Keys(settings.namespace)
+    redis_client.hset(keys.lane(1, "old"), "n", 1)
+    foreign = getattr(keys, kind)(0, "old")
+    redis_client.sadd(foreign, "x")
+    removal_of_old = ["provider", "remove", "old", "--reason", "x", "--yes"]
+    assert main(removal_of_old) == 1
+    assert f"{foreign}: holds something that memorybus did not write; rename or delete it" in (
+        capsys.readouterr().err
+    )
+    redis_client.delete(foreign)
+    assert main(removal_of_old) == 0
 
 
 def test_ctrl_c_says_how_a_removal_goes_on(settings, monkeypatch, capsys):
