@@ -52,6 +52,13 @@ class RecallRequest(msgspec.Struct, frozen=True):
     as_of: int | None = None
     trace: str = ""
 
+    @property
+    def owner(self) -> Scope | None:
+        """Whose memories are wanted; None for those of several owners."""
+        if self.agent is None or self.user is None or self.workspace is None:
+            return None
+        return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
+
 
 class RecalledItem(msgspec.Struct, frozen=True):
     """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None.

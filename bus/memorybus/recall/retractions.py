@@ -1,10 +1,11 @@
 """Takes back warm results: of an owner who has something forgotten, of a replaced instance.
 
 For each owner (agent, person, workspace) and provider there is a mark. It changes right before the
-provider forgets something of the owner's, and again once that is committed. A warm result carries
-the mark from before its recall, and is read only while the owner still has this mark. So forgotten
-text does not come back through a recall that was under way, through a result that was copied to
-another session, or through a worker that died between the two changes.
+provider forgets something of the owner's, and again once that is committed; a purge changes those
+of all owners who asked. A warm result carries the mark from before its recall, and is read only
+while the owner still has this mark. So forgotten text does not come back through a recall that was
+under way, through a result that was copied to another session, or through a worker that died
+between the two changes.
 
 The results of an instance that no longer serves its provider are deleted. If a session's request
 still exists, the new instance is asked for the answer.
@@ -13,13 +14,15 @@ still exists, the new instance is asked for the answer.
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import new_id
-from memorybus.recall.model import GENERATION, prompt_slot, slot_of
+from memorybus.msgspec_types import prepared
+from memorybus.recall.model import GENERATION, RecallRequest, prompt_slot, slot_of
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.cluster import group_by_shard
 from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
@@ -71,7 +74,7 @@ def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> st
 
 
 def purge(redis: Redis, settings: Settings, provider: str) -> int:
-    """Delete a provider's warm results, and ask for them again.
+    """Delete a provider's warm results, and ask for them again; recalls under way are not read.
 
     Returns:
         The number of results.
@@ -85,9 +88,12 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
     try:
         queue = RecallQueue(jobs, settings, provider)
         for slots in _pages(_slots(redis, keys)):
+            requests = _requests_of(redis, keys, slots)
+            for owner in {want.owner for want in requests.values() if want.owner}:
+                change_mark(redis, settings, owner, provider)
             held = _delete_results(redis, keys, provider, slots)
             gone += len(held)
-            for slot in _slots_with_request(redis, keys, held):
+            for slot in requests.keys() & held:
                 queue.put(slot)
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, "recall") from error
@@ -149,13 +155,14 @@ def purge_answers(settings: Settings, providers: Iterable[str]) -> None:
 
 
 def _slots(redis: Redis, keys: Keys) -> Iterator[str]:
-    """Yield the slots that have warm results; one may come twice."""
-    before, after = keys.warm("\0").split("\0")
+    """Yield the slots that have a request or warm results; one may come twice."""
     spread = (keys.warm(str(number)) for number in range(_KEYS_OF_ALL_SHARDS))
     for shard in group_by_shard(redis, spread):
-        found: Iterable[bytes] = shard.redis.scan_iter(match=keys.warm("*"), count=_PAGE)
-        for key in found:
-            yield key.decode(errors="replace").removeprefix(before).removesuffix(after)
+        for key_of in (keys.want, keys.warm):
+            before, after = key_of("\0").split("\0")
+            found: Iterable[bytes] = shard.redis.scan_iter(match=key_of("*"), count=_PAGE)
+            for key in found:
+                yield key.decode(errors="replace").removeprefix(before).removesuffix(after)
 
 
 def _pages(slots: Iterator[str]) -> Iterator[list[str]]:
@@ -176,9 +183,11 @@ def _delete_results(redis: Redis, keys: Keys, provider: str, slots: list[str]) -
     return [slot for slot, count in zip(slots, counts, strict=True) if count]
 
 
-def _slots_with_request(redis: Redis, keys: Keys, slots: list[str]) -> list[str]:
+def _requests_of(redis: Redis, keys: Keys, slots: list[str]) -> dict[str, RecallRequest]:
+    """Return the newest request of each slot that has one."""
     with redis.pipeline(transaction=False) as pipe:
         for slot in slots:
-            pipe.exists(keys.want(slot))
-        there: list[Any] = pipe.execute()
-    return [slot for slot, is_there in zip(slots, there, strict=True) if is_there]
+            pipe.hget(keys.want(slot), "r")
+        bodies: list[Any] = pipe.execute()
+    decode = msgspec.json.Decoder(prepared(RecallRequest)).decode
+    return {slot: decode(body) for slot, body in zip(slots, bodies, strict=True) if body}

@@ -209,8 +209,8 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:retracted:{<owner>}",
         "hash",
         False,
-        "By provider, a mark that changes when the provider forgets retracted events: the owner's "
-        "warm results with another mark are not read.",
+        "By provider, a mark that changes when the provider forgets retracted events or is purged: "
+        "the owner's warm results with another mark are not read.",
     ),
     KeyDoc(
         "{ns}:recalls:{<provider>}",

@@ -305,7 +305,6 @@ class Eraser:
         self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()
-        self._purge(plan)  # once more: a recall may have been under way
         log = self._remove() if not self._problems else Removed()
         left = self._rewrite_files(plan.found)
         return Erasure(

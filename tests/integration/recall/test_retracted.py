@@ -20,7 +20,7 @@ from memorybus.errors import InvalidEvent, Unavailable
 from memorybus.events import Scope, SessionSwitched
 from memorybus.recall.model import build_request
 from memorybus.recall.requester import RecallRequester
-from memorybus.recall.retractions import change_mark, mark_of
+from memorybus.recall.retractions import change_mark, mark_of, purge_answers
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
@@ -121,7 +121,13 @@ class Held:
         return [Recollection(f"{PIN}, for {query}")]
 
 
-def test_a_recall_under_way_is_not_read_afterwards(redis_client, patient):
+def purge(client: redis.Redis, settings: Settings, scope: Scope, provider: str) -> None:
+    """Do what a correction of the agent's memory does for all persons, and an erasure."""
+    purge_answers(settings, [provider])
+
+
+@pytest.mark.parametrize("take_back", [change_mark, purge])
+def test_a_recall_under_way_is_not_read_afterwards(redis_client, patient, take_back):
     """G9: what was recalled before something was forgotten, and stored after it, is not read."""
     held = Held()
     applied = ReadYourWrites(redis_client, Keys(patient.namespace), patient.recall_wait, SYSTEM)
@@ -137,7 +143,7 @@ def test_a_recall_under_way_is_not_read_afterwards(redis_client, patient):
             recall.start()
             assert held.asked.wait(WAIT_SECONDS)
             if not round_:
-                change_mark(redis_client, patient, session.scope, NAME)
+                take_back(redis_client, patient, session.scope, NAME)
             held.go_on.set()
             recall.join(WAIT_SECONDS)
             assert (f"round {round_}" in session.prefetch()) == bool(round_)

@@ -8,7 +8,6 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.concurrency.backoff import look_pause
 from memorybus.config.settings import Settings
-from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.msgspec_types import prepared
 from memorybus.recall import retractions
@@ -247,10 +246,8 @@ class Recaller:
 
     def _read_mark(self, want: RecallRequest, provider: str) -> str:
         """Return the mark under which an answer may be read; "" for memories of all owners."""
-        if want.agent is None or want.user is None or want.workspace is None:
-            return ""
-        scope = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return retractions.mark_of(self._redis, self._settings, scope, provider)
+        owner = want.owner
+        return retractions.mark_of(self._redis, self._settings, owner, provider) if owner else ""
 
     def _ask_provider(
         self, instance: str, want: RecallRequest, provider: str, mark: str
