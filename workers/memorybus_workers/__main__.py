@@ -102,6 +102,13 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         with export_spans():
             run_jobs(settings, options.provider)
         return 0
+    if options.command == "curator":
+        load_redis()
+        from memorybus_workers.jobs.curator import run_waiting
+
+        call_when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
+        run_waiting(settings, due=options.due)
+        return 0
     if options.command == "copy":
         from memorybus_workers.processes.process import run_worker
 
@@ -226,6 +233,8 @@ def _parser() -> argparse.ArgumentParser:
     archive = commands.add_parser("archive", help="seal now what may be sealed")
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
     jobs.add_argument("--provider", required=True)
+    curator = commands.add_parser("curator", help="let memories age (a worker starts this)")
+    curator.add_argument("--due", action="store_true", help="also if no run waits")
     copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
     copy.add_argument("--name", required=True)
     copy.add_argument("--mark", default="")

@@ -22,6 +22,7 @@ _MAY_BE_ZERO = frozenset(
     (
         "compress_min_bytes",
         "compress_wait",
+        "curator_every",
         "hot_window",
         "opening_wait",
         "prefetch_deadline",

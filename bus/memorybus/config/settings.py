@@ -152,6 +152,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
             ``workspace:NAME``, ``platform:NAME``; 0 means without end. The shortest time that
             applies to an event counts.
+        curator_every: how often a worker looks for memories that have grown old; 0 for never.
         stale_after: how long nobody used a memory that becomes stale.
         archive_after: how long nobody used one that is archived, and is in prompts no more.
         secrets_file: a file that only its user may read, with variables that workers add to their
@@ -221,6 +222,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal_after: Seconds = 60.0
     hot_window: Seconds = 3_600.0
     retention: Annotated[dict[str, float], "seconds"] = {}
+    curator_every: Seconds = 86_400.0
     stale_after: Seconds = 2_592_000.0
     archive_after: Seconds = 7_776_000.0
     secrets_file: str = ""

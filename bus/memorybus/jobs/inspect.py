@@ -50,7 +50,7 @@ class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of what an instance keeps of somebody.
 
     Attributes:
-        given: whether the provider can answer (`Capabilities.exports`).
+        given: whether the provider can answer (`Capabilities.exports`, or `curates`).
         memories: each has the fields of a provider's `StoredMemory` that are not empty.
         more: whether there may be more memories.
     """
@@ -139,6 +139,8 @@ class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag=
         skip: how many memories the asker has already.
         most: the most memories to send; 0 for as many as fit.
         containing: only memories with this text, or from the event of this id; "" for all.
+        curated: only memories that age (`MemoryProvider.curated`), with their states.
+        state: only those in this state; "" for all.
     """
 
     reply = KeptPage
@@ -147,6 +149,8 @@ class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag=
     skip: int = 0
     most: int = 0
     containing: str = ""
+    curated: bool = False
+    state: str = ""
 
 
 class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, tag="owners"):

@@ -109,6 +109,18 @@ TABLE: tuple[KeyDoc, ...] = (
         "is removed.",
     ),
     KeyDoc(
+        "{ns}:curator",
+        "hash",
+        True,
+        "The curator: its last 100 runs (`run:<id>`), and when the next one is `due`.",
+    ),
+    KeyDoc(
+        "{ns}:curator:lease",
+        "string",
+        False,
+        "The curator's run that works now; expires unless renewed.",
+    ),
+    KeyDoc(
         "{ns}:{pNN}:log",
         "stream",
         True,

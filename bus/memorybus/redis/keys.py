@@ -67,6 +67,8 @@ class Keys:
         self.pauses = f"{namespace}:pauses"
         self.retries = f"{namespace}:retries"
         self.canary = f"{namespace}:canary"
+        self.curator = f"{namespace}:curator"
+        self.curator_lease = f"{namespace}:curator:lease"
         self.archive = f"{namespace}:archive"
         self.api_keys = f"{namespace}:api-keys"
 

@@ -55,6 +55,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         digests: whether two states of it can be compared.
         exports: whether it can list what it keeps about a person.
         retracts: whether it forgets memories whose event is taken back.
+        curates: whether its memories have states, so that they age.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what else people should know.
         copy_of: the instance of the settings that it copies; "" if it is not a copy. Agents never
@@ -73,6 +74,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     digests: bool = False
     exports: bool = False
     retracts: bool = False
+    curates: bool = False
     seen_at: int = 0
     note: str = ""
     copy_of: str = ""

@@ -4,6 +4,13 @@ from typing import Any, Final
 
 from memorybus_console.actions.action import Action
 from memorybus_console.actions.archive import ImportArchive
+from memorybus_console.actions.curation import (
+    AcceptRepetitions,
+    PinMemory,
+    RunCurator,
+    UndoCuration,
+    UnpinMemory,
+)
 from memorybus_console.actions.dead_letters import DiscardLetters, EditLetter, RetryLetters
 from memorybus_console.actions.history import DropGenerations, Rebuild, RollBack
 from memorybus_console.actions.memories import CorrectMemory, DeleteMemory, Forget
@@ -28,6 +35,11 @@ ACTIONS: Final[tuple[type[Action[Any, Any]], ...]] = (
     CorrectMemory,
     DeleteMemory,
     Forget,
+    RunCurator,
+    PinMemory,
+    UnpinMemory,
+    AcceptRepetitions,
+    UndoCuration,
     Rebuild,
     RollBack,
     DropGenerations,

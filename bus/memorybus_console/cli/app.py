@@ -34,7 +34,7 @@ from memorybus_console.cli.events import events, ingest, sessions
 from memorybus_console.cli.failures import FAILED, report_failure, wants_json
 from memorybus_console.cli.hermes import commands as hermes
 from memorybus_console.cli.history import archive, rebuild, replay, verify
-from memorybus_console.cli.memory import export, forget, memories, recall
+from memorybus_console.cli.memory import curator, export, forget, memories, recall
 from memorybus_console.cli.options import OPERATE
 from memorybus_console.cli.providers import provider
 from memorybus_console.views.output import QuietPipeConsole
@@ -56,6 +56,7 @@ _GROUPS = (
     ingest,
     recall,
     memories,
+    curator,
     export,
     forget,
     status,

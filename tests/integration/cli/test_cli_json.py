@@ -35,6 +35,7 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
         ("key", "create", "--user", "ann"),
         ("key", "list"),
         ("schema", "status"),
+        *curations(bus),
         *amendments(bus),
         ("provider", "move", "holographic"),
         ("archive", "export", out),
@@ -67,6 +68,23 @@ def amendments(bus: Everything) -> list[tuple[str, ...]]:
     right = ("memories", "correct", memory[0], "It hangs on the hook.", *memory[1:])
     # Nobody serves the copy, so a longer wait for it would end in the same way.
     return [("memories", "delete", *memory), right, (*right, "--yes", "--wait", "1")]
+
+
+def curations(bus: Everything) -> list[tuple[str, ...]]:
+    """Return commands of the curator, about a memory and a run that exist."""
+    said = bus.run("memories", "list", "--user", "default", "--provider", "holographic", "--json")
+    kept = next(one for one in json.loads(said.out)["memories"] if one["kind"] == "user-store")
+    run = json.loads(bus.run("curator", "run", "--json").out)["run"]
+    return [
+        ("curator", "run", "--dry-run"),
+        ("curator", "run"),
+        ("curator", "pin", kept["name"]),
+        ("curator", "report", "1"),
+        ("curator", "unpin", kept["name"]),
+        ("curator", "accept", run),
+        ("curator", "undo", run),
+        ("curator", "status"),
+    ]
 
 
 def edit(bus: Everything) -> str:

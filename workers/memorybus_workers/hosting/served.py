@@ -257,6 +257,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
         digests=type(provider).digest is not MemoryProvider.digest,
         exports=provider.capabilities.exports,
         retracts=provider.capabilities.retracts,
+        curates=provider.capabilities.curates,
         note=provider.note,
         copy_of=copy_of,
     )

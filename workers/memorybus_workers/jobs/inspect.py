@@ -122,12 +122,15 @@ class InspectionRunner:
 
     def _kept_page(self, provider: MemoryProvider, asked: ReadKept, until: float) -> KeptPage:
         """Return the next memories, after skipping those that the caller has already."""
-        if not provider.capabilities.exports:
+        can = provider.capabilities
+        if not (can.curates if asked.curated else can.exports):
             return KeptPage(given=False)
+        read = provider.curated if asked.curated else provider.export
+        kept = (m for m in read(_scope_of(asked.whose)) if asked.state in {"", m.state})
         page: list[dict[str, Any]] = []
         size, most = 0, min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
         found = self._filter_by_text(
-            provider.export(_scope_of(asked.whose)),
+            kept,
             asked.containing,
             lambda one: (one.text, one.event),
             until,

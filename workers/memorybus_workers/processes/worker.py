@@ -33,6 +33,7 @@ from memorybus.tracing.spans import Tracing
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import ArchiverThread
+from memorybus_workers.curating.schedule import CuratorSchedule
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts, remove_dropped
 from memorybus_workers.hosting.instances import make_instance
@@ -105,6 +106,7 @@ class Worker:
         )
         self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
+        self._curator = CuratorSchedule(settings, self._redis, clock)
         self._archiver = ArchiverThread(
             settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
         )
@@ -232,6 +234,7 @@ class Worker:
                 self._log_watch.poll(self._redis)
                 self._work.report(self._redis, Keys(self._settings.namespace))
                 heap.trim_if_due()
+                self._curator.poll()
             except RedisError as error:
                 self._unseen.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
             except (MemoryBusError, OSError) as error:
@@ -276,6 +279,7 @@ class Worker:
         self._children.stop()
         self._hosts.stop()
         self._archiver.stop()
+        self._curator.stop()
         tail.stop()
         self._leases.stop()
         self._presence.leave()

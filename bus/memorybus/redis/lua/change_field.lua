@@ -3,7 +3,7 @@
 -- A command that has lost its lock changes nothing, so one that was frozen does no harm when it
 -- continues (G8). The script also works when the server is out of memory.
 --
--- KEYS[1] hash   homes, instances, live, pauses, or a slot's warm results.
+-- KEYS[1] hash   homes, instances, live, pauses, curator, or a slot's warm results.
 -- KEYS[2] fence  string, in the same slot: the command that may change the hash; left out by
 --                callers that need no lock.
 -- ARGV: field, the new value ('' to delete the field), the value that the fence must have, the

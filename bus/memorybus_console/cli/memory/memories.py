@@ -79,6 +79,9 @@ def run_list(
         Parameter(help="What this provider keeps; by default the first that can list memories."),
     ] = None,
     containing: ContainingOption = "",
+    archived: Annotated[
+        bool, Parameter(negative="", help="Only those that the curator archived.")
+    ] = False,
     skip: Annotated[int, Parameter(help="Skip this many.", validator=not_negative)] = 0,
     limit: LimitOption = 50,
     common: Common = DEFAULT,
@@ -98,10 +101,14 @@ def run_list(
 
     settings = common.settings()
     asked = scope_options.filter_for(scope_of(settings))
-    name = provider or browsing.first_browsable(settings)
+    name = provider or browsing.first_browsable(settings, archived=archived)
     owner = RecallRequest(query="", agent=asked.agent, user=asked.user, workspace=asked.workspace)
     page = browsing.list_memories(
-        settings, name, owner, skip=skip, containing=containing, most=limit
+        *(settings, name, owner),
+        skip=skip,
+        containing=containing,
+        most=limit,
+        archived=archived,
     )
     if not page.memories:
         common.output().note(f"{name} has no such memory of {asked}")

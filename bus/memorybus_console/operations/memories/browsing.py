@@ -36,12 +36,14 @@ class BrowsableProvider(msgspec.Struct, frozen=True):
         provider: its name.
         instance: its live instance.
         exports: whether it can list what it keeps of somebody.
+        curates: whether its memories have states.
         served: whether a live worker can answer for it.
     """
 
     provider: str
     instance: str
     exports: bool
+    curates: bool
     served: bool
 
 
@@ -102,6 +104,8 @@ class KeptMemory(msgspec.Struct, frozen=True):
         until: when something newer replaced it, milliseconds; 0 if it is still valid.
         name: its name for the provider's tools; "" if it has none.
         former: whether it is what an entry said before it was replaced or removed.
+        state: what the curator or a person made of it: active, stale, archived, pinned.
+        used: when it was last recalled, to the day, milliseconds; 0 if never.
     """
 
     text: Annotated[str, TEXT]
@@ -116,6 +120,8 @@ class KeptMemory(msgspec.Struct, frozen=True):
     until: Annotated[int, TIME] = 0
     name: Annotated[str, HIDDEN] = ""
     former: Annotated[bool, HIDDEN] = False
+    state: Annotated[str, HIDDEN] = "active"
+    used: Annotated[int, HIDDEN] = 0
 
 
 class Memories(Result, frozen=True):
@@ -150,19 +156,22 @@ def list_providers(settings: Settings) -> list[BrowsableProvider]:
         live = stores.instances.live()
         served = stores.roster.job_providers()
         return [
-            BrowsableProvider(name, live_name(name, live), info.exports, name in served)
+            BrowsableProvider(
+                *(name, live_name(name, live), info.exports, info.curates, name in served)
+            )
             for name, info in stores.roster.providers().items()
         ]
 
 
-def first_browsable(settings: Settings) -> str:
-    """Return the first provider that can list what it keeps.
+def first_browsable(settings: Settings, *, archived: bool = False) -> str:
+    """Return the first provider that can list what it keeps, or what is archived there.
 
     Raises:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    return choose_browsable(list_providers(settings))
+    known = list_providers(settings)
+    return choose_browsable([one for one in known if one.curates] if archived else known)
 
 
 def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
@@ -248,6 +257,7 @@ def list_memories(
     skip: int = 0,
     containing: str = "",
     most: int = PAGE,
+    archived: bool = False,
     clock: Clock = SYSTEM,
 ) -> Memories:
     """Return a page of what a provider keeps of somebody.
@@ -259,6 +269,7 @@ def list_memories(
         containing: only memories that contain this text, in any case, or come from the event of
             this id.
         most: the most memories to return.
+        archived: only archived ones.
 
     Raises:
         ConfigError: there is no such provider, or it cannot list what it keeps.
@@ -271,8 +282,11 @@ def list_memories(
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
     instance = known[provider].instance
     inspector = InstanceInspector(settings, clock)
-    page = inspector.ask(provider, instance, ReadKept(owner, skip, most, containing))
+    state = "archived" if archived else ""
+    question = ReadKept(owner, skip, most, containing, curated=archived, state=state)
+    page = inspector.ask(provider, instance, question)
     if not page.given:
-        raise ConfigError(f"{provider} cannot list the memories of a person")
+        what = "keeps no states of memories" if archived else "cannot list the memories of a person"
+        raise ConfigError(f"{provider} {what}")
     found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
     return Memories(provider, found, skip, page.more)

@@ -5,6 +5,7 @@ from typing import Final
 from memorybus_console.web.page import Page
 from memorybus_console.web.pages import (
     change,
+    curator,
     dead_letter,
     dead_letter_acts,
     dead_letters,
@@ -36,6 +37,7 @@ PAGES: Final[tuple[Page, ...]] = (
     memories.PAGE,
     kept.PAGE,
     change.PAGE,
+    curator.PAGE,
     history.PAGE,
     history.PLAN,
     history_diff.PAGE,

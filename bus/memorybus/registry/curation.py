@@ -1,0 +1,169 @@
+"""What Redis knows of the curator: its runs, when the next one is due, and who runs now."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from redis import Redis
+
+from memorybus.errors import MemoryBusError
+from memorybus.msgspec_types import prepared
+from memorybus.redis import scripts
+from memorybus.redis.connect import ask_redis
+from memorybus.redis.facts import to_milliseconds
+from memorybus.redis.keys import Keys
+
+LEASE_MS = 60_000
+"""Milliseconds after which a run that shows no life makes room for another one."""
+
+RUNS_KEPT = 100
+"""How many runs are remembered, the newest (G10); their changes stay in the history."""
+
+_DUE = "due"
+_RUN = "run:"
+
+Phase = Literal["ageing", "repetitions", "done"]
+
+
+class CuratorBusy(MemoryBusError):
+    """Another run of the curator works now."""
+
+
+class Repetition(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that repeats another one of the same owner.
+
+    Attributes:
+        memory: its name.
+        successor: the name of the memory that says the same.
+        agent, user, workspace: the owner.
+        reason: why, for people.
+    """
+
+    memory: str
+    successor: str
+    agent: str
+    user: str
+    workspace: str = ""
+    reason: str = ""
+
+
+class CuratorRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run.
+
+    Attributes:
+        id: 32 hex digits; the events of the run carry it.
+        by: who began it.
+        began: when, milliseconds of the Redis server.
+        phase: what it does, or did when it was killed.
+        ended: when it was over, milliseconds; 0 if it is not.
+        memories: how many memories it looked at.
+        counts: how many memories it gave each state.
+        waiting: repetitions that wait for a person.
+        unable: providers whose memories it could not see, with the reason.
+        failed: why it failed; "" if it did not.
+    """
+
+    id: str
+    by: str
+    began: int
+    phase: Phase = "ageing"
+    ended: int = 0
+    memories: int = 0
+    counts: dict[str, int] = {}
+    waiting: tuple[Repetition, ...] = ()
+    unable: dict[str, str] = {}
+    failed: str = ""
+
+
+class CuratorRuns:
+    """Reads and writes the runs. Belongs to one thread; raises `LogError` if Redis is away."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._key = keys.curator
+        self._lease = keys.curator_lease
+
+    def now_ms(self) -> int:
+        """Return the server's time."""
+        return to_milliseconds(ask_redis(self._redis.time, self._key))
+
+    def put(self, run: CuratorRun) -> None:
+        """Write a run, and forget the oldest beyond `RUNS_KEPT`."""
+        field, body = _RUN + run.id, msgspec.json.encode(run)
+        ask_redis(lambda: self._redis.hset(self._key, field, body), self._key)
+        gone = [_RUN + old.id for old in self.newest()[RUNS_KEPT:]]
+        if gone:
+            ask_redis(lambda: self._redis.hdel(self._key, *gone), self._key)
+
+    def newest(self) -> Sequence[CuratorRun]:
+        """Return the runs, the newest first; a record that is not readable is left out."""
+        entries = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
+        runs = [_read(body) for name, body in entries.items() if name.startswith(_RUN.encode())]
+        known = [run for run in runs if run is not None]
+        return sorted(known, key=lambda run: (run.began, run.id), reverse=True)
+
+    # -- the lease ----------------------------------------------------------------------------
+
+    def take_lease(self, run: str) -> None:
+        """Become the only run.
+
+        Raises:
+            CuratorBusy: another run has the lease.
+        """
+        taken = ask_redis(
+            lambda: self._redis.set(self._lease, run, nx=True, px=LEASE_MS), self._lease
+        )
+        if not taken:
+            raise CuratorBusy(
+                f"the curator runs already ({self.leased()}); wait for it: memorybus curator "
+                f"status. A run that was killed makes room within {LEASE_MS // 1000} s"
+            )
+
+    def keep_lease(self, run: str) -> None:
+        """Stay the only run.
+
+        Raises:
+            CuratorBusy: the lease has expired, and another run may have it.
+        """
+        if not self._prolong(run, LEASE_MS):
+            raise CuratorBusy(
+                f"this run was suspended for over {LEASE_MS // 1000} s and has ended; what it "
+                "changed stays: memorybus curator report"
+            )
+
+    def release(self, run: str) -> None:
+        """Make room for the next run."""
+        self._prolong(run, 0)
+
+    def leased(self) -> str:
+        """Return the run that works now; "" if none does."""
+        owner: bytes | None = ask_redis(lambda: self._redis.get(self._lease), self._lease)
+        return owner.decode(errors="replace") if owner else ""
+
+    def _prolong(self, run: str, life_ms: int) -> bool:
+        call = scripts.prolong_lock(self._lease, run.encode(), life_ms)
+        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._lease))
+
+    # -- the schedule -------------------------------------------------------------------------
+
+    def take_due(self, every_ms: int) -> bool:
+        """Return whether a run is due, for one caller alone; the next is due after `every_ms`.
+
+        At first sight of the bus nothing is due. A time further ahead than `every_ms` was written
+        by a clock that was set back since, and counts as now.
+        """
+        now = self.now_ms()
+        seen: bytes | None = ask_redis(lambda: self._redis.hget(self._key, _DUE), self._key)
+        due = int(seen) if seen and seen.isdigit() else None
+        if due is not None and now < due <= now + every_ms:
+            return False
+        call = scripts.change_field(self._key, _DUE, str(now + every_ms).encode(), seen=seen or b"")
+        changed = ask_redis(lambda: scripts.run(self._redis, call), self._key)
+        return due is not None and changed == seen
+
+
+def _read(body: bytes) -> CuratorRun | None:
+    try:
+        return msgspec.json.decode(body, type=prepared(CuratorRun))
+    except msgspec.MsgspecError:
+        return None

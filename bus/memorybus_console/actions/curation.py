@@ -1,0 +1,139 @@
+"""Acts of the curator: run, pin, unpin, accept what waits, take a run back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from memorybus.events import MemoryState
+from memorybus_workers.curating.curator import Curator
+from memorybus_workers.curating.transitions import Change
+
+from memorybus_console.actions.action import Action, Ground
+from memorybus_console.operations import curation
+from memorybus_console.operations.curation import CurationReport, PlannedCuration
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCurator(Action[PlannedCuration, CurationReport]):
+    """Let memories age, and archive those that repeat others.
+
+    Attributes:
+        repetitions: whether they are archived, or every one waits for a person.
+    """
+
+    title = "run curator"
+    recorded = ("repetitions",)
+    is_harmless = True
+
+    repetitions: Literal["archive", "review"] = "archive"
+
+    def plan(self, ground: Ground) -> PlannedCuration:
+        """Return what would be done; change nothing."""
+        with curation.opened(ground.settings, ground.clock) as curator:
+            return curation.plan_report(curator.plan(review=self.repetitions == "review"))
+
+    def carry_out(self, ground: Ground) -> CurationReport:
+        """Run it, and wait until providers have applied what it changed."""
+        return curation.run_now(
+            ground.settings,
+            ground.operator,
+            review=self.repetitions == "review",
+            wait=ground.wait,
+            clock=ground.clock,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curation(Action[PlannedCuration, CurationReport]):
+    """Changes of memories that a person decides about; they are a run of their own."""
+
+    is_harmless = True
+
+    def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
+        """Return the changes."""
+        raise NotImplementedError
+
+    def plan(self, ground: Ground) -> PlannedCuration:
+        """Return what would be done; change nothing."""
+        return curation.changes_report(self._changes(ground))
+
+    def carry_out(self, ground: Ground) -> CurationReport:
+        """Publish the changes, if there are any, and wait until providers have applied them."""
+        changes = self._changes(ground)
+        if not changes:
+            return CurationReport("")
+        return curation.apply_changes(
+            ground.settings, ground.operator, changes, ground.wait, ground.clock
+        )
+
+    def _changes(self, ground: Ground) -> Sequence[Change]:
+        with curation.opened(ground.settings, ground.clock) as curator:
+            return self.changes(ground, curator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinMemory(Curation):
+    """Keep a memory in prompts, however old it is.
+
+    Attributes:
+        memory: its id.
+        user: whose it is, if several people have one of this id.
+    """
+
+    title = "pin memory"
+    recorded = ("memory", "user")
+    state: ClassVar[MemoryState] = "pinned"
+
+    memory: str
+    user: str | None = None
+
+    def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
+        """Return the change; none if it is so already."""
+        memory = curation.find_memory(curator.read()[0], self.memory, self.user)
+        reason = self.reason or f"{self.title}, by {ground.operator}"
+        is_pinned = memory.state == "pinned"
+        return [] if is_pinned is (self.state == "pinned") else [Change(memory, self.state, reason)]
+
+
+class UnpinMemory(PinMemory):
+    """Let a pinned memory age again, from now on."""
+
+    title = "unpin memory"
+    state = "active"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptRepetitions(Curation):
+    """Archive the repetitions that wait in a run, as far as they still hold.
+
+    Attributes:
+        run: the beginning of the run's id.
+    """
+
+    title = "accept repetitions"
+    recorded = ("run",)
+
+    run: str = ""
+
+    def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
+        """Return the changes."""
+        return curation.accepting(curator.read()[0], curation.find_run(curator, self.run))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoCuration(Curation):
+    """Give the memories of a run the states that they had before it.
+
+    Attributes:
+        run: the beginning of the run's id.
+    """
+
+    title = "undo curator run"
+    recorded = ("run",)
+
+    run: str = ""
+
+    def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
+        """Return the changes, of the memories that are still as the run left them."""
+        run = curation.find_run(curator, self.run)
+        return curation.undoing(ground.settings, curator.read()[0], run)

@@ -1,0 +1,64 @@
+"""Shows the curator's runs and what one of them changed; runs it, and takes a run back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memorybus.errors import ConfigError
+
+from memorybus_console.actions.curation import AcceptRepetitions, RunCurator, UndoCuration
+from memorybus_console.operations import curation
+from memorybus_console.web.page import Act, Page, PageRequest
+
+_MAX_LINES = 200
+"""The most changes that are shown of a run; `memorybus curator report` shows all."""
+
+
+def show(request: PageRequest) -> Mapping[str, Any]:
+    """Return the runs, and one of them with its changes: the last one, or the one that is named.
+
+    Raises:
+        LogError: Redis is away.
+    """
+    status = curation.read_status(request.settings)
+    number = _number_of(request.query.get("run", ""), status)
+    report = curation.read_report(request.settings, number) if status.runs else None
+    return {"curator": status, "report": report, "most": _MAX_LINES}
+
+
+def _number_of(name: str, status: curation.CuratorStatus) -> int:
+    if not name:
+        return 1
+    for number, run in enumerate(status.runs, start=1):
+        if run.run == name:
+            return number
+    raise ConfigError(f"no run {name!r} is known; see the list of runs: /curator")
+
+
+def _run(request: PageRequest) -> RunCurator:
+    return RunCurator(reason=request.reason)
+
+
+def _undo(request: PageRequest) -> UndoCuration:
+    return UndoCuration(run=request.path["run"], reason=request.reason)
+
+
+def _accept(request: PageRequest) -> AcceptRepetitions:
+    return AcceptRepetitions(run=request.path["run"], reason=request.reason)
+
+
+def _here(_: PageRequest) -> str:
+    return PAGE.path
+
+
+PAGE = Page(
+    path="/curator",
+    template="curator.html",
+    show=show,
+    label="Curator",
+    key="c",
+    acts=(
+        Act("/curator/run", _run, _here),
+        Act("/curator/{run}/undo", _undo, _here),
+        Act("/curator/{run}/accept", _accept, _here),
+    ),
+)
