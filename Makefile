@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo setup check format servers quick test faults soak sabotage hermes-venv test-hermes \
-  test-servers backends test-backends bench bench-peers bench-recall bench-hermes clean dist pin
+  test-servers typescript backends test-backends bench bench-peers bench-recall bench-hermes clean dist pin
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -96,6 +96,10 @@ faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SHARE=0.25 
 	  $(if $(QUICK)$(SHARE),-n 2 $(SPREAD)) -m 'fault and not alone'
 	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest $(RERUNS) -p no:randomly --ignore=tests/sabotage \
 	  -m 'fault and alone'
+
+typescript: $(VENV)/.installed-dev ## build the TypeScript client; needs Node 20 and npm
+	$(PY) -m memorybus schema --openapi > clients/typescript/openapi.json
+	cd clients/typescript && npm ci --no-fund --no-audit && npm run build
 
 soak: $(VENV)/.installed-dev ## half an hour of load and faults, alone; MINUTES= for another time
 	MINUTES=$(MINUTES) $(PY) -m pytest -p no:randomly -m soak

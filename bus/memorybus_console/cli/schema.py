@@ -5,12 +5,13 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from pkgutil import resolve_name
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
@@ -25,7 +26,11 @@ def register(app: App) -> None:
 
     @shown
     def run_schema(
-        *command: str, common: Common = DEFAULT
+        *command: str,
+        openapi: Annotated[
+            bool, Parameter(negative="", help="Print the OpenAPI document of `serve --api`.")
+        ] = False,
+        common: Common = DEFAULT,
     ) -> "Presentation[dict[str, Any] | list[str]]":
         """Print the JSON schema of what a command prints with --json.
 
@@ -36,8 +41,14 @@ def register(app: App) -> None:
         For example:
 
         - `memorybus schema status`
+        - `memorybus schema --openapi > openapi.json`
         - `memorybus schema provider ls | jq '.["$defs"] | keys'`
         """
+        if openapi:
+            from memorybus_console.gateway.routes import openapi_document
+
+            document = openapi_document(version("memorybus"))
+            return Presentation(document, [json_text(document)])
         if not command:
             names = sorted(commands_with_json(app))
             return Presentation(names, names)

@@ -31,7 +31,7 @@ from memorybus_console.gateway.access import Gate
 from memorybus_console.gateway.gateway import ApiCaller, Gateway
 from memorybus_console.gateway.keys import Right
 from memorybus_console.gateway.messages import ExportEvents, TailEvents
-from memorybus_console.gateway.routes import EXPORT, PREFIX, ROUTES, TAIL, Route, openapi
+from memorybus_console.gateway.routes import EXPORT, PREFIX, ROUTES, TAIL, Route, openapi_document
 from memorybus_console.operations import journal
 from memorybus_console.operations.export import ExportRequest, run_export
 from memorybus_console.views.events import placed
@@ -71,7 +71,7 @@ class Api:
         self._settings = settings
         self._ends = ends
         self._clock = clock
-        self._document = msgspec.json.encode(openapi(version("memorybus")))
+        self._document = msgspec.json.encode(openapi_document(version("memorybus")))
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of the application."""

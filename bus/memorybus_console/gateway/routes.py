@@ -121,7 +121,7 @@ EXPORT: Final = StreamRoute("/export", "recall", "export", ExportEvents, "applic
 TAIL: Final = StreamRoute("/events/tail", "recall", "tail", TailEvents, "text/event-stream")
 
 
-def openapi(version: str) -> dict[str, Any]:
+def openapi_document(version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of all routes; pure.
 
     Args:
