@@ -20,6 +20,7 @@ from memorybus_providers.language.languages import (
     stems_of,
     stop_words_among,
 )
+from memorybus_providers.language.sentences import requests_of
 from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
 from memorybus_providers.language.time_words import (
     ACTIVITIES,
@@ -122,6 +123,7 @@ class Question(msgspec.Struct, frozen=True):
         mine: the folded words after "my" or "our", two for each.
         periods: the times that it asks for; the words that name them are not terms.
         dates: the folded words that name days ("april", "17"); they are terms, too.
+        requests: the words with which it asks for something to be done.
         zone: the time zone in which days begin.
     """
 
@@ -134,6 +136,7 @@ class Question(msgspec.Struct, frozen=True):
     mine: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     dates: frozenset[str] = frozenset()
+    requests: frozenset[str] = frozenset()
     zone: tzinfo = UTC
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
@@ -157,7 +160,11 @@ class Question(msgspec.Struct, frozen=True):
 
     def without_asking_terms(self) -> "Question":
         """Return the question without the words of asking itself, if it has others."""
-        kept = tuple(term for term in self.terms if not is_asking_word(term.word))
+        kept = tuple(
+            term
+            for term in self.terms
+            if not is_asking_word(term.word) and term.word not in self.requests
+        )
         return msgspec.structs.replace(self, terms=kept or self.terms)
 
     def read_texts(self, texts: Iterable[str]) -> Iterator[list[str]]:
@@ -218,6 +225,7 @@ def parse_question(
         frozenset(folded(word) for hit in _MINE.findall(text) for word in hit if word),
         times.periods,
         frozenset(term.word for term in days.values()),
+        requests_of(text),
         zone,
     )
 

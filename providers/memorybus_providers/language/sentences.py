@@ -14,6 +14,7 @@ _END = re.compile(rf"(?<=[.!?…;؟]){_SHORT}[\"'”’»)\]]*\s+|(?<=[。！？
 
 _QUESTION = re.compile(r"[?？؟][\s!.\"'”’»)\]]*$")
 _OPENING = re.compile(r"\w+")
+_REQUEST = re.compile(r"\W*(?:(?:can|could|will|would) you |please |bitte )*(\w+)", re.IGNORECASE)
 
 _ASKING_WORDS = """
     what when where who whom whose why which how did does do is are was were has have had can could
@@ -76,6 +77,15 @@ def split_prompt(text: str) -> SplitPrompt:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are not blank."""
     return [one for one in _END.split(text) if one and not one.isspace()]
+
+
+def requests_of(asked: str) -> frozenset[str]:
+    """Return the words with which requests begin, in small letters: "Write an email to …".
+
+    They name what the agent shall do, and would find other texts that it was to write.
+    """
+    opened = (_REQUEST.match(sentence) for sentence in sentences(asked))
+    return _ASKING.intersection(found[1].casefold() for found in opened if found)
 
 
 def _begins_asking(sentence: str) -> bool:

@@ -32,6 +32,22 @@ def test_what_a_prompt_asks_is_told_from_what_it_tells(prompt, asked):
     assert split_prompt(prompt).asked == asked
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write an email to our landlord that the heating fails",
+        "Could you please write to our landlord that the heating fails?",
+    ],
+)
+def test_a_request_finds_no_other_text_that_was_to_be_written(provider, prompt):
+    """The word with which a request begins is no search term, unless there is no other."""
+    feed(provider, [turn("Our landlord is Frau Novak.")])
+    feed(provider, [turn("Write a regex for dates.")], first=2, session="s2")
+
+    assert texts(provider, prompt) == ["Our landlord is Frau Novak."]
+    assert texts(provider, "write") == ["Write a regex for dates."]
+
+
 KNOWN = "My landlord Nadia Hale likes hale@example.org best"
 
 
