@@ -106,7 +106,7 @@ def _answers(where: Where, asked: Vectors, *, exact: bool) -> tuple[list[set[int
             if exact:
                 db.execute("set local enable_indexscan = off")
             began = time.perf_counter()
-            near = PostgresComparison(db, [1], vector, _MODEL).nearest()
+            near = PostgresComparison(db, [1], vector, _MODEL).nearest("talk")
             times.append(time.perf_counter() - began)
         found.append(set(near))
     link.close()

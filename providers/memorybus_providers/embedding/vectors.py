@@ -8,7 +8,8 @@ import msgspec
 from memorybus_providers.embedding.embedder import Vector
 
 MAX_NEAREST = 40
-"""How many facts nearest to a question are ranked in addition to those found by words (G10)."""
+"""How many facts of each pool nearest to a question are ranked in addition to those found by words
+(G10)."""
 
 MAX_COMPARED = 2_000
 """Of how many facts, the newest, it is learnt how near they are to a question (G10)."""

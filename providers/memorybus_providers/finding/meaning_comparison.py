@@ -5,14 +5,15 @@ from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.nearness import Near, Spread
 
 
 class MeaningComparison(Protocol):
     """Facts that were compared with a question."""
 
-    def nearest(self) -> Sequence[int]:
-        """Return the rows of the nearest facts, nearest first; a bounded number."""
+    def nearest(self, pool: SearchPool) -> Sequence[int]:
+        """Return the rows of the nearest facts of a pool, nearest first; a bounded number."""
         ...
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
@@ -39,7 +40,7 @@ def near_by_cosine(
 class NoComparison:
     """The result if nothing was compared, so that words alone decide."""
 
-    def nearest(self) -> Sequence[int]:
+    def nearest(self, pool: SearchPool) -> Sequence[int]:
         """Return no row."""
         return ()
 

@@ -152,7 +152,9 @@ class FactSearch:
         if question.periods and rows:
             rows += self._rows_by_time(parts_of_time(question.periods), MAX_SAID_THEN, view)
         comparison = wait_for_comparison()
-        nearest = comparison.nearest()
+        # By itself, since long answers are so many that they would leave no place for talk.
+        pools = [search.pool for search in searches if search.corpus.size]
+        nearest = [row for pool in pools for row in comparison.nearest(pool)]
         visible = self.source.visible_rows(nearest, view) if nearest else []
         rows += [row for row in visible if row not in view.left_out]
         hits, around = self._read_facts(rows, view)

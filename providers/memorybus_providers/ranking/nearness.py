@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-MAX_GAIN = 1.2
+MAX_GAIN = 1.6
 """The most that a fact gains by its meaning, in units of the question's rarity."""
 
-LEAST_STANDING = -1.0
+LEAST_STANDING = 0.0
 FULL_STANDING = 6.0
-"""Standard deviations above the scope's mean: up to the first a fact gains nothing, from the second
+"""Standard deviations above the scope's mean: at the first a fact gains nothing, from the second
 on all, between them in proportion."""
 
 LEAST_NEARNESS = 0.2

@@ -16,6 +16,7 @@ from memorybus_providers.embedding.embedder import Vector, Vectors
 from memorybus_providers.embedding.vectors import MAX_COMPARED, MAX_NEAREST, Model
 from memorybus_providers.finding.meaning_comparison import near_by_cosine
 from memorybus_providers.holographic.meaning.tables import STORED_TYPE
+from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.nearness import Near
 
 MAX_KEPT_BYTES = 1 << 28
@@ -26,14 +27,17 @@ _MAX_BLOCKS = 16
 
 _COUNTS = "select filled, removed from meaning_scopes where scope = ?"
 _ROWS = """
-select id, fact, vector from meaning_vectors where scope = ? and id > ? order by id
+select meaning_vectors.id, fact, kind = 'answer', vector
+from meaning_vectors join facts on facts.id = fact
+where meaning_vectors.scope = ? and meaning_vectors.id > ? order by meaning_vectors.id
 """
 
 
 class _Block(msgspec.Struct, frozen=True):
-    """Some facts and their vectors, row by row."""
+    """Some facts, whether each belongs to a long answer, and their vectors, row by row."""
 
     facts: NDArray[np.int64]
+    answers: NDArray[np.bool_]
     vectors: Vectors
 
 
@@ -56,23 +60,31 @@ class SqliteComparison:
     Args:
         model: the model that made the vectors.
         facts: the rows of the facts.
+        answers: whether each belongs to a long answer.
         cosines: one for each.
     """
 
-    def __init__(self, model: Model, facts: NDArray[np.int64], cosines: Vector) -> None:
+    def __init__(
+        self,
+        model: Model,
+        facts: NDArray[np.int64],
+        answers: NDArray[np.bool_],
+        cosines: Vector,
+    ) -> None:
         self._model = model
         self._facts = facts
+        self._answers = answers
         self._cosines = cosines
 
-    def nearest(self) -> Sequence[int]:
-        """Return the rows of the `MAX_NEAREST` facts, nearest first, the newest of equals."""
-        if not len(self._facts):
+    def nearest(self, pool: SearchPool) -> Sequence[int]:
+        """Return the `MAX_NEAREST` facts of a pool, nearest first, the newest of equals."""
+        asked = self._answers == (pool == "answers")
+        facts, cosines = self._facts[asked], self._cosines[asked]
+        if not len(facts):
             return []
-        first = np.argpartition(-self._cosines, min(MAX_NEAREST, len(self._cosines)) - 1)[
-            :MAX_NEAREST
-        ]
-        order = np.lexsort((-self._facts[first], -self._cosines[first]))
-        return [int(fact) for fact in self._facts[first][order]]
+        first = np.argpartition(-cosines, min(MAX_NEAREST, len(cosines)) - 1)[:MAX_NEAREST]
+        order = np.lexsort((-facts[first], -cosines[first]))
+        return [int(fact) for fact in facts[first][order]]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
         """Return how near the facts of these rows are, by row."""
@@ -106,10 +118,12 @@ class VectorIndex:
         """
         blocks = [block for scope in scopes for block in self._read(scope)]
         facts = [block.facts for block in blocks]
+        answers = [block.answers for block in blocks]
         cosines = [block.vectors @ vector for block in blocks]
         return SqliteComparison(
             model,
             np.concatenate([np.zeros(0, np.int64), *facts]),
+            np.concatenate([np.zeros(0, np.bool_), *answers]),
             np.concatenate([np.zeros(0, np.float32), *cosines]),
         )
 
@@ -131,11 +145,13 @@ class VectorIndex:
         rows = self._db.execute(_ROWS, (scope, known.last)).fetchall()
         if rows:
             known.last = rows[-1][0]
-        filled = [(fact, vector) for _, fact, vector in rows if vector]
+        filled = [row[1:] for row in rows if row[-1]]
         if filled:
-            facts, vectors = zip(*filled, strict=True)
+            facts, answers, vectors = zip(*filled, strict=True)
             matrix = np.frombuffer(b"".join(vectors), dtype=STORED_TYPE).reshape(len(facts), -1)
-            known.blocks.append(_Block(np.array(facts), matrix.astype(np.float32)))
+            known.blocks.append(
+                _Block(np.array(facts), np.array(answers, np.bool_), matrix.astype(np.float32))
+            )
         if len(known.blocks) > _MAX_BLOCKS:
             known.blocks = [_join_blocks(known.blocks)]
 
@@ -150,5 +166,6 @@ class VectorIndex:
 def _join_blocks(blocks: Sequence[_Block]) -> _Block:
     return _Block(
         np.concatenate([block.facts for block in blocks]),
+        np.concatenate([block.answers for block in blocks]),
         np.concatenate([block.vectors for block in blocks]),
     )

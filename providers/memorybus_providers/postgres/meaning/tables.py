@@ -16,6 +16,7 @@ from memorybus_providers.finding.meaning_comparison import near_by_cosine
 from memorybus_providers.postgres.link import STATEMENT_SECONDS, Connection, Link
 from memorybus_providers.postgres.options import Where
 from memorybus_providers.postgres.texts import decode_text
+from memorybus_providers.ranking.facts import SearchPool
 from memorybus_providers.ranking.nearness import Near
 
 MAX_INDEXED_DIMENSIONS = 4_000
@@ -81,7 +82,9 @@ from meaning_vectors cross join usual
 where fact = any(%(facts)s) and scope = any(%(scopes)s) and vector is not null
 """
 _NEAREST = """
-select fact from meaning_vectors where scope = any(%(scopes)s) and vector is not null
+select fact from meaning_vectors join facts on facts.id = fact
+where meaning_vectors.scope = any(%(scopes)s) and vector is not null
+    and (kind = 'answer') = %(answers)s
 order by vector <=> %(asked)s::halfvec limit %(most)s
 """
 
@@ -174,11 +177,12 @@ class PostgresComparison:
         self._asked = {"asked": _literal(vector), "scopes": list(scopes)}
         self._model = model
 
-    def nearest(self) -> Sequence[int]:
-        """Return the rows of the `MAX_NEAREST` facts, nearest first."""
+    def nearest(self, pool: SearchPool) -> Sequence[int]:
+        """Return the rows of the `MAX_NEAREST` facts of a pool, nearest first."""
+        given = {**self._asked, "answers": pool == "answers", "most": MAX_NEAREST}
         with self._db.pipeline():
             self._db.execute("select set_config('hnsw.iterative_scan', 'strict_order', true)")
-            found = self._db.execute(_NEAREST, {**self._asked, "most": MAX_NEAREST})
+            found = self._db.execute(_NEAREST, given)
         return [fact for (fact,) in found.fetchall()]
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:

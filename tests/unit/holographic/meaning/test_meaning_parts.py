@@ -32,15 +32,17 @@ SOME = Model("some", 2, 0.1)
 def db() -> Iterator[sqlite3.Connection]:
     """Return a database with facts of nobody, and the tables of vectors."""
     db = sqlite3.connect(":memory:", isolation_level=None)
-    db.execute("create table facts(id integer primary key, scope integer, content text)")
+    db.execute("create table facts(id integer primary key, scope integer, content text, kind text)")
     SqliteVectorTables(db).prepare()
     yield db
     db.close()
 
 
-def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> None:
+def put(
+    db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray, kind: str = "user"
+) -> None:
     """Store a fact with a vector."""
-    db.execute("insert into facts values (?, ?, '')", (fact, scope))
+    db.execute("insert into facts values (?, ?, '', ?)", (fact, scope, kind))
     stored = vector.astype(STORED_TYPE).tobytes()
     db.execute(
         "insert into meaning_vectors(fact, scope, vector) values (?, ?, ?)", (fact, scope, stored)
@@ -49,7 +51,7 @@ def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> No
 
 def found(index: VectorIndex, *scopes: int) -> list[int]:
     """Return the facts of some scopes, those nearest to the east first."""
-    return list(index.compare(scopes, EAST, SOME).nearest())
+    return list(index.compare(scopes, EAST, SOME).nearest("talk"))
 
 
 def test_sentences_about_nothing_in_common_share_no_word():
@@ -125,6 +127,17 @@ def test_only_the_nearest_of_many_stand_for_selection(db):
         put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
 
     assert found(VectorIndex(db), 1) == list(range(1, MAX_NEAREST + 1))
+
+
+def test_long_answers_leave_talk_its_places(db):
+    """However many pieces of answers are nearer, the nearest facts of talk are found (G10)."""
+    put(db, 1, 1, BETWEEN)
+    for fact in range(2, 2 + 2 * MAX_NEAREST):
+        put(db, fact, 1, EAST, "answer")
+    comparison = VectorIndex(db).compare([1], EAST, SOME)
+
+    assert comparison.nearest("talk") == [1]
+    assert len(comparison.nearest("answers")) == MAX_NEAREST
 
 
 def test_every_fact_that_has_a_vector_can_be_compared(db):

@@ -33,7 +33,8 @@ def test_standing_is_measured_by_what_is_usual_in_the_scope():
 
 def test_meaning_is_worth_a_share_of_what_is_asked():
     """A fact gains by how far it stands out, within bounds."""
-    standings = {1: 9.0, 2: nearness.FULL_STANDING, 3: 2.5, 4: nearness.LEAST_STANDING, 5: -3.0}
+    middle = (nearness.FULL_STANDING + nearness.LEAST_STANDING) / 2
+    standings = {1: 9.0, 2: nearness.FULL_STANDING, 3: middle, 4: nearness.LEAST_STANDING, 5: -3.0}
     near = {fact: Near(0.5, standing) for fact, standing in standings.items()}
 
     most = nearness.MAX_GAIN * 5
