@@ -1,7 +1,6 @@
 """Queries for events as conditions of SQL; pure."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from memorybus.query.query import Query
 
@@ -19,24 +18,27 @@ _FIELDS = (
 )
 
 
-def condition(query: Query, values: list[Any]) -> str:
-    """Return a query as a condition, and add the values of its parameters to `values`."""
+def condition(query: Query, words: list[Sequence[str]]) -> str:
+    """Return a query as a condition, and add what it compares to `words`.
 
-    def parameter(value: object) -> str:
-        values.append(value)
-        return f"$v{len(values) - 1}"
+    The condition refers to a list of words by its number, in the table ``words``.
+    """
+
+    def listed(values: Sequence[str]) -> str:
+        words.append(values)
+        return f"from words where number = {len(words) - 1}"
 
     parts = [
-        f"{test} (select unnest({parameter(list(words))}))"
+        f"{test} (select word {listed(values)})"
         for field, test in _FIELDS
-        if (words := getattr(query, field))
+        if (values := getattr(query, field))
     ]
     if query.ids:
-        parts.append(f"id in (select try_cast(unnest({parameter(list(query.ids))}) as uuid))")
+        parts.append(f"id in (select try_cast(word as uuid) {listed(query.ids)})")
     if query.lineages and not query.sessions:
         parts.append("false")
     if query.upto:
-        parts.append(f'epoch_ms("at") <= {parameter(query.upto)}')
+        parts.append(f'epoch_ms("at") <= {int(query.upto)}')
     return " and ".join(parts) or "true"
 
 

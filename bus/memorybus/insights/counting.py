@@ -14,6 +14,7 @@ from memorybus.insights import statements
 from memorybus.insights.activity import QUARTER, activity_of
 from memorybus.insights.conditions import condition, joined
 from memorybus.insights.report import (
+    Conclusions,
     Delegations,
     LongSession,
     MemoryUse,
@@ -76,14 +77,24 @@ class Counter:
     def load(self, rows: CountableRows, wanted: Query, forgotten: Sequence[Query]) -> None:
         """Make the tables that the statements count."""
         self._register(rows)
-        values: list[Any] = []
-        hidden = [condition(query, values) for query in joined(forgotten)]
-        parts = [condition(wanted, values), *(f"not ({part})" for part in hidden)]
-        named = {f"v{number}": value for number, value in enumerate(values)}
-        events = statements.EVENTS.format(wanted=" and ".join(parts))
+        words: list[Sequence[str]] = []
+        hidden = [condition(query, words) for query in joined(forgotten)]
+        parts = [condition(wanted, words), *(f"not ({part})" for part in hidden)]
+        self._rows("create temp table words (number integer, word varchar)")
+        for number, listed in enumerate(words):
+            self._rows(statements.ADD_WORDS, number=number, listed=list(listed))
         self._rows(statements.RETRACTED)
-        self._rows(events, since=self._since, types=list(statements.COUNTED_TYPES), **named)
-        self._rows(statements.SESSIONS)
+        (retracted,) = self._row("select count(*) from retracted")
+        self._rows(
+            statements.COUNTED.format(
+                wanted=" and ".join(parts),
+                types=", ".join(f"'{name}'" for name in statements.COUNTED_TYPES),
+                standing=statements.STANDING if retracted else "",
+                since=self._since,
+            )
+        )
+        for statement in (statements.EVENTS, statements.SESSIONS, statements.TALKED):
+            self._rows(statement)
         self._rows(statements.SPENT)
 
     def _register(self, rows: CountableRows) -> None:
@@ -135,6 +146,7 @@ class Counter:
             "compressions": self.compressions(),
             "delegations": self.delegations(),
             "memories": self.memories(),
+            "derived": [Conclusions(*row) for row in self._rows(statements.DERIVED)],
         }
 
     def overview(self) -> Overview:
@@ -163,7 +175,9 @@ class Counter:
     def shares(self, name: str) -> list[Share]:
         """Return the part of each model, platform, agent or user, as `name` says."""
         order = statements.BY_TOKENS if name == "model" else statements.BY_SESSIONS
-        sql = statements.SHARES.format(name=f'"{name}"', order=order)
+        sql = statements.SHARES.format(
+            name="t.model" if name == "model" else f's."{name}"', order=order
+        )
         return [
             Share(
                 name=label,

@@ -127,6 +127,16 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     other: int
 
 
+class Conclusions(msgspec.Struct, frozen=True):
+    """What was concluded of one kind, its tokens, and its cost as the deriver's prices have it."""
+
+    kind: str
+    conclusions: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
 class Insights(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of some days.
 
@@ -160,4 +170,5 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     compressions: int
     delegations: Delegations
     memories: list[MemoryUse]
+    derived: list[Conclusions]
     gaps: list[str]

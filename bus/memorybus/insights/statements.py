@@ -9,19 +9,29 @@ COUNTED_TYPES = (
     "Delegated",
     "SessionEnded",
     "ToolCalled",
+    "Derived",
 )
+
+ADD_WORDS = "insert into words select $number, unnest($listed)"
+
+COUNTED = """
+create view counted as
+select hash(agent, "user", workspace, "session") as talk, "type", agent, "user", workspace,
+  platform, "session", root, epoch_ms("at") as moment, figures as f
+from rows
+where "at" >= to_timestamp({since} / 1000.0) and omitted = '' and {wanted}
+  and "type" in ({types}) {standing}
+"""
+STANDING = "and id not in (select id from retracted)"
 
 EVENTS = """
 create temp table events as
-select "type", agent, "user", workspace, platform, "session", root, epoch_ms("at") as moment,
-  coalesce(f.model, '') as model, f.tokens_in, f.tokens_out, f.cost,
-  f.user_messages, f.assistant_messages, f.tool_messages,
+select talk, "type", moment, platform, coalesce(f.model, '') as model, f.tokens_in, f.tokens_out,
+  f.cost, f.user_messages, f.assistant_messages, f.tool_messages,
   f.user_messages + f.assistant_messages + f.tool_messages as messages,
   coalesce(len(f.tools), 0) as calls,
   f.tools, f.skills_loaded, f.skills_edited, f.what, f.about, f.usage
-from (select *, figures as f from rows)
-where "at" >= to_timestamp($since / 1000.0) and omitted = '' and {wanted}
-  and "type" in (select unnest($types)) and id not in (select id from retracted)
+from counted
 """
 
 RETRACTED = """
@@ -34,31 +44,46 @@ where id is not null
 
 SESSIONS = """
 create temp table sessions as
-select agent, "user", workspace, "session",
-  coalesce(arg_min(platform, moment) filter ("type" = 'TurnCompleted'), '') as platform,
-  min(moment) as began, max(moment) as ended,
-  count(*) filter ("type" = 'TurnCompleted') as turns,
-  sum(messages) filter ("type" = 'TurnCompleted') as messages,
-  sum(calls) filter ("type" = 'TurnCompleted') as calls,
-  case when bool_or("type" = 'SessionStarted')
-    then max(moment) filter ("type" = 'SessionEnded' and len(usage) > 0) end as counted_at
-from events where "type" <> 'MemoryWritten'
-group by agent, "user", workspace, "session" having turns > 0
+with named as (
+  select talk, any_value(agent) as agent, any_value("user") as "user",
+    any_value("session") as "session", any_value(hash(agent, "user", workspace, root)) as tree
+  from counted group by talk),
+timed as (
+  select talk,
+    coalesce(arg_min(platform, moment) filter ("type" = 'TurnCompleted'), '') as platform,
+    min(moment) as began, max(moment) as ended,
+    count(*) filter ("type" = 'TurnCompleted') as turns,
+    sum(messages) filter ("type" = 'TurnCompleted') as messages,
+    sum(calls) filter ("type" = 'TurnCompleted') as calls,
+    case when bool_or("type" = 'SessionStarted')
+      then max(moment) filter ("type" = 'SessionEnded' and len(usage) > 0) end as counted_at
+  from events where "type" not in ('MemoryWritten', 'Derived') group by talk having turns > 0)
+select * from timed join named using (talk)
+"""
+
+TALKED = """
+create temp table talked as
+select e.talk, model, coalesce(e.moment <= s.counted_at, false) as is_in_total,
+  count(*) as turns, sum(user_messages) as user_messages,
+  sum(assistant_messages) as assistant_messages, sum(tool_messages) as tool_messages,
+  sum(e.messages) as messages, sum(e.calls) as calls, sum(tokens_in) as tokens_in,
+  sum(tokens_out) as tokens_out, sum(cost) as cost,
+  count(*) filter (tokens_in + tokens_out = 0) as without_tokens,
+  min(moment) as first, max(moment) as last
+from events e join sessions s using (talk)
+where e."type" = 'TurnCompleted' group by all
 """
 
 SPENT = """
 create temp table spent as
 with ended as (
-  select agent, "user", workspace, "session", s.platform, unnest(e.usage) as u
-  from events e join sessions s using (agent, "user", workspace, "session")
+  select talk, unnest(e.usage) as u from events e join sessions s using (talk)
   where e."type" = 'SessionEnded' and e.moment = s.counted_at)
-select agent, "user", workspace, "session", platform, u.model as model, u.tokens_in as tokens_in,
-  u.tokens_out as tokens_out, case when u.cost >= 0 then u.cost end as cost
+select talk, u.model as model, u.tokens_in as tokens_in, u.tokens_out as tokens_out,
+  case when u.cost >= 0 then u.cost end as cost
 from ended
 union all
-select agent, "user", workspace, "session", s.platform, model, tokens_in, tokens_out, cost
-from events e join sessions s using (agent, "user", workspace, "session")
-where e."type" = 'TurnCompleted' and (s.counted_at is null or e.moment > s.counted_at)
+select talk, model, tokens_in, tokens_out, cost from talked where not is_in_total
 """
 
 OVERVIEW = """
@@ -66,30 +91,28 @@ select count(*), sum(turns), sum(messages), sum(calls), sum(ended - began) / 360
 from sessions
 """
 ROLES = """
-select sum(user_messages), sum(assistant_messages), sum(tool_messages), min(moment), max(moment),
-  count(*) filter (tokens_in + tokens_out = 0 and (s.counted_at is null or e.moment > s.counted_at))
-from events e join sessions s using (agent, "user", workspace, "session")
-where e."type" = 'TurnCompleted'
+select sum(user_messages), sum(assistant_messages), sum(tool_messages), min(first), max(last),
+  coalesce(sum(without_tokens) filter (not is_in_total), 0)::bigint
+from talked
 """
 TOKENS = """
 select sum(tokens_in), sum(tokens_out), sum(cost),
-  (select count(*) from sessions) - count(distinct (agent, "user", workspace, "session"))
-    filter (cost is not null)
+  (select count(*) from sessions) - count(distinct talk) filter (cost is not null)
 from spent
 """
 
 SHARES = """
-with talked as (
-  select {name} as name, count(distinct (agent, "user", workspace, "session")) as n,
-    count(*) as turns, sum(messages) as messages, sum(calls) as calls, max(moment) as last
-  from (select * from events where "type" = 'TurnCompleted') group by 1),
+with spoken as (
+  select {name} as name, count(distinct talk) as n, sum(t.turns) as turns,
+    sum(t.messages) as messages, sum(t.calls) as calls, max(last) as last
+  from talked t join sessions s using (talk) group by 1),
 paid as (
-  select {name} as name, count(distinct (agent, "user", workspace, "session")) as n,
-    sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, sum(cost) as cost
-  from spent group by 1)
+  select {name} as name, count(distinct talk) as n, sum(tokens_in) as tokens_in,
+    sum(tokens_out) as tokens_out, sum(cost) as cost
+  from spent t join sessions s using (talk) group by 1)
 select coalesce(t.name, p.name), greatest(t.n, p.n), coalesce(turns, 0), coalesce(messages, 0),
   coalesce(calls, 0), coalesce(tokens_in, 0), coalesce(tokens_out, 0), cost, coalesce(last, 0)
-from talked t full join paid p on t.name = p.name
+from spoken t full join paid p on t.name = p.name
 order by {order}
 """
 BY_TOKENS = "coalesce(tokens_in, 0) + coalesce(tokens_out, 0) desc, 2 desc, 1"
@@ -118,16 +141,21 @@ select "session", "user", platform, began, (ended - began) / 3600000.0, turns,
 from sessions order by ended - began desc, began limit $longest
 """
 COMPRESSIONS = """
-with by_root as (
-  select count(distinct ("session", what)) filter ("type" = 'ContextCompressing') as told,
+with by_tree as (
+  select count(distinct (talk, what)) filter ("type" = 'ContextCompressing') as told,
     count(*) filter ("type" = 'SessionSwitched' and what = 'compression') as switched
-  from events group by agent, "user", workspace, root)
-select coalesce(sum(greatest(told, switched)), 0) from by_root
+  from events join sessions using (talk)
+  where "type" in ('ContextCompressing', 'SessionSwitched') group by tree)
+select coalesce(sum(greatest(told, switched)), 0) from by_tree
 """
 DELEGATIONS = """
 select count(*), coalesce(sum(tool_messages), 0), coalesce(sum(tokens_in), 0),
   coalesce(sum(tokens_out), 0)
 from events where "type" = 'Delegated'
+"""
+DERIVED = """
+select what, count(*), sum(tokens_in)::bigint, sum(tokens_out)::bigint, sum(cost)
+from events where "type" = 'Derived' group by 1 order by 2 desc, 1
 """
 MEMORIES = """
 select "where", count(*) filter (what = 'add'), count(*) filter (what = 'replace'),

@@ -98,6 +98,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     retracted: tuple[str, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
     compression_count: int = 0
+    kind: str = ""
     tool_count: int = -1
 
 
@@ -152,6 +153,12 @@ _OTHERS: Mapping[str, Callable[[_Event], Figures | None]] = {
     ),
     "SessionEnded": lambda event: Figures(usage=event.usage) if event.usage else None,
     "ToolCalled": lambda event: Figures(tools=[event.tool], about=event.provider),
+    "Derived": lambda event: Figures(
+        what=event.kind,
+        tokens_in=event.tokens_in,
+        tokens_out=event.tokens_out,
+        cost=_cost(event.cost) if event.model else None,
+    ),
     "ContextCompressing": lambda event: Figures(what=str(event.compression_count)),
     "Delegated": lambda event: Figures(
         model=event.model,
