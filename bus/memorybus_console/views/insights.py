@@ -72,6 +72,15 @@ class MemoryRow(msgspec.Struct, frozen=True):
     removed: int
 
 
+class DerivedRow(msgspec.Struct, frozen=True):
+    """Conclusions of one kind; the cost is in the currency of the deriver's prices."""
+
+    kind: ShortName
+    conclusions: int
+    tokens: int
+    cost: str
+
+
 def insights_parts(insights: Insights) -> Iterator[RenderableType]:
     """Yield what people see of insights."""
     yield line(heading(insights), "bold")
@@ -87,6 +96,11 @@ def insights_parts(insights: Insights) -> Iterator[RenderableType]:
     ]
     yield from _section("skills", skills)
     yield from _memories(insights)
+    yield from _section("derived", [
+        DerivedRow(each.kind, each.conclusions, each.tokens_in + each.tokens_out,
+                   "-" if each.cost is None else f"{each.cost:.4f}")
+        for each in insights.derived
+    ])  # fmt: skip
     yield from _week(insights.activity)
     yield from _section("longest sessions", [
         LongRow(each.session, each.user, _day(each.began), f"{each.hours:.1f}", each.turns,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from memorybus import MemoryBus, PacedPublisher, Session, clean_text, session_details
 from memorybus.clock import Clock
 from memorybus.errors import EventError
-from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
+from memorybus.events import AnyEvent, ModelUsage, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
 
 from memorybus_hermes.masking import mask_as_host
@@ -98,12 +98,12 @@ class Importer:
         event_id = _import_id(session, "undo", *found.undone)
         self.paced.publish(lambda: session.publish(event, event_id, found.undone_at))
 
-    def end(self, session: Session, found: SessionGap) -> None:
-        """Publish that a session is over."""
+    def end(self, session: Session, found: SessionGap, usage: tuple[ModelUsage, ...]) -> None:
+        """Publish that a session is over, and what Hermes counted for it."""
         at = found.stored.ended_at
         event_id = _import_id(session, "end", at)
         reason = found.stored.end_reason
-        self.paced.publish(lambda: session.ended(reason, event_id=event_id, at=at))
+        self.paced.publish(lambda: session.ended(reason, usage=usage, event_id=event_id, at=at))
 
     def finish(self) -> None:
         """Wait until the log has everything.

@@ -234,7 +234,7 @@ class Reconciliation:
         for found in survey.sessions(selection):
             self._note(found)
             if importer is not None and not found.is_complete:
-                self._import(importer, survey, found)
+                self._import(importer, survey, found, db)
         entries, refused = self._memories(known, importer, bus)
         if importer is not None:
             importer.finish()
@@ -266,7 +266,7 @@ class Reconciliation:
         if found.recent or not found.is_complete:
             self._sessions.append(_session_found(found))
 
-    def _import(self, importer: Importer, survey: Survey, found: SessionGap) -> None:
+    def _import(self, importer: Importer, survey: Survey, found: SessionGap, db: StateDb) -> None:
         session = importer.begin(found)
         if session is None:
             return
@@ -277,7 +277,7 @@ class Reconciliation:
         if found.undone:
             importer.undo(session, found)
         if found.needs_end:
-            importer.end(session, found)
+            importer.end(session, found, db.usage(found.stored.id))
 
     def _memories(
         self, known: HistoryIndex, importer: Importer | None, bus: MemoryBus | None

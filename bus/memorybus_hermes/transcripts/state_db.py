@@ -21,7 +21,7 @@ from urllib.parse import quote
 import msgspec
 from memorybus.concurrency.forking import sqlite_guard
 from memorybus.errors import MemoryBusError
-from memorybus.events import LATEST
+from memorybus.events import LATEST, ModelUsage
 
 from memorybus_hermes.transcripts.carried import Carried, RowMark, follow
 from memorybus_hermes.transcripts.scaffolding import spoken_text
@@ -67,6 +67,20 @@ select coalesce((select nullif(model, 'unknown') from used order by last_seen de
 from sessions where id = ?1
 """
 """Counts the main loop's calls of models; those for titles and summaries have a `task`."""
+
+_USAGE_COLUMNS = frozenset((
+    "model", "task", "api_call_count", "input_tokens", "cache_read_tokens", "cache_write_tokens",
+    "output_tokens", "actual_cost_usd", "estimated_cost_usd", "cost_status", "cost_source",
+))  # fmt: skip
+"""The columns of `_USED`; without them a release has counted nothing that can be read."""
+
+_USED = """
+select case when model = 'unknown' then '' else model end, task, sum(api_call_count),
+    sum(input_tokens + cache_read_tokens + cache_write_tokens), sum(output_tokens),
+    sum(case when actual_cost_usd > 0 then actual_cost_usd
+        when cost_status is not null or cost_source is not null then estimated_cost_usd end)
+from session_model_usage where session_id = ? group by 1, 2 order by 1, 2
+"""
 
 _JSON = "\x00json:"
 """The prefix of a content that is a list of parts."""
@@ -167,6 +181,15 @@ def read_session(path: Path, session_id: str, wait: float) -> StoredSession | No
             return db.session(session_id)
     except StateDbError:
         return None
+
+
+def _usage(model: Any, task: Any, *numbers: Any) -> ModelUsage:
+    *counts, cost = numbers
+    calls, tokens_in, tokens_out = (
+        max(0, count) if isinstance(count, int) else 0 for count in counts
+    )
+    known = float(cost) if isinstance(cost, int | float) and cost >= 0 else -1.0
+    return ModelUsage(str(model), str(task), calls, tokens_in, tokens_out, known)
 
 
 def _open(path: Path, timeout: float) -> sqlite3.Connection:
@@ -293,6 +316,16 @@ class StateDb:
         """
         found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
+
+    def usage(self, session_id: str) -> tuple[ModelUsage, ...]:
+        """Return what Hermes counted for a session, by model and task; none if it did not.
+
+        Raises:
+            StateDbError: the file is damaged or locked.
+        """
+        if not self._columns("session_model_usage") >= _USAGE_COLUMNS:
+            return ()
+        return tuple(_usage(*row) for row in self._query(_USED, session_id))
 
     def children(self, session_id: str) -> list[StoredSession]:
         """Return the sessions that came from another one and began after it, oldest first.

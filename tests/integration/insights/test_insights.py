@@ -11,7 +11,7 @@ from memorybus.archive.format import parquet
 from memorybus.archive.location import archive_of
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged
-from memorybus.events import ModelUsage, SessionSwitched
+from memorybus.events import Derived, ModelUsage, SessionSwitched
 from memorybus.insights.counting import MissingDuckDb
 from memorybus.insights.reading import read_insights
 from memorybus.insights.report import Insights
@@ -188,6 +188,22 @@ def test_an_empty_bus_has_empty_insights(settings):
     insights = read(settings)
     assert insights.overview.sessions == insights.activity.streak == 0
     assert insights.activity.busiest_hour is None
+
+
+def test_conclusions_count_with_what_they_cost(make_settings, redis_url):
+    """What was derived is counted by kind; a conclusion without a model has no cost."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False, at=THURSDAY)
+        fact = Derived(kind="fact", text="a", model="m", tokens_in=5, tokens_out=2, cost=0.5)
+        for event in (fact, Derived(kind="summary", text="b")):
+            session.publish(event, at=THURSDAY)
+        bus.flush("logged", 10.0)
+    derived = read(settings).derived
+    assert [msgspec.structs.astuple(each) for each in derived] == [
+        ("fact", 1, 5, 2, 0.5),
+        ("summary", 1, 0, 0, None),
+    ]
 
 
 def test_a_damaged_segment_is_named(make_settings, redis_url):
