@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
 from memorybus.events import Scope
 from memorybus_providers.base import RecallScope
@@ -10,6 +11,7 @@ from memorybus_providers.finding.source import FactSource, View
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.times import Period
 from memorybus_providers.postgres import PostgresProvider
+from memorybus_providers.postgres.finding import source as statements
 from memorybus_providers.ranking.ranking import Fact
 from unit.holographic.holographic_feeding import (
     AT,
@@ -37,6 +39,12 @@ VIEW = View(MINE)
 EVER = [Period(AT - DAY, AT + DAY)]
 OWN = "owner0"
 
+FILL_FACTS = """
+insert into facts(id, scope, session, seq, name, event_id, at, kind, speaker, category, tags,
+    content)
+select n, n % 50, n % 250, n / 250, n::text, '', n, 'user', '', '', '', 'the mill'
+from generate_series(1, 12000) as n
+"""
 Provider = HolographicProvider | PostgresProvider
 
 
@@ -155,3 +163,15 @@ def test_an_entry_is_taken_back_in_its_own_store_alone(provider, store, shared, 
     with provider.facts.reading(EVERYONE, 5.0) as search:
         kept = contents(search.source.kept_facts("", EVERYONE))
     assert [content for content in kept if "A note of" in content] == [f"A note of {foreign}"]
+
+
+def test_neighbours_are_not_looked_for_among_all_tenants(postgres_provider):
+    """However many facts are asked for, Postgres reads their own sessions by the index."""
+    rows = list(range(1, 12_000, 50))
+    given = {"rows": rows, "reach": 2, "scopes": [1], "known_by": AT}
+    with psycopg.connect(postgres_provider.config.options["url"]) as db:
+        db.execute("set search_path to memorybus")
+        db.execute(FILL_FACTS)
+        db.execute("analyze facts")
+        plan = db.execute(f"explain {statements._WITH_NEIGHBOURS}", given).fetchall()
+    assert "Seq Scan on facts" not in str(plan)

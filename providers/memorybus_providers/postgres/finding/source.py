@@ -86,16 +86,19 @@ cross join lateral (
     order by facts.at desc, facts.id desc limit %(most)s
 ) as said
 """  # noqa: S608
+# `offset 0` makes Postgres look up each fact's neighbours: for many facts it would otherwise join
+# those of all tenants.
 _WITH_NEIGHBOURS = f"""
 {FACT}where facts.scope = any(%(scopes)s) and facts.id = any(array(
     select unnest(%(rows)s::bigint[])
     union
-    select near.id from facts as hit
-    join facts as near on near.session = hit.session
-        and hit.kind <> 'answer'
-        and near.seq between hit.seq - %(reach)s and hit.seq + %(reach)s
-        and (near.kind <> 'answer' or near.seq = hit.seq + 1) and near.at <= %(known_by)s
-    where hit.id = any(%(rows)s)
+    select near.id from facts as hit cross join lateral (
+        select id from facts where session = hit.session
+            and seq between hit.seq - %(reach)s and hit.seq + %(reach)s
+            and (kind <> 'answer' or seq = hit.seq + 1) and at <= %(known_by)s
+        offset 0
+    ) as near
+    where hit.id = any(%(rows)s) and hit.kind <> 'answer'
 ))
 """  # noqa: S608
 _NEWEST = "order by facts.at desc, facts.id desc limit %(most)s"
