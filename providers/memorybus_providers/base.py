@@ -398,6 +398,8 @@ class MemoryProvider(ABC):
     """How many turns `sync_turns` takes at once at most."""
     mirrors: ClassVar[bool] = False
     """Whether it keeps a copy of what the agent writes to its own files (`builtin`)."""
+    derives: ClassVar[bool] = False
+    """Whether it notes sessions that are due, and has the material for derivers."""
     time_limits: Mapping[type[Event], float] = MappingProxyType({})
     """Seconds that the hook of an event may take, by event type, if not ``call_timeout``.
 

@@ -62,6 +62,9 @@ from memorybus_providers.tools.reading import ReadingTools, WritingTools, failur
 _MAX_BLOCK_CHARS = 1_150
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
 
+_PROFILE_CHARS = 2_000
+"""Characters of what a deriver gets to know of a person."""
+
 _INSTRUCTION_LABEL = "standing instruction"
 """Stands where others have their speaker, before what a person told the agent to keep to."""
 
@@ -191,6 +194,7 @@ class FactProvider(TransactionalProvider):
             }
         ),
     )
+    derives: ClassVar[bool] = True
     facts: FactStore | None = None
     """The open store."""
     meaning: Meaning | None = None
@@ -382,10 +386,12 @@ class FactProvider(TransactionalProvider):
         scope, session = RecallScope.own(due.scope), due.session
         with self.opened.reading(scope, _BLOCK_SECONDS) as search:
             said = search.source.said_in(session.id, session.root, due.at, scope)
-            lines = profile(search.source, scope, _MAX_BLOCK_CHARS, due.at, self.config.zone)
+            lines = profile(search.source, scope, _PROFILE_CHARS, due.at, self.config.zone)
             known = search.source.conclusions(session.id, scope)
         essentials = [_passage(msgspec.structs.replace(s.fact, content=t)) for s, t in lines]
-        return Material(due, [_passage(fact) for fact in said], essentials, known)
+        # Without its own conclusions, a cause that is derived again leads to the same events.
+        before = [conclusion for conclusion in known if conclusion.at < due.at]
+        return Material(due, [_passage(fact) for fact in said], essentials, before)
 
     # -- recall and tools ---------------------------------------------------------------------
 

@@ -124,6 +124,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         recall_timeout: how long one recall job may run.
         prompt_budget: size of the text that providers add to a session's system prompt; 0 for none.
         prompt_ttl: how long the system prompt's text stays ready for a person's next session.
+        derivers: what concludes summaries, topics and profiles from the facts of the first instance
+            that keeps any; empty for nothing.
+        derive_every_turns: after how many turns of a session something is derived, besides its end
+            and its compressions.
         timezone: the time zone of days, such as ``Europe/Berlin``: for "yesterday" in a question,
             and for the dates in a block. Empty means the zone of the host that recalls.
         prefetch_deadline: how long `prefetch` may wait until Redis has returned what is warm.
@@ -206,6 +210,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_timeout: Seconds = 10.0
     prompt_budget: Characters = 4_000
     prompt_ttl: Seconds = 604_800.0
+    derivers: tuple[str, ...] = ("extractive",)
+    derive_every_turns: Annotated[int, "turns"] = 20
     timezone: str = ""
     prefetch_deadline: Seconds = 0.05
     prefetch_wait: Seconds = 0.25
@@ -469,7 +475,7 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
         if name.startswith(PREFIX) and name != PREFIX + "CONFIG"
     }
     check_names(values, "environment", FIELDS)
-    for name in ("providers", "secret_variables", "page_proxies", "page_hosts"):
+    for name in ("providers", "derivers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
     for name in ("provider", "retention"):

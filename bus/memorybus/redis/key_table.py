@@ -264,6 +264,12 @@ TABLE: tuple[KeyDoc, ...] = (
         "The command that rebuilds or verifies the provider now; expires if the command is killed.",
     ),
     KeyDoc(
+        "{ns}:deriving:<provider>",
+        "string",
+        False,
+        "The worker that derives from the provider's facts now; expires if the worker is killed.",
+    ),
+    KeyDoc(
         "{ns}:{{ns}:<hash>}:fence:<provider>",
         "string",
         False,

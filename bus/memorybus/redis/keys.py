@@ -151,6 +151,10 @@ class Keys:
         """Return the entry that exists while a command rebuilds or verifies a provider."""
         return f"{self.namespace}:rebuilding:{provider}"
 
+    def deriving(self, provider: str) -> str:
+        """Return the entry that names the worker which derives from a provider's facts."""
+        return f"{self.namespace}:deriving:{provider}"
+
     def fence(self, guarded: str, provider: str) -> str:
         """Return the entry of a command that may change a hash of instances, in the hash's slot."""
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"

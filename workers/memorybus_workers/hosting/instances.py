@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybus.clock import Clock
 from memorybus.config.settings import LIMITS, CallLimits, Settings
-from memorybus.errors import ConfigError, MissingProvider
+from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
 from memorybus.events import StoreName
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.redact import describe_error
@@ -51,7 +51,7 @@ def make_instance(
     configured = kind or name
     limits = settings.provider_limits(configured)  # a wrong one is reported before it is served
     own = settings.provider_options(name) if kind else {}
-    mirrors = load(settings.provider_kind(configured)).mirrors
+    made = load(settings.provider_kind(configured))
     config = ProviderConfig(
         name=name,
         home=settings.provider_home(name),
@@ -59,11 +59,12 @@ def make_instance(
         models=settings.models_dir,
         stands_for=kind,
         answering=answering,
-        kept_elsewhere=_stores_kept_alone(settings, clock) if mirrors else frozenset(),
+        kept_elsewhere=_stores_kept_alone(settings, clock) if made.mirrors else frozenset(),
         clock=clock,
         crash=crash,
         spend=spend,
         zone=settings.zone,
+        derive_every_turns=_cadence(settings, configured) if made.derives else 0,
     )
     provider = create(settings.provider_kind(configured), config, options.keys())
     _check_obeys(provider, limits)
@@ -95,6 +96,23 @@ def _require_available(provider: MemoryProvider) -> MemoryProvider:
             f"a program it needs are missing (see its documentation)"
         )
     return provider
+
+
+def deriving_provider(settings: Settings) -> str:
+    """Return the first instance that keeps facts, of whose sessions conclusions are made."""
+    return next((name for name in settings.providers if _derives(settings, name)), "")
+
+
+def _derives(settings: Settings, name: str) -> bool:
+    try:
+        return load(settings.provider_kind(name)).derives
+    except MemoryBusError:  # it is reported where the instance is made
+        return False
+
+
+def _cadence(settings: Settings, name: str) -> int:
+    derives = bool(settings.derivers) and name == deriving_provider(settings)
+    return settings.derive_every_turns if derives else 0
 
 
 def _stores_kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:

@@ -34,6 +34,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import ArchiverThread
 from memorybus_workers.curating.schedule import CuratorSchedule
+from memorybus_workers.deriving.thread import DerivingThread
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts, remove_dropped
 from memorybus_workers.hosting.instances import make_instance
@@ -107,9 +108,9 @@ class Worker:
         self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
         self._curator = CuratorSchedule(settings, self._redis, clock)
-        self._archiver = ArchiverThread(
-            settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
-        )
+        place = (settings, clock, self.id, new_rng(), crash_points(settings.crash_at))
+        self._archiver = ArchiverThread(*place)
+        self._deriver = DerivingThread(*place, lambda: self._recalled)
 
     def stop(self) -> None:
         """Ask the worker to end: each lane finishes its batch, and leases are released."""
@@ -198,6 +199,7 @@ class Worker:
         self._log_watch.poll(self._redis)
         if not self._only:
             self._archiver.start()
+            self._deriver.start()
 
     def _wait_for_hosts(self, there: Callable[[ProviderHost, float], bool]) -> None:
         """Wait until all hosts are open, or ready, or have failed; meanwhile replace what hangs."""
@@ -280,6 +282,7 @@ class Worker:
         self._hosts.stop()
         self._archiver.stop()
         self._curator.stop()
+        self._deriver.stop()
         tail.stop()
         self._leases.stop()
         self._presence.leave()

@@ -1,0 +1,167 @@
+"""A round of deriving: published once, settled when it is safe, whatever a deriver returns."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.events import AnyEvent, Derived, Scope, SessionEnded, SessionRef, TurnCompleted
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.contract.samples import SESSION, SampleStep, feed
+from memorybus_providers.deriving.deriver import Conclusion, Deriver, Material
+from memorybus_providers.deriving.extractive import ExtractiveDeriver
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_workers.deriving.round import MAX_TRIES, DerivingRound
+
+ADA = Scope(agent="coder", user="ada")
+
+
+class Published:
+    """Takes events as a publisher does, and remembers them by id."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Derived] = {}
+        self.places: list[tuple[str, Scope, SessionRef]] = []
+        self.answers = True
+
+    def publish(
+        self, event: Derived, *, key: str, scope: Scope, session: SessionRef, event_id: str, at: int
+    ) -> None:
+        """Take an event; the same id must come with the same event."""
+        assert self.events.setdefault(event_id, event) == event
+        self.places.append((key, scope, session))
+
+    def flush(self, level: str, timeout: float) -> bool:
+        """Return whether Redis has all."""
+        return self.answers
+
+
+def deriving_round(derivers: Sequence[Deriver], taken: Published) -> DerivingRound:
+    """Return a round of the only worker."""
+    return DerivingRound(derivers, taken, lambda: True)
+
+
+class Scripted(Deriver):
+    """Returns what a test gives it."""
+
+    name = "scripted"
+    revision = "1"
+
+    def __init__(self, script: Callable[[Material], Sequence[Conclusion]]) -> None:
+        self.script = script
+
+    def derive(self, material: Material) -> Sequence[Conclusion]:
+        """Return what the script returns."""
+        return self.script(material)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[HolographicProvider]:
+    """A store in which a session of Ada's has ended."""
+    config = ProviderConfig(name="holographic", home=tmp_path, derive_every_turns=20)
+    provider = HolographicProvider(config)
+    provider.open()
+    talk = TurnCompleted(user="I keep bees in Bergen.", assistant="Noted.", ordinal=0)
+    tell(provider, talk, SessionEnded())
+    yield provider
+    provider.shutdown()
+
+
+def tell(store: HolographicProvider, *events: AnyEvent, first: int = 1, **place: Any) -> None:
+    """Apply events as a lane does."""
+    steps = [SampleStep(n, event, ADA, **place) for n, event in enumerate(events, first)]
+    feed(store, steps)
+
+
+def test_a_conclusion_is_published_under_the_key_of_the_person(store):
+    """Conclusions have the order key of the person's store, and the session's scope."""
+    taken = Published()
+    assert deriving_round([ExtractiveDeriver()], taken).run(store) == 1
+    assert set(taken.places) == {("store:ada:user", ADA, SESSION)}
+    assert {event.kind for event in taken.events.values()} == {"summary", "topic", "profile"}
+    assert store.due(10) == []
+
+
+def test_nothing_is_settled_before_redis_has_it(store):
+    """G1: while Redis is away the session stays due, and comes again under the same ids."""
+    taken = Published()
+    deriving = deriving_round([ExtractiveDeriver()], taken)
+    taken.answers = False
+    assert deriving.run(store) == 0
+    assert len(store.due(10)) == 1
+    before, taken.answers = dict(taken.events), True
+    assert deriving.run(store) == 1
+    assert taken.events == before
+
+
+def test_the_newest_cause_of_a_session_covers_the_earlier_ones(store):
+    """A session that became due several times is derived once, and settled for all of them."""
+    tell(store, *[SessionEnded()] * 3, first=5)
+    taken = Published()
+    assert deriving_round([ExtractiveDeriver()], taken).run(store) == 4
+    assert len(taken.events) == 3
+
+
+LIES = {
+    "an event of others": Conclusion(kind="fact", text="x", sources=("ab" * 16,)),
+    "no source": Conclusion(kind="fact", text="Ada likes mallets.", sources=()),
+    "no text": Conclusion(kind="summary", text=" \n", sources=()),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=list(LIES))
+def test_a_conclusion_without_evidence_is_not_published(store, lie):
+    """What names no event of the material is left out, and the rest is published."""
+
+    def script(material: Material) -> list[Conclusion]:
+        true = Conclusion(kind="fact", text="Ada keeps bees.", sources=tuple(material.sources))
+        return [lie, true]
+
+    taken = Published()
+    deriving_round([Scripted(script)], taken).run(store)
+    assert [event.text for event in taken.events.values()] == ["Ada keeps bees."]
+
+
+def test_a_conclusion_supersedes_only_what_the_deriver_was_given(store):
+    """A deriver cannot replace a conclusion that it does not know."""
+
+    def script(material: Material) -> list[Conclusion]:
+        sources = tuple(material.sources)
+        return [Conclusion(kind="fact", text="x", sources=sources, supersedes=("ab" * 16,))]
+
+    taken = Published()
+    deriving_round([Scripted(script)], taken).run(store)
+    assert taken.events == {}
+
+
+def test_a_novel_is_not_published(store):
+    """A text beyond the bound is left out (G10)."""
+    taken = Published()
+    script = Scripted(lambda m: [Conclusion(kind="fact", text="x" * 9_999, sources=(*m.sources,))])
+    deriving_round([script], taken).run(store)
+    assert taken.events == {}
+
+
+def test_a_deriver_that_fails_is_left_after_some_tries(store, caplog):
+    """A cause whose deriver fails again and again is left and logged, and holds up no other."""
+
+    def fail(material: Material) -> list[Conclusion]:
+        raise ValueError("no model")
+
+    deriving = deriving_round([Scripted(fail)], Published())
+    assert [deriving.run(store) for _ in range(MAX_TRIES)] == [0] * (MAX_TRIES - 1) + [1]
+    assert store.due(10) == []
+    assert "which is left" in caplog.text
+
+
+def test_a_deriver_that_fails_holds_up_no_other_session(store):
+    """The other sessions of a round are settled."""
+    tell(store, SessionEnded(), first=9, session=SessionRef(id="other", root="other"))
+
+    def script(material: Material) -> list[Conclusion]:
+        if material.due.session == SESSION:
+            raise ValueError("no model")
+        return []
+
+    deriving_round([Scripted(script)], Published()).run(store)
+    assert [due.session for due in store.due(10)] == [SESSION]
