@@ -6,7 +6,7 @@ words come up elsewhere in the session; one that repeats a chosen one counts les
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import log, sqrt
 from typing import ClassVar, Final
 
@@ -18,6 +18,7 @@ from memorybus_providers.deriving.deriver import Conclusion, Deriver, Material, 
 from memorybus_providers.language.languages import is_stop_word
 from memorybus_providers.language.query import stems
 from memorybus_providers.language.sentences import sentences
+from memorybus_providers.language.time_words import MONTH_NUMBERS, WEEKDAY_NUMBERS
 from memorybus_providers.ranking.asking import statement_of
 from memorybus_providers.ranking.facts import names_in
 
@@ -122,12 +123,18 @@ def _topics(told: Sequence[_Sentence]) -> Conclusion | None:
     sources: dict[str, Passage] = {}
     counts = Counter[str]()
     for sentence in told:
-        for name in names_in(sentence.text):
+        for name in {name.removesuffix("'s"): None for name in names_in(sentence.text)}:
             counts[name] += 1
             sources.setdefault(name, sentence.passage)
-    names = [name for name, _ in counts.most_common() if not is_stop_word(name.casefold())]
-    chosen = names[:MAX_TOPICS]
+    names = (name for name, _ in counts.most_common() if not all(map(_is_no_name, name.split())))
+    chosen = list(islice(names, MAX_TOPICS))
     return _conclusion("topic", ", ".join(chosen), (sources[name] for name in chosen))
+
+
+def _is_no_name(word: str) -> bool:
+    folded = word.casefold()
+    times = {folded, folded.removesuffix("s")} & {*MONTH_NUMBERS, *WEEKDAY_NUMBERS}
+    return is_stop_word(folded) or bool(times)
 
 
 def _profile(essentials: Sequence[Passage]) -> Conclusion | None:

@@ -142,7 +142,17 @@ class ReadingTools:
             {"speaker": one.speaker, "text": one.content, "at": iso(one.at), "hit": one == hit}
             for one in self._source.utterances_around(hit, reach, scope)
         ]
-        return {"session": hit.session, "at": iso(hit.at), "id": hit.name, "said": said}
+        place = {"session": hit.session, "at": iso(hit.at), "id": hit.name}
+        return place | self._conclusions(hit.session, scope) | {"said": said}
+
+    def _conclusions(self, session: str, scope: RecallScope) -> ToolResult:
+        """Return the newest summary and topics of a session, each with the id of its event."""
+        newest: ToolResult = {}
+        for conclusion in self._source.conclusions(session, scope):
+            if conclusion.kind in {"summary", "topic"}:
+                shown = {"text": conclusion.text, "id": conclusion.id}
+                newest.setdefault(conclusion.kind, shown | {"deriver": conclusion.deriver})
+        return newest
 
 
 def failure_result(why: str) -> ToolResult:

@@ -13,6 +13,8 @@ WRITES = {
     "memory_add": True,
     "memory_correct": True,
     "memory_feedback": True,
+    "memory_pin": True,
+    "memory_forget": True,
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,13 +10,21 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Derived,
+    Position,
     Scope,
     SessionEnded,
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
-from memorybus_providers.contract.samples import SESSION, SampleStep, call_hooks, feed
+from memorybus_providers.base import HookContext, ProviderConfig, RecallContext, RecallScope
+from memorybus_providers.contract.samples import (
+    AT,
+    SESSION,
+    SampleStep,
+    call_hooks,
+    feed,
+    hook_context,
+)
 from memorybus_providers.fact_provider import FactProvider
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.postgres import PostgresProvider
@@ -212,3 +221,37 @@ def test_the_material_of_a_session_is_what_was_said_until_its_cause(facts):
         ("assistant", "Noted."),
     ]
     assert material.sources == {said}
+
+
+def sessions_found(facts: FactProvider, query: str, scope: Scope = ADA) -> list[dict[str, Any]]:
+    """Return what the tool `session_search` finds."""
+    position = Position(0, "1-1", 1)
+    ctx = HookContext(scope, SESSION, "ab" * 16, position, 1, 5.0)
+    result: Any = facts.handle_tool_call("session_search", {"query": query}, ctx)
+    return list(result["sessions"])
+
+
+def test_a_session_is_found_with_its_newest_summary_and_topics(facts):
+    """A summary stands for its session in `session_search`, and names the event that brought it."""
+    told = Told(facts)
+    said = told(turn("I keep bees in Bergen."))
+    told(Derived(kind="summary", text="old", sources=(said,), deriver="extractive"))
+    new = Derived(kind="summary", text="new", sources=(said,), deriver="extractive")
+    later = hook_context(SampleStep(20, new, ADA, SESSION), at=AT + 1)
+    facts.on_derived(new, later)
+    told(Derived(kind="topic", text="Bergen", sources=(said,), deriver="extractive"))
+    (session,) = sessions_found(facts, "bees")
+    assert session["summary"] == {"text": "new", "id": later.event_id, "deriver": "extractive"}
+    assert session["topic"]["text"] == "Bergen"
+    assert [line["text"] for line in session["said"]] == ["I keep bees in Bergen.", "Noted."]
+
+
+def test_a_summary_never_crowds_out_what_was_said(facts):
+    """Summaries, topics and profiles add nothing to a block, whose room is for the evidence."""
+    told, asked = Told(facts), RecallContext(RecallScope.own(ADA), budget=300)
+    said = [told(turn(f"I keep {n} hives of bees in garden {n}.", n)) for n in range(1, 9)]
+    before = facts.prefetch("where are the bees?", asked)
+    for kind in ("summary", "topic", "profile"):
+        told(Derived(kind=kind, text="Ada keeps bees in gardens.", sources=tuple(said)))
+    assert before
+    assert facts.prefetch("where are the bees?", asked) == before

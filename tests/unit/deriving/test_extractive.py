@@ -69,6 +69,12 @@ def test_topics_are_the_names_that_come_up():
     assert topic.text == "Bergen, Nora"
 
 
+def test_days_are_no_topics_and_a_name_is_one_topic():
+    """Weekdays and months name no subject, and a name with an 's is the name."""
+    said = "On Wednesdays in May the ferry to Hamn takes Jory and Jory's bees home."
+    assert conclude("topic", ("user", said)).text == "Hamn, Jory"
+
+
 def test_a_profile_has_what_is_known_of_the_person():
     """A profile has what the person told the agent to keep to, and what was kept."""
     known = passages(("standing instruction", "Never call me before nine."), ("", "Keeps bees."))
