@@ -22,7 +22,9 @@ from memorybus.events import (
     TurnCompleted,
     TurnStarted,
 )
+from memorybus.health.verdict import BusStateCache, Verdict
 from memorybus.ids import Derivation
+from memorybus.insights.report import Insights
 from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest
 from memorybus.recall.operator_recall import RecallAnswer
@@ -40,7 +42,7 @@ from memorybus_console.actions.memories import (
 from memorybus_console.actions.providers import MoveProvider
 from memorybus_console.actions.replay import Replay
 from memorybus_console.gateway import messages as asked
-from memorybus_console.gateway.keys import ApiKey, NotAllowed
+from memorybus_console.gateway.keys import ANY, ApiKey, NotAllowed
 from memorybus_console.operations.forget import Erasure, PlannedErasure
 from memorybus_console.operations.memories.amending import AmendmentResult, find_event
 from memorybus_console.operations.memories.browsing import (
@@ -118,6 +120,7 @@ class Gateway:
     def __init__(self, bus: MemoryBus) -> None:
         self._bus = bus
         self._settings = bus.settings
+        self._bus_state = BusStateCache(bus.settings, bus.clock)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[tuple[Scope, str], Session] = OrderedDict()
 
@@ -383,6 +386,23 @@ class Gateway:
         ground = self._ground(caller, request.wait)
         confirmed = request.confirm or act.is_harmless
         return perform(act, ground) if confirmed else act.plan(ground)
+
+    def insights(self, caller: ApiCaller, request: asked.ReadInsights) -> Insights:
+        """Count what agents did."""
+        scope, key = self.scope(caller, request), caller.key
+        if key.workspace != ANY:
+            raise NotAllowed("insights count every workspace: they need a key with --workspace '*'")
+        return self._bus.insights(
+            days=request.days,
+            agent=(request.agent or None) if key.agent == ANY else scope.agent,
+            user=(request.user or None) if ANY in key.users else scope.user,
+            platform=request.platform or None,
+            zone=request.zone,
+        )
+
+    def health(self, caller: ApiCaller, request: asked.Nothing) -> Verdict:
+        """Return the verdict on the bus, with its findings."""
+        return self._bus_state.read().verdict
 
     def _ground(self, caller: ApiCaller, wait: float) -> Ground:
         return Ground(self._settings, caller.name, wait)

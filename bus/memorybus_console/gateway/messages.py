@@ -356,6 +356,18 @@ class ActRequest(ApiRequest, frozen=True, kw_only=True):
     wait: WaitSeconds = 60.0
 
 
+class ReadInsights(OwnedRequest, frozen=True, kw_only=True):
+    """Count what agents did; a key that reaches everybody counts everybody, if nobody is named.
+
+    Attributes:
+        days: how many days, from now back.
+        zone: the time zone of days and hours; that of the settings if "".
+    """
+
+    days: Annotated[int, msgspec.Meta(ge=1, le=3_660)] = 30
+    zone: str = ""
+
+
 class TailEvents(OwnedRequest, frozen=True, kw_only=True):
     """Follow the events of a person, from now on.
 

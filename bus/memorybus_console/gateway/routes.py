@@ -113,6 +113,8 @@ ROUTES: Final = (
     Route("PUT", "/memories/{event}", "publish", Gateway.correct_memory),
     Route("DELETE", "/memories/{event}", "publish", Gateway.delete_memory),
     Route("POST", "/forget", "operate", Gateway.forget),
+    Route("GET", "/insights", "operate", Gateway.insights),
+    Route("GET", "/health", "metrics", Gateway.health),
     Route("GET", "/acts", "operate", Gateway.acts),
     Route("POST", "/acts/{act}", "operate", Gateway.act),
 )

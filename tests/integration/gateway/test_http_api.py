@@ -302,6 +302,23 @@ def test_an_act_is_planned_confirmed_and_recorded(settings):
     ]
 
 
+def test_operators_read_the_verdict_and_what_agents_did(settings):
+    """The verdict has its findings; insights count the people that a key reaches, and no others."""
+    pytest.importorskip("duckdb", reason="the extra insights is not installed")
+    with gateway(settings) as api:
+        verdict = api.get("/health").body
+        assert "no worker is alive" in json.dumps(verdict)
+        both = [turn("s", "ann", "One."), turn("s", "bob", "Two.")]
+        api.post("/events", {"events": both, "level": "logged"})
+        api.key = make_key(settings, "*", agent="*", workspace="*")
+        assert api.get("/insights").body["overview"]["turns"] == 2
+        api.key = make_key(settings, "ann", workspace="*")
+        assert api.get("/insights").body["overview"]["turns"] == 1
+        assert api.get("/insights?user=bob").status == 403
+        api.key = make_key(settings, "ann")
+        assert api.get("/insights").status == 403
+
+
 def test_a_persons_events_are_followed_and_exported(settings):
     """A stream brings this person's new events alone; an export brings all of theirs as lines."""
     with gateway(settings) as api:
