@@ -62,14 +62,14 @@ def find_changes(before: FileEntries, now: FileEntries, store: StoreName) -> lis
     differences count as removals and additions.
     """
     gone, new = set(before) - set(now), set(now) - set(before)
-    found: list[FileWrite] = []
+    writes: list[FileWrite] = []
     matcher = SequenceMatcher(None, before, now, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag != "equal":
             old = [entry for entry in before[i:j] if entry in gone]
             fresh = [entry for entry in now[k:m] if entry in new]
-            found += _pair_writes(old, fresh, store)
-    return found
+            writes += _pair_writes(old, fresh, store)
+    return writes
 
 
 def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[FileWrite]:
@@ -81,10 +81,10 @@ def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> li
     ]
 
 
-def is_same_write(found: FileWrite, reported: FileWrite) -> bool:
+def is_same_write(write: FileWrite, reported: FileWrite) -> bool:
     """Return whether a change that was found in a file is the write that a hook reports."""
-    if found.store != reported.store:
+    if write.store != reported.store:
         return False
     if reported.action == "remove":
-        return found.action == "remove" and reported.old_text.strip() in found.old_text
-    return found.action != "remove" and found.content == reported.content.strip()
+        return write.action == "remove" and reported.old_text.strip() in write.old_text
+    return write.action != "remove" and write.content == reported.content.strip()

@@ -92,9 +92,9 @@ def problems_path(settings: Settings) -> Path:
 def read(settings: Settings) -> list[Problem]:
     """Return the hook errors that an agent of this host wrote last, newest first."""
     try:
-        found = msgspec.json.decode(
+        problems = msgspec.json.decode(
             problems_path(settings).read_bytes(), type=prepared(list[Problem])
         )
     except (OSError, msgspec.MsgspecError):
         return []
-    return sorted(found, key=lambda problem: -problem.at)
+    return sorted(problems, key=lambda problem: -problem.at)

@@ -49,8 +49,8 @@ class AppliedIds:
 class TransactionIds:
     """The ids that an open transaction sees: those of committed rows, and those it has added."""
 
-    def __init__(self, known: AppliedIds) -> None:
-        self._known = known
+    def __init__(self, ids: AppliedIds) -> None:
+        self._known = ids
         self._recorded: set[bytes] = set()
 
     def applied(self, event_ids: Sequence[str]) -> frozenset[str]:

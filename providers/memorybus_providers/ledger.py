@@ -58,10 +58,10 @@ def progress(db: sqlite3.Connection, lane: str) -> Progress | None:
 class SqliteTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
-    def __init__(self, db: sqlite3.Connection, lane: str, known: "LedgerIds | None" = None) -> None:
+    def __init__(self, db: sqlite3.Connection, lane: str, ids: "LedgerIds | None" = None) -> None:
         self._db = db
         self._lane = lane
-        rows = known or LedgerIds(db)
+        rows = ids or LedgerIds(db)
         rows.catch_up()
         super().__init__(rows)
 

@@ -73,8 +73,8 @@ class Owners:
         """Return the owners in a recall's scope, newest first, at most `MAX_OWNERS`."""
         if owner := single_owner(scope):
             return [owner]
-        found = [owner for owner in self._read() if _is_in_scope(owner, scope)]
-        return found[: -MAX_OWNERS - 1 : -1]
+        owners = [owner for owner in self._read() if _is_in_scope(owner, scope)]
+        return owners[: -MAX_OWNERS - 1 : -1]
 
     def _read(self) -> list[Owner]:
         try:

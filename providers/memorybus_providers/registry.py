@@ -37,8 +37,8 @@ _KEEPING_SCHEME = "registry"
 
 def registered_kinds() -> dict[str, EntryPoint]:
     """Return the registered kinds by name, sorted; nothing is imported."""
-    found = sorted(_registered(), key=lambda point: point.name)
-    return {point.name: point for point in found}
+    points = sorted(_registered(), key=lambda point: point.name)
+    return {point.name: point for point in points}
 
 
 def load(kind: str) -> type[MemoryProvider]:

@@ -52,5 +52,5 @@ def label_contributions(replies: Mapping[str, Sequence[Reply]], budget: int) -> 
     return "\n\n".join(part for part in parts if part)
 
 
-def _join_texts(said: Sequence[Reply]) -> str:
-    return "\n".join(reply.text.strip() for reply in said if reply.text.strip())
+def _join_texts(replies: Sequence[Reply]) -> str:
+    return "\n".join(reply.text.strip() for reply in replies if reply.text.strip())

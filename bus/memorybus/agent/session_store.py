@@ -103,8 +103,8 @@ class HostSessions:
         with self._lock.here():
             self._check_process()
             with self._undisturbed:
-                found = self._db.execute("select body from turns where slot = ?", (slot,))
-                row = found.fetchone()
+                cursor = self._db.execute("select body from turns where slot = ?", (slot,))
+                row = cursor.fetchone()
         return bytes(row[0]) if row else b""
 
     def keep_turns(self, slot: str, body: bytes, at: int, most: int) -> None:

@@ -94,7 +94,7 @@ class ArchiveComparer:
         """Return the number of the last entry of ours up to a place; None if there is none."""
         count = 1
         while page := self._read_entries(_XREVRANGE, partition, upto, "-", count):
-            numbers = [one.n for one in page if one.n is not None]
+            numbers = [entry.n for entry in page if entry.n is not None]
             if numbers:
                 return numbers[0]
             upto, count = f"({page[-1].entry}", _PAGE
@@ -107,18 +107,18 @@ class ArchiveComparer:
             return Agreement(upto)
         rows = self._archive.places(partition, first.entry, end.entry)  # not before
         row = next(rows, None)
-        for one in chain((first,), entries):
-            while row is not None and parse_entry_id(row.entry) < parse_entry_id(one.entry):
+        for entry in chain((first,), entries):
+            while row is not None and parse_entry_id(row.entry) < parse_entry_id(entry.entry):
                 row = next(rows, None)
-            if one.n is not None and not self._is_same(partition, one, row):
-                return Agreement(upto, Place(one.entry, one.n))
-            upto = one.entry
+            if entry.n is not None and not self._is_same(partition, entry, row):
+                return Agreement(upto, Place(entry.entry, entry.n))
+            upto = entry.entry
         return Agreement(upto)
 
-    def _is_same(self, partition: int, one: _Entry, row: SealedRow | None) -> bool:
-        if row is None or (one.entry, one.n) != (row.entry, row.n):
+    def _is_same(self, partition: int, entry: _Entry, row: SealedRow | None) -> bool:
+        if row is None or (entry.entry, entry.n) != (row.entry, row.n):
             return False
-        event = decode_entry(partition, one.entry, one.fields, self._decoder)
+        event = decode_entry(partition, entry.entry, entry.fields, self._decoder)
         return event is not None and event.envelope.id == row.id
 
     def _entries(self, partition: int, after: str, last: str) -> Iterator[_Entry]:

@@ -183,8 +183,8 @@ class Archive:
     def has(self, partition: int, entry: str) -> bool:
         """Return whether an entry is sealed."""
         ms, sequence = parse_entry_id(entry)
-        found = self._rows(partition).last_before((ms, sequence + 1))
-        return found is not None and found.position.entry == entry
+        event = self._rows(partition).last_before((ms, sequence + 1))
+        return event is not None and event.position.entry == entry
 
     def last_before(self, partition: int, entry: str) -> LoggedEvent | None:
         """Return the last sealed event before an entry; None if there is none."""
@@ -208,8 +208,10 @@ class Archive:
     def segment_of(self, partition: int, entry: str) -> str:
         """Return the file of the segment that covers an entry, "" if none does."""
         ms, sequence = parse_entry_id(entry)
-        found = last_segment_before(self.segments(partition), (ms, sequence + 1))
-        return found.file if found and parse_entry_id(found.last.entry) >= (ms, sequence) else ""
+        segment = last_segment_before(self.segments(partition), (ms, sequence + 1))
+        return (
+            segment.file if segment and parse_entry_id(segment.last.entry) >= (ms, sequence) else ""
+        )
 
     def countable(self, partition: int, since: int) -> Iterator[CountableSegment]:
         """Yield the segments whose rows insights count; none is opened yet.
@@ -288,7 +290,7 @@ class Archive:
         its owner.
         """
         partition = segment.of.partition
-        hidden = tuple(one.query for one in source.tombstones())
+        hidden = tuple(tombstone.query for tombstone in source.tombstones())
         lines = source._writer(partition).rows(segment)  # noqa: SLF001  the same class
         return self._writer(partition).copy(segment, lines, query, hidden)
 

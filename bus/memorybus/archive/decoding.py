@@ -182,13 +182,13 @@ def events_of(
             places = _places(partition, group, rows)
             return list(map(LoggedEvent, places, cast("list[Envelope]", envelopes)))
     kinds, omitted = group.words("kind"), group.words("omitted")
-    found = (
+    events = (
         _event(position, kinds[row], omitted[row] or reason, group.envelopes[row], decoder)
         for row, position, reason in zip(
             rows, _places(partition, group, rows), reasons, strict=True
         )
     )
-    return [event for event in found if event is not None]
+    return [event for event in events if event is not None]
 
 
 def wanted_events(
@@ -196,7 +196,7 @@ def wanted_events(
 ) -> list[LoggedEvent]:
     """Return events of a group read with `CONTENT_COLUMNS`, without those that were not kept."""
     kinds, omitted = group.words("kind"), group.words("omitted")
-    found = (
+    events = (
         _event(
             Position(partition, group.entries[row], group.numbers[row]),
             kinds[row],
@@ -207,7 +207,7 @@ def wanted_events(
         for row in rows
         if not omitted[row]
     )
-    return [event for event in found if event is not None]
+    return [event for event in events if event is not None]
 
 
 def has_unreadable(group: Group, rows: range) -> bool:

@@ -54,7 +54,7 @@ class SharedKnowledge:
         if now - self._looked_at >= TOMBSTONE_AGE:
             self._tombstones = tombstones.read_all(self.objects, self._tombstones)
             self._looked_at = now
-        return tuple(one.query for one in self._tombstones.values())
+        return tuple(tombstone.query for tombstone in self._tombstones.values())
 
     def forget_tombstones(self) -> None:
         """Have the next read look for tombstones again."""
@@ -88,24 +88,26 @@ class SealedPartition:
 
     def versions(self) -> list[int]:
         """Return the numbers of the manifests that are there, newest last."""
-        names = [one.name.rpartition("/")[2] for one in self.objects.list(self.folder)]
+        names = [file.name.rpartition("/")[2] for file in self.objects.list(self.folder)]
         numbers = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names]
-        return sorted(int(one) for one in numbers if one.isascii() and one.isdigit())
+        return sorted(int(number) for number in numbers if number.isascii() and number.isdigit())
 
     def newest_manifest(self) -> Manifest:
         """Return the newest manifest, after a look for one that is newer than the known one."""
         newest = max(self.versions(), default=0)
         if newest != self._manifest.version:
             self._manifest = self._load_newest(newest)
-            self._lasts = [parse_entry_id(one.last.entry) for one in self._manifest.segments]
+            self._lasts = [
+                parse_entry_id(segment.last.entry) for segment in self._manifest.segments
+            ]
         return self._manifest
 
     def _load_newest(self, version: int) -> Manifest:
         """Load a manifest; if it is damaged, an archiver may have replaced it, so look again."""
-        found = self.load(version)
-        while found.damage and (again := max(self.versions(), default=0)) != version:
-            version, found = again, self.load(again)
-        return found
+        manifest = self.load(version)
+        while manifest.damage and (again := max(self.versions(), default=0)) != version:
+            version, manifest = again, self.load(again)
+        return manifest
 
     def load(self, version: int) -> Manifest:
         """Return a manifest by its number; 0 is that of a partition without sealed events."""
@@ -172,9 +174,9 @@ class SealedPartition:
     def close(self) -> None:
         """Close the open files."""
         self._finish_read_ahead()
-        for one in (self._open, self._following):
-            if one is not None:
-                one.close()
+        for reader in (self._open, self._following):
+            if reader is not None:
+                reader.close()
         self._open = self._following = None
         self._groups = {}
 
@@ -291,5 +293,5 @@ class SealedPartition:
 
 def last_segment_before(segments: Sequence[Segment], place: EntryMoment) -> Segment | None:
     """Return the last segment that begins before a moment; None if there is none."""
-    index = bisect_left(segments, place, key=lambda one: parse_entry_id(one.first.entry))
+    index = bisect_left(segments, place, key=lambda segment: parse_entry_id(segment.first.entry))
     return segments[index - 1] if index else None

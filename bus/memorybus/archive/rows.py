@@ -66,20 +66,20 @@ class SealedRows:
     def read(self, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """See `Archive.read`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
-        found: list[LoggedEvent] = []
+        logged_events: list[LoggedEvent] = []
         place = parse_entry_id(after)
-        while len(found) < count:
+        while len(logged_events) < count:
             try:
-                page = self._next_page(place, count - len(found), wanted)
+                page = self._next_page(place, count - len(logged_events), wanted)
             except ArchiveDamaged:
-                if not found:
+                if not logged_events:
                     raise
                 break  # return what was read; the next call raises the error
             if page is None:
                 break
             place, events = page
-            found += events
-        return found
+            logged_events += events
+        return logged_events
 
     def _next_page(
         self, place: EntryMoment, count: int, wanted: RowFilter
@@ -106,10 +106,10 @@ class SealedRows:
         reasons: Reasons = ["filtered"] * len(rows)
         if not passed:
             reasons = wanted.reasons(self._partition, group, rows)
-        found: list[LoggedEvent] = []
+        events: list[LoggedEvent] = []
         for some, why in _pages(rows, reasons):
-            found += self._events(segment, index, some, why, group)
-        return parse_entry_id(group.entries[rows[-1]]), found
+            events += self._events(segment, index, some, why, group)
+        return parse_entry_id(group.entries[rows[-1]]), events
 
     def _find_row_after(
         self, segment: Segment, place: EntryMoment, names: tuple[str, ...]
@@ -133,10 +133,10 @@ class SealedRows:
                 rows = range(row, row + 1)
                 named = self._part.group(segment, index, _first_columns(wanted))
                 reasons = wanted.reasons(self._partition, named, rows)
-                found = self._events(segment, index, rows, reasons, group)
+                events = self._events(segment, index, rows, reasons, group)
                 place = parse_entry_id(group.entries[row])
-            if found:
-                return found[0]
+            if events:
+                return events[0]
         return None
 
     def _events(
@@ -241,9 +241,9 @@ class SealedRows:
             for some, why in _pages(rows, reasons):
                 if None in why:
                     with self._part.naming_file(segment):
-                        found = self._wanted_events(segment, index, some, why)
+                        events = self._wanted_events(segment, index, some, why)
                         reached = parse_entry_id(group.entries[some[-1]])
-                    yield reached, found
+                    yield reached, events
 
     def _wanted_events(
         self, segment: Segment, index: int, rows: range, why: Reasons
@@ -251,9 +251,11 @@ class SealedRows:
         """Return the wanted rows of a page, without those whose content was not kept."""
         content = self._part.group(segment, index, CONTENT_COLUMNS)
         if not any(why):
-            found = events_of(self._partition, content, rows, why, self._decoder)
-            if are_plausible([one.envelope for one in found]):  # another program may have written
-                return [one for one in found if not isinstance(one.envelope.event, Omitted)]
+            events = events_of(self._partition, content, rows, why, self._decoder)
+            if are_plausible(
+                [event.envelope for event in events]
+            ):  # another program may have written
+                return [event for event in events if not isinstance(event.envelope.event, Omitted)]
         chosen = [row for row, reason in zip(rows, why, strict=True) if reason is None]
         return wanted_events(self._partition, content, chosen, self._decoder)
 
@@ -324,8 +326,8 @@ class SealedRows:
                 some = rows[max(0, end - _PAGE) : end]
                 why = reasons[some.start : some.stop]
                 with self._part.naming_file(segment):
-                    found = self._events(segment, index, some, why, group)
-                yield from reversed(found)
+                    events = self._events(segment, index, some, why, group)
+                yield from reversed(events)
 
 
 def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:

@@ -74,7 +74,7 @@ class ArchiverReports(msgspec.Struct, frozen=True):
     @property
     def working(self) -> bool:
         """Whether some worker archives, according to its last report."""
-        return any(not one.error and not one.elsewhere for one in self.workers.values())
+        return any(not worker.error and not worker.elsewhere for worker in self.workers.values())
 
     @property
     def error(self) -> str:
@@ -83,13 +83,21 @@ class ArchiverReports(msgspec.Struct, frozen=True):
         It is "" if nothing is damaged and one of them archives, or none is alive.
         """
         working = self.working
-        said = (one for one in self.workers.values() if one.damaged or not working)
-        return "; ".join(dict.fromkeys(one.error for one in said if one.error))
+        archiver_reports = (
+            worker for worker in self.workers.values() if worker.damaged or not working
+        )
+        return "; ".join(
+            dict.fromkeys(
+                archiver_report.error
+                for archiver_report in archiver_reports
+                if archiver_report.error
+            )
+        )
 
     @property
     def place(self) -> str:
         """Where the archive is; "" if no worker says so."""
-        named = [one.place for one in self.workers.values() if one.place]
+        named = [worker.place for worker in self.workers.values() if worker.place]
         return named[0] if named else ""
 
 
@@ -109,9 +117,9 @@ class SealReports:
         """Return the server's wall time in milliseconds."""
         return read_server_ms(self._redis)
 
-    def write_report(self, worker: str, said: ArchiverReport) -> None:
+    def write_report(self, worker: str, archiver_report: ArchiverReport) -> None:
         """Write a worker's report."""
-        self._note(worker, said)
+        self._note(worker, archiver_report)
 
     def write_part(self, partition: int, part: ArchivedPart) -> None:
         """Write what the archive has of a partition."""
@@ -124,11 +132,11 @@ class SealReports:
     def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
         """Return since when the setting `retention` has these values; note a change in Redis."""
         body: Any = self._redis.hget(self._key, _RETENTION_FIELD)
-        known = _decode(body, _RetentionNote) if body else None
-        if known is None or known.ages != dict(ages):
+        note = _decode(body, _RetentionNote) if body else None
+        if note is None or note.ages != dict(ages):
             self._note(_RETENTION_FIELD, _RetentionNote(dict(ages), now_ms))
             return now_ms
-        return int(known.since)
+        return int(note.since)
 
     def read(self, now_ms: int, partitions: int) -> ArchiverReports:
         """Return all reports, but those of workers that are silent for longer than `ALIVE_SECONDS`.
@@ -140,14 +148,18 @@ class SealReports:
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
         parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}
-        said = {
+        archiver_reports = {
             k.decode("utf-8", "replace"): _decode(body, ArchiverReport)
             for k, body in bodies.items()
             if k not in names
         }
         return ArchiverReports(
             {p: part for p, part in parts.items() if part},
-            {k: one for k, one in said.items() if one and now_ms - one.at <= ALIVE_SECONDS * 1000},
+            {
+                k: archiver_report
+                for k, archiver_report in archiver_reports.items()
+                if archiver_report and now_ms - archiver_report.at <= ALIVE_SECONDS * 1000
+            },
         )
 
     def remove_silent_workers(self, now_ms: int, partitions: int) -> None:

@@ -32,19 +32,19 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-def read_all(objects: Objects, known: dict[str, Tombstone]) -> dict[str, Tombstone]:
+def read_all(objects: Objects, tombstones: dict[str, Tombstone]) -> dict[str, Tombstone]:
     """Return the tombstones by their files' names.
 
     Args:
         objects: the log's archive.
-        known: what was read before: a tombstone never changes.
+        tombstones: what was read before: a tombstone never changes.
 
     Raises:
         ArchiveUnavailable: the store does not answer.
         ArchiveDamaged: a tombstone cannot be read; until it is restored, no event may be read.
     """
-    names = [one.name for one in objects.list(FOLDER) if one.name.endswith(".json")]
-    return {name: known.get(name) or _read(objects, name) for name in names}
+    names = [file.name for file in objects.list(FOLDER) if file.name.endswith(".json")]
+    return {name: tombstones.get(name) or _read(objects, name) for name in names}
 
 
 def _read(objects: Objects, name: str) -> Tombstone:

@@ -117,11 +117,15 @@ def _report_gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterat
 
 def _report_unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     named = {f"{part.folder}/{segment.file}" for segment in manifest.segments}
-    for one in part.objects.list(f"{part.folder}/segments"):
-        if one.name not in named:
-            file = one.name.removeprefix(f"{part.folder}/")
+    for stored_file in part.objects.list(f"{part.folder}/segments"):
+        if stored_file.name not in named:
+            file = stored_file.name.removeprefix(f"{part.folder}/")
             why = "superseded: deleted within an hour"
-            found = FileReport(
-                partition=part.of.partition, file=file, found="unlisted", why=why, bytes=one.size
+            file_report = FileReport(
+                partition=part.of.partition,
+                file=file,
+                found="unlisted",
+                why=why,
+                bytes=stored_file.size,
             )
-            yield found
+            yield file_report

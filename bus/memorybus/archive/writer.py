@@ -53,36 +53,40 @@ class PartitionWriter:
         self, entries: Iterable[RawEntry], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
         """See `Archive.publish`."""
-        known = self._whole_manifest()
-        fresh = segment_rows(self._part.of.partition, _unsealed(known, entries), self._decoder)
+        manifest = self._whole_manifest()
+        fresh = segment_rows(self._part.of.partition, _unsealed(manifest, entries), self._decoder)
         lines = [self._omit_content(line, omit) for line in fresh]
         if not lines:
-            if not known.segments:
+            if not manifest.segments:
                 raise ValueError("there is nothing to seal: every call needs at least one entry")
-            return known.segments[-1]
-        return self._write_segment(known, known.segments, lines, retention_mark=retention_mark)
+            return manifest.segments[-1]
+        return self._write_segment(
+            manifest, manifest.segments, lines, retention_mark=retention_mark
+        )
 
     def replace(
         self, segments: Sequence[Segment], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
         """See `Archive.replace`."""
-        known = self._whole_manifest()
-        sums = [one.sha256 for one in known.segments]
-        gone = [one.sha256 for one in segments]
+        manifest = self._whole_manifest()
+        sums = [segment.sha256 for segment in manifest.segments]
+        gone = [segment.sha256 for segment in segments]
         start = sums.index(gone[0]) if gone and gone[0] in sums else -1
         if start < 0 or sums[start : start + len(gone)] != gone:
             raise ArchiveTaken(f"{self._where()}: these segments are not neighbours any more")
-        rows = [self._omit_content(line, omit) for one in segments for line in self.rows(one)]
-        rest = (known.segments[:start], known.segments[start + len(gone) :])
-        return self._write_segment(known, rest[0], rows, rest[1], retention_mark)
+        rows = [
+            self._omit_content(line, omit) for segment in segments for line in self.rows(segment)
+        ]
+        rest = (manifest.segments[:start], manifest.segments[start + len(gone) :])
+        return self._write_segment(manifest, rest[0], rows, rest[1], retention_mark)
 
     def clean(self, damaged: Collection[str]) -> int:
         """See `Archive.clean`."""
         before = round(self._clock.now_ms() - CLEAN_AGE * 1000)
         swept = self._delete_leftovers(before)
         recent = self._drop_old_manifests()
-        found = {one.name: one for one in self._objects.list(f"{self._part.folder}/segments")}
-        chosen = _find_unneeded(self._part.folder, recent, found, before, damaged)
+        files = {file.name: file for file in self._objects.list(f"{self._part.folder}/segments")}
+        chosen = _find_unneeded(self._part.folder, recent, files, before, damaged)
         if chosen.outlived:  # in a quiet partition no other manifest would ever follow
             for version in range(recent[-1].version + 1, recent[-1].version + KEPT_MANIFESTS):
                 self._write_manifest(version, recent[-1].segments)
@@ -103,20 +107,20 @@ class PartitionWriter:
         Their writers have died: a living one takes minutes at most.
         """
         folders = (self._part.folder, f"{self._part.folder}/segments", tombstones.FOLDER)
-        found = [one for folder in folders for one in self._objects.leftovers(folder)]
-        dead = [one for one in found if one.modified_at < before]
+        files = [leftover for folder in folders for leftover in self._objects.leftovers(folder)]
+        dead = [file for file in files if file.modified_at < before]
         for one in dead:
             self._objects.delete(one.name)
         return len(dead)
 
     def _whole_manifest(self) -> Manifest:
-        known = self._part.newest_manifest()
+        manifest = self._part.newest_manifest()
         self._part.check_whole()
-        return known
+        return manifest
 
     def _write_segment(
         self,
-        known: Manifest,
+        manifest: Manifest,
         before: Sequence[Segment],
         lines: Sequence[SegmentRow],
         after: Sequence[Segment] = (),
@@ -130,7 +134,7 @@ class PartitionWriter:
         self._crash("archive.written")
         self._read_back(segment, name, lines)
         self._crash("archive.verified")
-        self._write_manifest(known.version + 1, [*before, segment, *after])
+        self._write_manifest(manifest.version + 1, [*before, segment, *after])
         self._crash("archive.published")
         return self._part.newest_manifest().segments[len(before)]
 
@@ -162,14 +166,14 @@ class PartitionWriter:
         """See `Archive.copy`."""
 
         def omit(row: EventRow, _: int) -> Omission | None:
-            if any(one.wants(row) for one in hidden):
+            if any(query.wants(row) for query in hidden):
                 return "forgotten"
             return None if query.wants(row) else "filtered"
 
-        known = self._whole_manifest()
+        manifest = self._whole_manifest()
         retention_mark = RetentionMark(segment.judged.at or segment.made_at)
         rows = [self._omit_content(line, omit) for line in lines]
-        return self._write_segment(known, known.segments, rows, retention_mark=retention_mark)
+        return self._write_segment(manifest, manifest.segments, rows, retention_mark=retention_mark)
 
     def rows(self, segment: Segment) -> Iterator[SegmentRow]:
         """Yield a segment's rows.
@@ -206,13 +210,13 @@ def _event_row(line: SegmentRow) -> EventRow:
     )
 
 
-def _unsealed(known: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntry]:
+def _unsealed(manifest: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntry]:
     """Yield the entries that are not sealed yet.
 
     Raises:
         ValueError: they are not in order.
     """
-    place = parse_entry_id(known.end.entry) if known.end else (-1, -1)
+    place = parse_entry_id(manifest.end.entry) if manifest.end else (-1, -1)
     last = (-1, -1)
     for raw in entries:
         at = parse_entry_id(raw.entry)
@@ -238,7 +242,7 @@ class _UnneededFiles(msgspec.Struct, frozen=True):
 def _find_unneeded(
     folder: str,
     recent: Sequence[Manifest],
-    found: Mapping[str, StoredFile],
+    stored_files: Mapping[str, StoredFile],
     before: int,
     damaged: Collection[str] = (),
 ) -> _UnneededFiles:
@@ -253,19 +257,23 @@ def _find_unneeded(
     Args:
         folder: the partition's folder.
         recent: its manifests, newest last.
-        found: its segment files by name.
+        stored_files: its segment files by name.
         before: files that were written, or replaced, after this time stay (wall time, ms).
         damaged: the SHA-256 of segments that cannot be read.
     """
-    files = [{f"{folder}/{one.file}" for one in manifest.segments} for manifest in recent]
-    if not recent or any(one.damage for one in recent) or not files[-1] <= found.keys():
+    files = [{f"{folder}/{segment.file}" for segment in manifest.segments} for manifest in recent]
+    if (
+        not recent
+        or any(manifest.damage for manifest in recent)
+        or not files[-1] <= stored_files.keys()
+    ):
         return _UnneededFiles()
-    lost = [one for one in recent[-1].segments if one.sha256 in damaged]
+    lost = [segment for segment in recent[-1].segments if segment.sha256 in damaged]
     old = [
         name
-        for name, one in found.items()
+        for name, file in stored_files.items()
         if name not in files[-1]
-        and max(one.modified_at, _rewritten_at(recent[-1], name)) < before
+        and max(file.modified_at, _rewritten_at(recent[-1], name)) < before
         and not any(_has_rows_of(name, segment) for segment in lost)
     ]
     named = set[str]().union(*files)
@@ -278,7 +286,8 @@ def _rewritten_at(newest: Manifest, name: str) -> int:
     """Return when a file's rows were written to a named segment; 0 if they were not."""
     n, _ = _numbers_in_name(name)
     return max(
-        (one.made_at for one in newest.segments if one.first.n <= n <= one.last.n), default=0
+        (segment.made_at for segment in newest.segments if segment.first.n <= n <= segment.last.n),
+        default=0,
     )
 
 

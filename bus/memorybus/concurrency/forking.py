@@ -109,9 +109,9 @@ def import_guard() -> ForkGuard:
 
 
 def _make_guard(patience: float) -> ForkGuard:
-    one = ForkGuard(patience)
-    one.heed_forks()
-    return one
+    guard = ForkGuard(patience)
+    guard.heed_forks()
+    return guard
 
 
 class ProcessLock:

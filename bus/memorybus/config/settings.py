@@ -71,13 +71,13 @@ def _default_data_dir() -> Path:
     Raises:
         ConfigError: the user has no home.
     """
-    found = Path(platformdirs.user_data_dir("memorybus"))
-    if not found.is_absolute():  # a home that is not known stays "~"
+    path = Path(platformdirs.user_data_dir("memorybus"))
+    if not path.is_absolute():  # a home that is not known stays "~"
         raise ConfigError(
             "this user has no home directory, so that there is no data_dir; set HOME, "
             "MEMORYBUS_DATA_DIR or --data-dir"
         )
-    return found
+    return path
 
 
 _MAX_HEARTBEAT_SECONDS = 2.0
@@ -505,10 +505,10 @@ def load_secrets(settings: Settings) -> Settings:
     """
     if not settings.secrets_file:
         return settings
-    found = read_secrets(Path(settings.secrets_file).expanduser())
-    for name, value in found.items():
+    secrets = read_secrets(Path(settings.secrets_file).expanduser())
+    for name, value in secrets.items():
         os.environ.setdefault(name, value)
-    names = tuple(dict.fromkeys((*settings.secret_variables, *found)))
+    names = tuple(dict.fromkeys((*settings.secret_variables, *secrets)))
     return msgspec.structs.replace(settings, secret_variables=names)
 
 

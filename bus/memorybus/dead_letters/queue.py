@@ -190,8 +190,8 @@ class DeadLetters:
         ]
 
     def _read_box(self, box: LetterBox) -> list[StoredLetter]:
-        found: list[StoredLetter] = ask_redis(lambda: list(box.all()), self._where)
-        return found
+        letters: list[StoredLetter] = ask_redis(lambda: list(box.all()), self._where)
+        return letters
 
     def event(self, dead: LocatedLetter, *, shown: bool = True) -> LetterEvent:
         """Return a letter's event as it was published, from wherever the history has it.
@@ -218,14 +218,14 @@ class DeadLetters:
         """Return the letters of the same key among the next `count` of a letter's lane."""
         box = self._box(*dead.lane)
         following = [
-            LocatedLetter(dead.provider, dead.partition, one)
-            for one in self._page(box, dead.stored.id, count)
+            LocatedLetter(dead.provider, dead.partition, letter)
+            for letter in self._page(box, dead.stored.id, count)
         ]
-        return [one for one in following if one.lane_and_key == dead.lane_and_key]
+        return [letter for letter in following if letter.lane_and_key == dead.lane_and_key]
 
     def _page(self, box: LetterBox, after: str, count: int) -> list[StoredLetter]:
-        found: list[StoredLetter] = ask_redis(lambda: box.page(after, count), self._where)
-        return found
+        letters: list[StoredLetter] = ask_redis(lambda: box.page(after, count), self._where)
+        return letters
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
         """Send requests to the owners of a provider's lanes.

@@ -192,8 +192,8 @@ class LetterBox:
 
     def letter(self, letter_id: str) -> StoredLetter | None:
         """Return a dead letter by its id in the lane's stream; None if it does not exist."""
-        found = read_entries(self._redis, self._dead, letter_id, letter_id)
-        return next(iter(self._load_letters(found)), None)
+        entries = read_entries(self._redis, self._dead, letter_id, letter_id)
+        return next(iter(self._load_letters(entries)), None)
 
     def letter_at(self, entry: str) -> StoredLetter | None:
         """Return the dead letter of the event at an entry of the log; None if there is none.

@@ -96,7 +96,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         wrong = list(findings)
         return cls(
             name=name,
-            ok=all(one.severity != "critical" for one in wrong),
-            found="; ".join(one.text for one in wrong) or well,
-            fix="; ".join(dict.fromkeys(one.remedy for one in wrong)),
+            ok=all(finding.severity != "critical" for finding in wrong),
+            found="; ".join(finding.text for finding in wrong) or well,
+            fix="; ".join(dict.fromkeys(finding.remedy for finding in wrong)),
         )

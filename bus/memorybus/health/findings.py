@@ -321,9 +321,9 @@ def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
 def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding if no worker is alive; it names those that disappeared."""
     if not status.workers:
-        gone = "; ".join(_describe_gone(one, now_ms) for one in status.gone)
+        gone = "; ".join(_describe_gone(worker_status, now_ms) for worker_status in status.gone)
         text = f"no worker is alive: {gone}" if gone else "no worker is alive"
-        since = max((one.heartbeat_at for one in status.gone), default=None)
+        since = max((worker_status.heartbeat_at for worker_status in status.gone), default=None)
         yield Finding("no_worker", "critical", "workers", text, START_REMEDY, since)
 
 
@@ -332,10 +332,12 @@ def find_gone_workers(status: Status, now_ms: int) -> Iterator[Finding]:
 
     It ends when another worker is started in its place, or 15 minutes after the last heartbeat.
     """
-    for one in status.gone if status.workers else ():
-        remedy = f"see on {one.host} why it ended (its log, or dmesg), and start it again"
-        text = _describe_gone(one, now_ms)
-        yield Finding("worker_gone", "warning", one.id, text, remedy, one.heartbeat_at)
+    for worker_status in status.gone if status.workers else ():
+        remedy = f"see on {worker_status.host} why it ended (its log, or dmesg), and start it again"
+        text = _describe_gone(worker_status, now_ms)
+        yield Finding(
+            "worker_gone", "warning", worker_status.id, text, remedy, worker_status.heartbeat_at
+        )
 
 
 def _describe_gone(worker: WorkerStatus, now_ms: int) -> str:
@@ -348,18 +350,18 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
 
     A provider that fails or is paused has findings of its own.
     """
-    for one in status.providers if status.workers else ():
-        if one.lanes_owned >= one.lanes or one.failing or one.paused:
+    for provider in status.providers if status.workers else ():
+        if provider.lanes_owned >= provider.lanes or provider.failing or provider.paused:
             continue
-        if one.name in configured and not one.lanes_owned:
-            text = f"{one.name} is configured, but no worker serves it"
+        if provider.name in configured and not provider.lanes_owned:
+            text = f"{provider.name} is configured, but no worker serves it"
             remedy = (
                 f"check the setting `providers` and restart the worker, or run: "
-                f"memorybus worker --providers {one.name}"
+                f"memorybus worker --providers {provider.name}"
             )
         else:
-            text, remedy = f"{one.name} has lanes without an owner", "run: memorybus worker"
-        yield Finding("unserved", "critical", one.name, text, remedy)
+            text, remedy = f"{provider.name} has lanes without an owner", "run: memorybus worker"
+        yield Finding("unserved", "critical", provider.name, text, remedy)
 
 
 def find_failing(status: Status) -> Iterator[Finding]:
@@ -381,10 +383,10 @@ def find_paused(status: Status) -> Iterator[Finding]:
 
     An instance that is kept for a rollback is paused on purpose and causes no finding.
     """
-    for one in _instances(status):
-        if one.paused and not one.kept:
-            name = one.live or one.name
-            text = f"{name} is paused: {one.paused} (backlog {one.backlog})"
+    for instance in _instances(status):
+        if instance.paused and not instance.kept:
+            name = instance.live or instance.name
+            text = f"{name} is paused: {instance.paused} (backlog {instance.backlog})"
             remedy = f"nothing is lost; to resume it: memorybus provider resume {name}"
             yield Finding("paused", "warning", name, text, remedy)
 
@@ -392,11 +394,11 @@ def find_paused(status: Status) -> Iterator[Finding]:
 def find_dead_letters(status: Status) -> Iterator[Finding]:
     """Yield a finding for each instance that refused events for good (G6)."""
     remedy = "see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard"
-    for one in _instances(status):
-        if one.dead_letters:
-            refused = count_text(one.refused, "event")
-            text = f"{one.name}: {refused} refused, {one.waiting_behind} behind"
-            yield Finding("dead_letters", "critical", one.name, text, remedy)
+    for instance in _instances(status):
+        if instance.dead_letters:
+            refused = count_text(instance.refused, "event")
+            text = f"{instance.name}: {refused} refused, {instance.waiting_behind} behind"
+            yield Finding("dead_letters", "critical", instance.name, text, remedy)
 
 
 def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
@@ -405,21 +407,23 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
     The finding is critical if no event is applied. A backend that is down has a finding of its own,
     and so has a pause.
     """
-    for one in status.providers:
-        age = _age(one.oldest_unapplied_at, now_ms)
-        if not one.lanes_owned or one.failing or one.paused or age <= _STALL_SECONDS:
+    for provider in status.providers:
+        age = _age(provider.oldest_unapplied_at, now_ms)
+        if not provider.lanes_owned or provider.failing or provider.paused or age <= _STALL_SECONDS:
             continue
-        waits = f"{one.name}: backlog {one.backlog}, the oldest event {age:.0f} s old"
-        since = one.oldest_unapplied_at
-        if one.rate == 0:
+        waits = f"{provider.name}: backlog {provider.backlog}, the oldest event {age:.0f} s old"
+        since = provider.oldest_unapplied_at
+        if provider.rate == 0:
             remedy = f"see why: {LOG_OF_WORKERS}"
             text = f"{waits}; no progress"
-            yield Finding("behind", "critical", one.name, text, remedy, since)
+            yield Finding("behind", "critical", provider.name, text, remedy, since)
         elif age > _BEHIND_SECONDS:
-            ends = "" if one.seconds_left is None else f", ETA {one.seconds_left:.0f} s"
-            pace = "" if one.rate is None else f"; {one.rate:.0f} events/s are applied{ends}"
+            ends = "" if provider.seconds_left is None else f", ETA {provider.seconds_left:.0f} s"
+            pace = (
+                "" if provider.rate is None else f"; {provider.rate:.0f} events/s are applied{ends}"
+            )
             remedy = "if it does not catch up: more --processes, more workers, more --concurrency"
-            yield Finding("behind", "warning", one.name, f"{waits}{pace}", remedy, since)
+            yield Finding("behind", "warning", provider.name, f"{waits}{pace}", remedy, since)
 
 
 def find_hot_lanes(status: Status) -> Iterator[Finding]:
@@ -427,35 +431,37 @@ def find_hot_lanes(status: Status) -> Iterator[Finding]:
 
     The events of one key are applied one after another, so that more workers do not help.
     """
-    for one in status.providers:
-        share = one.busiest_backlog / one.backlog if one.backlog else 0.0
+    for provider in status.providers:
+        share = provider.busiest_backlog / provider.backlog if provider.backlog else 0.0
         if (
-            one.lanes >= _HOT_LANE_MIN_LANES
-            and one.busiest_backlog >= _HOT_LANE_EVENTS
+            provider.lanes >= _HOT_LANE_MIN_LANES
+            and provider.busiest_backlog >= _HOT_LANE_EVENTS
             and share >= _HOT_LANE_SHARE
         ):
             text = (
-                f"{one.name}: {one.busiest_backlog} of {one.backlog} waiting events are in lane "
-                f"{one.busiest}: one key, or few, are busier than their provider"
+                f"{provider.name}: {provider.busiest_backlog} of {provider.backlog} waiting events "
+                f"are in lane {provider.busiest}: one key, or few, are busier than their provider"
             )
             remedy = "see who sends them: memorybus events tail; more workers do not help"
-            yield Finding("hot_lane", "warning", one.name, text, remedy, one.oldest_unapplied_at)
+            yield Finding(
+                "hot_lane", "warning", provider.name, text, remedy, provider.oldest_unapplied_at
+            )
 
 
 def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each host whose events have waited for Redis too long."""
-    for one in status.spools:
-        age = _age(one.spool.oldest_at, now_ms)
+    for spool in status.spools:
+        age = _age(spool.spool.oldest_at, now_ms)
         if age > _STALL_SECONDS:
-            waits = f"{count_text(one.spool.events, 'unsent event')}, the oldest {age:.0f} s old"
-            remedy = f"see on {one.host} whether agents reach Redis: memorybus doctor"
-            since = one.spool.oldest_at
-            yield Finding("spool", "warning", one.host, f"{one.host}: {waits}", remedy, since)
+            waits = f"{count_text(spool.spool.events, 'unsent event')}, the oldest {age:.0f} s old"
+            remedy = f"see on {spool.host} whether agents reach Redis: memorybus doctor"
+            since = spool.spool.oldest_at
+            yield Finding("spool", "warning", spool.host, f"{spool.host}: {waits}", remedy, since)
 
 
 def find_mixed_versions(status: Status) -> Iterator[Finding]:
     """Yield a finding if workers of several releases are alive: an upgrade was not finished."""
-    found = Counter(one.version or "an older one" for one in status.workers)
+    found = Counter(worker.version or "an older one" for worker in status.workers)
     if len(found) > 1:
         counts = ", ".join(f"{count} of {version}" for version, count in sorted(found.items()))
         remedy = "restart the workers of older releases: memorybus status names their hosts"
@@ -465,25 +471,25 @@ def find_mixed_versions(status: Status) -> Iterator[Finding]:
 
 def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each queue whose recalls fail or pile up."""
-    for one in jobs:
-        if one.failing:
+    for job in jobs:
+        if job.failing:
             yield Finding(
                 "recalls",
-                "critical" if one.failing >= FAILURES_BEFORE_PAUSE else "warning",
-                one.queue,
-                f"{one.queue}: {one.failing} failed in a row"
-                f"{', recalls paused' if one.paused else ''}, the last with: {one.error}",
+                "critical" if job.failing >= FAILURES_BEFORE_PAUSE else "warning",
+                job.queue,
+                f"{job.queue}: {job.failing} failed in a row"
+                f"{', recalls paused' if job.paused else ''}, the last with: {job.error}",
                 "look at the backend and its options; recalls resume by themselves once it answers",
             )
-        elif one.queued >= MAX_WAITING_JOBS or _age(one.oldest_at, now_ms) > _RECALL_WAIT_SECONDS:
+        elif job.queued >= MAX_WAITING_JOBS or _age(job.oldest_at, now_ms) > _RECALL_WAIT_SECONDS:
             yield Finding(
                 "recalls",
                 "critical",
-                one.queue,
-                f"{one.queue}: too many recalls wait ({one.queued}); one that waits "
+                job.queue,
+                f"{job.queue}: too many recalls wait ({job.queued}); one that waits "
                 f"{JOB_TTL_SECONDS} s is dropped",
                 "run more recall processes: memorybus worker --jobs 2",
-                one.oldest_at,
+                job.oldest_at,
             )
 
 
@@ -495,7 +501,7 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
     alarm of the memory comes in time. An alarm of the archive that is as severe
     replaces it.
     """
-    known = {one.severity for one in alarms if one.code == "archive"}
+    known = {alarm.severity for alarm in alarms if alarm.code == "archive"}
     lacks_extra = MISSING_EXTRA in archive.error
     emergency = archive.hindered and not lacks_extra
     if archive.working or "critical" in known or (known and not emergency):

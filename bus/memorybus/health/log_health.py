@@ -129,8 +129,8 @@ class Examiner:
     def _home(self) -> str | None:
         if self._settings.archive:
             return None
-        held = self._homes.all().get(ARCHIVE_LANE)
-        return f"{held.host} in {held.path}" if held else None
+        home = self._homes.all().get(ARCHIVE_LANE)
+        return f"{home.host} in {home.path}" if home else None
 
     def _log_alarms(self, continuity: Continuity) -> Iterator[Finding]:
         yield from findings.gap_alarms(continuity.gaps, self._keys)

@@ -166,15 +166,15 @@ def status_metrics(
     """Yield all metrics of a status."""
     yield from process_metrics(status.spool, version, up=True)
     yield from _figures(WHOLE, {"": status}, "")
-    providers = {one.name: one for one in status.providers}
+    providers = {provider.name: provider for provider in status.providers}
     yield from _figures(PROVIDER, providers, "provider")
     yield _applied(status.providers)
     for name, text, of in HISTOGRAM:
-        yield _histogram(name, text, {key: of(one) for key, one in providers.items()})
-    yield from _figures(RECALL, {one.provider: one for one in status.jobs}, "provider")
+        yield _histogram(name, text, {key: of(provider) for key, provider in providers.items()})
+    yield from _figures(RECALL, {job.provider: job for job in status.jobs}, "provider")
     yield from _prompts(status.jobs)
     yield _versions(status)
-    yield from _figures(HOST, {one.host: one.spool for one in status.spools}, "host")
+    yield from _figures(HOST, {spool.host: spool.spool for spool in status.spools}, "host")
     yield _findings(findings_of(status, configured, now_ms))
 
 
@@ -204,19 +204,19 @@ def _figures(
 def _applied(providers: Sequence[ProviderStatus]) -> Metric:
     text = "Events that are done for the provider: applied, or discarded by an operator."
     family = CounterMetricFamily(f"{PREFIX}applied_total", text, labels=["provider", "outcome"])
-    for one in providers:
-        family.add_metric([one.name, "applied"], one.applied)
-        family.add_metric([one.name, "discarded"], one.discarded)
+    for provider in providers:
+        family.add_metric([provider.name, "applied"], provider.applied)
+        family.add_metric([provider.name, "discarded"], provider.discarded)
     return family
 
 
 def _histogram(name: str, text: str, things: Mapping[str, Histogram]) -> Metric:
     family = HistogramMetricFamily(f"{PREFIX}{name}", text, labels=["provider"])
-    for provider, one in things.items():
-        if one.counts:
-            upto = accumulate(one.counts.values())
-            buckets = list(zip(one.counts, map(float, upto), strict=True))
-            family.add_metric([provider], buckets, one.sum)
+    for provider, histogram in things.items():
+        if histogram.counts:
+            upto = accumulate(histogram.counts.values())
+            buckets = list(zip(histogram.counts, map(float, upto), strict=True))
+            family.add_metric([provider], buckets, histogram.sum)
     return family
 
 
@@ -225,26 +225,26 @@ def _prompts(jobs: Sequence[JobsStatus]) -> Iterator[Metric]:
     answers = CounterMetricFamily(f"{PREFIX}recall", text, labels=["provider", "result"])
     text = "How long prompts waited for a fresh recall."
     waits = SummaryMetricFamily(f"{PREFIX}recall_wait_seconds", text, labels=["provider"])
-    for one in jobs:
-        counts = one.prompts
-        answers.add_metric([one.provider, "warm"], counts.warm)
-        answers.add_metric([one.provider, "fresh"], counts.fresh)
-        answers.add_metric([one.provider, "late"], counts.late)
-        waits.add_metric([one.provider], counts.fresh + counts.late, counts.waited_ms / 1000)
+    for job in jobs:
+        counts = job.prompts
+        answers.add_metric([job.provider, "warm"], counts.warm)
+        answers.add_metric([job.provider, "fresh"], counts.fresh)
+        answers.add_metric([job.provider, "late"], counts.late)
+        waits.add_metric([job.provider], counts.fresh + counts.late, counts.waited_ms / 1000)
     return iter((answers, waits))
 
 
 def _versions(status: Status) -> Metric:
     text = "Workers that are alive, by release."
     family = GaugeMetricFamily(f"{PREFIX}workers", text, labels=["version"])
-    for release, count in Counter(one.version for one in status.workers).items():
+    for release, count in Counter(worker.version for worker in status.workers).items():
         family.add_metric([release], count)
     return family
 
 
 def _findings(findings: Sequence[Finding]) -> Metric:
     """Return how many findings there are of each kind: what `memorybus status` shows in red."""
-    found = Counter((one.code, one.severity) for one in findings)
+    found = Counter((finding.code, finding.severity) for finding in findings)
     text = "What is wrong, by kind, as `memorybus status` and `memorybus check` report it."
     family = GaugeMetricFamily(f"{PREFIX}findings", text, labels=["code", "severity"])
     for code in get_args(Code):
@@ -298,6 +298,6 @@ class BusCollector(Collector):
 
 def registry(settings: Settings) -> CollectorRegistry:
     """Return a registry with this collector alone."""
-    found = CollectorRegistry(auto_describe=False)
-    found.register(BusCollector(settings))
-    return found
+    collector_registry = CollectorRegistry(auto_describe=False)
+    collector_registry.register(BusCollector(settings))
+    return collector_registry

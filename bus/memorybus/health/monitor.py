@@ -118,8 +118,8 @@ class Monitor:
             spool=read_spool,
             partitions=self._settings.partitions,
             providers=self._serving_statuses(serving, lanes, workers, view),
-            workers=[_worker_status(one) for one in workers],
-            gone=[_worker_status(one) for one in gone],
+            workers=[_worker_status(worker) for worker in workers],
+            gone=[_worker_status(worker) for worker in gone],
             jobs=self._jobs(names),
             alarms=[*health.alarms, *halted],
             continuity=health.continuity,
@@ -143,9 +143,9 @@ class Monitor:
         serving = {name: live_name(name, view.live) for name in self.provider_names()}
         moving = {name: live for name, live in serving.items() if live not in view.pauses}
         read_lanes = self.lanes.read(list(dict.fromkeys(moving.values())))
-        found = {name: read_lanes[live][place.partition] for name, live in moving.items()}
-        owned = {name: lane for name, lane in found.items() if lane.owned}
-        return [name for name, lane in (owned or found).items() if lane.n < place.n]
+        lanes = {name: read_lanes[live][place.partition] for name, live in moving.items()}
+        owned = {name: lane for name, lane in lanes.items() if lane.owned}
+        return [name for name, lane in (owned or lanes).items() if lane.n < place.n]
 
     def provider_names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""
@@ -197,15 +197,15 @@ class Monitor:
         self, name: str, lanes: list[LaneState], workers: list[WorkerInfo], view: InstancesView
     ) -> ProviderStatus:
         """Return the status of an instance that serves nobody; its backlog ends with its plan."""
-        known = view.all.get(name, Instance(name=name, provider=name))
-        ends = [known.plan.end(partition) for partition in self._partitions]
+        instance = view.all.get(name, Instance(name=name, provider=name))
+        ends = [instance.plan.end(partition) for partition in self._partitions]
         cut = [
             lane if end is None else msgspec.structs.replace(lane, head=min(lane.head, end))
             for lane, end in zip(lanes, ends, strict=True)
         ]
-        found = self._provider_status(name, cut, workers, view)
+        provider = self._provider_status(name, cut, workers, view)
         return msgspec.structs.replace(
-            found, copy_of=known.provider, rate=None, seconds_left=None
+            provider, copy_of=instance.provider, rate=None, seconds_left=None
         )  # workers count only what they do for the instance that serves
 
     def _provider_status(
@@ -264,16 +264,16 @@ def _failing_since(name: str, workers: Sequence[WorkerInfo]) -> int | None:
     """Return since when an instance's calls fail in some worker, milliseconds."""
     return min(
         (
-            one.heartbeat_at - round(one.failing_for[name] * 1000)
-            for one in workers
-            if name in one.failing_for
+            worker.heartbeat_at - round(worker.failing_for[name] * 1000)
+            for worker in workers
+            if name in worker.failing_for
         ),
         default=None,
     )
 
 
 def _copies(view: InstancesView) -> list[str]:
-    return [name for name, one in view.all.items() if one.is_copy]
+    return [name for name, instance in view.all.items() if instance.is_copy]
 
 
 def _worker_status(info: WorkerInfo) -> WorkerStatus:

@@ -46,18 +46,18 @@ class Verdict(msgspec.Struct, frozen=True):
 
     def without_quotations(self) -> "Verdict":
         """Return the verdict without what others wrote, for people who are not identified."""
-        found = [one.without_quotation() for one in self.findings]
-        summary = "; ".join(one.text for one in found)
-        return _build_verdict(self.state, summary, "", found) if found else self
+        findings = [finding.without_quotation() for finding in self.findings]
+        summary = "; ".join(finding.text for finding in findings)
+        return _build_verdict(self.state, summary, "", findings) if findings else self
 
 
 def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
     """Return the verdict on a status."""
-    found = sorted(findings_of(status, configured, now_ms), key=lambda one: one.severity)
-    worst = {one.severity for one in found}
+    findings = sorted(findings_of(status, configured, now_ms), key=lambda finding: finding.severity)
+    worst = {finding.severity for finding in findings}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
-    summary = "; ".join(one.text for one in found) or _describe_well(status)
-    return _build_verdict(state, summary, _figures(status), found)
+    summary = "; ".join(one.text for one in findings) or _describe_well(status)
+    return _build_verdict(state, summary, _figures(status), findings)
 
 
 def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
@@ -86,20 +86,20 @@ def _figures(status: Status) -> str:
         "workers": len(status.workers),
         "published": f"{status.log.published}c",
         "spool": status.spool.events,
-        "backlog": sum(one.backlog for one in status.providers),
-        "dead_letters": sum(one.dead_letters for one in status.providers),
-        "refused": sum(one.refused for one in status.providers),
-        "waiting_behind": sum(one.waiting_behind for one in status.providers),
+        "backlog": sum(provider.backlog for provider in status.providers),
+        "dead_letters": sum(provider.dead_letters for provider in status.providers),
+        "refused": sum(provider.refused for provider in status.providers),
+        "waiting_behind": sum(provider.waiting_behind for provider in status.providers),
     }
     return " ".join(f"{name}={value}" for name, value in figures.items())
 
 
-def _build_verdict(state: State, summary: str, figures: str, found: list[Finding]) -> Verdict:
+def _build_verdict(state: State, summary: str, figures: str, findings: list[Finding]) -> Verdict:
     """Build the line; the summary may be hostile text, and a bar in it would begin the figures."""
     text = "".join(char if char.isprintable() else " " for char in masked(summary))
     text = text.replace("|", "/")[:_MAX_LINE_CHARS]
     line = f"MEMORYBUS {state} - {text}{f' | {figures}' if figures else ''}"
-    return Verdict(state, _CODES[state], line, found)
+    return Verdict(state, _CODES[state], line, findings)
 
 
 CACHE_SECONDS = 1.0
@@ -168,8 +168,8 @@ class BusStateCache:
             return BusState(now_ms, None, unreachable_verdict(error, self._spool()))
         except MemoryBusError as error:
             return BusState(now_ms, None, unknown_verdict(error))
-        found = judge_status(reading.status, self._settings.providers, now_ms)
-        return BusState(now_ms, reading.status, found, reading.lanes)
+        verdict = judge_status(reading.status, self._settings.providers, now_ms)
+        return BusState(now_ms, reading.status, verdict, reading.lanes)
 
     def _spool(self) -> SpoolStatus:
         with suppress(MemoryBusError):

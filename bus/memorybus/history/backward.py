@@ -155,13 +155,13 @@ class BackwardReader:
     ) -> Iterator[LoggedEvent]:
         """Yield the sealed events before an entry, once it is checked that none is missing."""
         archive = self._sources.archive()
-        found = (
+        events = (
             archive.read_backward(partition, before, self._plan, damage) if archive else iter(())
         )
-        newest = list(islice(found, 1))
+        newest = list(islice(events, 1))
         if not damage.found:  # otherwise the damage explains where the archive ends
             self._check_reaches(archive, partition, wanted, damage)
-        yield from chain(newest, found)
+        yield from chain(newest, events)
 
     def _check_reaches(
         self, archive: ReadableArchive | None, partition: int, wanted: int, damage: DamageHandler

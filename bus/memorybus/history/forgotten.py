@@ -56,7 +56,7 @@ class KnownTombstones:
         if self._clock.monotonic() - self._looked_at < TOMBSTONE_AGE:
             return
         try:
-            self._queries = tuple(one.query for one in archive.tombstones())
+            self._queries = tuple(tombstone.query for tombstone in archive.tombstones())
             self._error = None
         except ArchiveError as error:
             self._error = error

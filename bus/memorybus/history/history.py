@@ -59,14 +59,14 @@ def closure(
     roots: Iterable[Identity], children: Mapping[Identity, Iterable[Identity]]
 ) -> set[Identity]:
     """Return some sessions and all their descendants; a cycle is walked once."""
-    found: set[Identity] = set()
+    identities: set[Identity] = set()
     todo = list(roots)
     while todo:
         session = todo.pop()
-        if session not in found:
-            found.add(session)
+        if session not in identities:
+            identities.add(session)
             todo.extend(children.get(session, ()))
-    return found
+    return identities
 
 
 def _edges(envelope: Envelope) -> Iterable[tuple[str, str]]:
@@ -228,10 +228,10 @@ class History:
         start = self._log_from.get(partition)
         if start is None or parse_entry_id(after) >= start:
             return []
-        found = self._read_older(partition, after, count, plan)
-        if not found:
+        events = self._read_older(partition, after, count, plan)
+        if not events:
             del self._log_from[partition]
-        return found
+        return events
 
     def _read_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Return the archive's events after a place and before the log begins.
@@ -241,13 +241,13 @@ class History:
         archive = self._sources.archive()
         if archive is None:
             return []
-        found = archive.read(partition, after, count, plan)
+        events = archive.read(partition, after, count, plan)
         start, sealed = self._log_from[partition], self._known_sealed[partition]
-        while found and (
-            found[-1].position.n > sealed or parse_entry_id(found[-1].position.entry) >= start
+        while events and (
+            events[-1].position.n > sealed or parse_entry_id(events[-1].position.entry) >= start
         ):
-            found.pop()
-        return _mark_resent(found, self.set_back_upto(partition))
+            events.pop()
+        return _mark_resent(events, self.set_back_upto(partition))
 
     def set_back_upto(self, partition: int) -> int:
         """Return up to which number `read` marks what it finds in the archive as sent before.
@@ -283,11 +283,11 @@ class History:
         read, `ArchiveError` is raised.
         """
         event_filter = EventFilter(WHOLE, partition, self.forgotten_queries())
-        found = self._reader.read(partition, previous_entry_id(entry), 1, event_filter).events
-        if not found or found[0].position.entry != entry:
+        events = self._reader.read(partition, previous_entry_id(entry), 1, event_filter).events
+        if not events or events[0].position.entry != entry:
             archive = self._sources.archive() if self._reader.sealed_number(partition) else None
-            found = archive.read(partition, previous_entry_id(entry), 1) if archive else []
-        return found[0] if found and found[0].position.entry == entry else None
+            events = archive.read(partition, previous_entry_id(entry), 1) if archive else []
+        return events[0] if events and events[0].position.entry == entry else None
 
     def whereabouts(self, position: Position) -> Whereabouts:
         """Return whether the event at a position lies in the log, in the archive, or in both."""
@@ -305,8 +305,8 @@ class History:
         older = _last_sealed(archive, partition, entry, wanted) if archive else None
         if older is None or older.n < wanted:
             check_reaches(archive, partition, wanted)
-        known = (one for one in (found, older) if one)
-        return max(known, key=lambda place: parse_entry_id(place.entry), default=None)
+        places = (place for place in (found, older) if place)
+        return max(places, key=lambda place: parse_entry_id(place.entry), default=None)
 
     def _sealed_before(self, partition: int, entry: str) -> int:
         """Return the last sealed number that may lie before an entry; 0 for none."""
@@ -408,7 +408,7 @@ class History:
         """
         if not query.lineages:
             return query
-        return expand_lineages(query, (one.envelope for one in self.scan(LINEAGE)))
+        return expand_lineages(query, (event.envelope for event in self.scan(LINEAGE)))
 
     def place(self, partition: int, n: int) -> Place | None:
         """Return the place of a dense number, or the last one before it; None if there is none."""
@@ -442,8 +442,8 @@ def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int
 
     Events behind the last one that this log sealed may be another log's.
     """
-    found = archive.last_before(partition, entry)
-    if found is not None and found.position.n > upto:
-        older = archive.read_backward(partition, found.position.entry)
-        found = next((event for event in older if event.position.n <= upto), None)
-    return Place(found.position.entry, found.position.n) if found else None
+    logged_event = archive.last_before(partition, entry)
+    if logged_event is not None and logged_event.position.n > upto:
+        older = archive.read_backward(partition, logged_event.position.entry)
+        logged_event = next((event for event in older if event.position.n <= upto), None)
+    return Place(logged_event.position.entry, logged_event.position.n) if logged_event else None

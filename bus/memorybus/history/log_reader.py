@@ -53,7 +53,7 @@ class EventPage(msgspec.Struct, frozen=True):
         if not self.events or self.follows(self.events[0].position.n - 1):
             return self
         first = self.events[0].position.n
-        end = next(i for i, one in enumerate(self.events) if one.position.n != first + i)
+        end = next(i for i, event in enumerate(self.events) if event.position.n != first + i)
         return EventPage(self.events[:end], cut_short=True)
 
 
@@ -90,8 +90,8 @@ class LogReader:
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
         words = (_XREVRANGE, key, bound, "-", "COUNT", count)
-        found: list[StreamEntry] = ask_redis(lambda: ask(*words), key)
-        return found
+        entries: list[StreamEntry] = ask_redis(lambda: ask(*words), key)
+        return entries
 
     def last_place(self, partition: int, bound: str) -> Place | None:
         """Return the place of the last event up to a bound (see `read_backward`); None for none."""
@@ -103,9 +103,9 @@ class LogReader:
 
     def _read_up(self, partition: int, bound: str, count: int) -> list[StreamEntry]:
         key = self._keys.log(partition)
-        found: list[StreamEntry]
-        found = ask_redis(lambda: read_entries(self._redis, key, bound, count=count), key)
-        return found
+        entries: list[StreamEntry]
+        entries = ask_redis(lambda: read_entries(self._redis, key, bound, count=count), key)
+        return entries
 
     def _decode_all(
         self, partition: int, found: Sequence[StreamEntry], event_filter: EventFilter
@@ -133,10 +133,10 @@ class LogReader:
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
     def _filter_all(
-        self, partition: int, found: Sequence[StreamEntry], event_filter: EventFilter
+        self, partition: int, entries: Sequence[StreamEntry], event_filter: EventFilter
     ) -> list[LoggedEvent]:
         seen = (
-            self.filter_entry(partition, entry, fields, event_filter) for entry, fields in found
+            self.filter_entry(partition, entry, fields, event_filter) for entry, fields in entries
         )
         return [event for event in seen if event is not None]
 
@@ -198,16 +198,16 @@ def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
 
 
 def _split_columns(
-    found: Sequence[StreamEntry],
+    entries: Sequence[StreamEntry],
 ) -> tuple[range, list[bool], Sequence[bytes]] | None:
     """Return numbers, marks and bodies of entries; None unless all are ours and without gaps."""
     try:
-        names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
+        names, raw, kinds, bodies = zip(*[fields for _, fields in entries], strict=True)
         resent = [_RESENT_BY_FIELD[kind] for kind in kinds]
-        first, known = number_of(found[0][1]) or 0, list(map(int, raw))
+        first, known = number_of(entries[0][1]) or 0, list(map(int, raw))
     except (KeyError, ValueError):  # other fields, or no entry at all
         return None
-    numbers = range(first, first + len(found))
+    numbers = range(first, first + len(entries))
     ours = first and known == list(numbers) and b"".join(raw).isdigit() and set(names) == {b"n"}
     return (numbers, resent, bodies) if ours else None
 

@@ -103,8 +103,8 @@ class PositionFinder:
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
             before = f"{ms}-{sequence + 1}" if inclusive else entry
-        found = self._history.last_before(partition, before)
-        return found.n if found else 0
+        place = self._history.last_before(partition, before)
+        return place.n if place else 0
 
     # -- a number, in one partition ---------------------------------------------------------------
 
@@ -131,9 +131,9 @@ class PositionFinder:
             first = self._first_ms(partition, last)
         while last - first > 1:
             middle = (first + last) // 2
-            found = self._history.last_before(partition, f"{middle}-0")
-            if found is not None and found.n > low.n:
-                return found
+            place = self._history.last_before(partition, f"{middle}-0")
+            if place is not None and place.n > low.n:
+                return place
             first = middle
         return None
 

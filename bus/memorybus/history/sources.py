@@ -127,8 +127,8 @@ class Sources:
         is away. A live lane that does not need the archive ignores tombstones: an event that is
         still in the log is on its way to every provider.
         """
-        known = self._forgotten.last_known(self._archive) if self._archive else ()
-        return EventFilter(plan, partition, known)
+        queries = self._forgotten.last_known(self._archive) if self._archive else ()
+        return EventFilter(plan, partition, queries)
 
     def close(self) -> None:
         """Close the archive's open files."""

@@ -64,16 +64,16 @@ def compress(ref: SessionRef, new_id: str | None = None) -> SessionRef:
     return SessionRef(id=_check_new_id(new_id), root=ref.root, parent=ref.id)
 
 
-def resume(known: SessionRef | None, session_id: str) -> SessionRef:
-    """Return `known`, the session as it was left, or a new root if `known` is None.
+def resume(ref: SessionRef | None, session_id: str) -> SessionRef:
+    """Return `ref`, the session as it was left, or a new root if `ref` is None.
 
-    Raises `InvalidEvent` if `known` is another session.
+    Raises `InvalidEvent` if `ref` is another session.
     """
-    if known is None:
+    if ref is None:
         return start(session_id)
-    if known.id != session_id:
-        raise InvalidEvent(f"cannot resume {session_id!r} from what is known of {known.id!r}")
-    return known
+    if ref.id != session_id:
+        raise InvalidEvent(f"cannot resume {session_id!r} from what is known of {ref.id!r}")
+    return ref
 
 
 def reset(ref: SessionRef, new_id: str) -> SessionRef:
@@ -98,15 +98,19 @@ _STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType
 })  # fmt: skip
 
 
-def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | None) -> SessionRef:
-    """Return the session that follows `ref`; `known` is what is known of `new_id`, if anything.
+def follow(
+    ref: SessionRef, new_id: str, reason: Reason, session_ref: SessionRef | None
+) -> SessionRef:
+    """Return the session that follows `ref`; `session_ref` is where `new_id` is, if known.
 
     Raises `InvalidEvent` for an id that the reason does not allow.
     """
-    if reason == "reset" and known is not None:
-        return reset(known, new_id)  # the id is used again, so its epoch must be above all before
+    if reason == "reset" and session_ref is not None:
+        return reset(
+            session_ref, new_id
+        )  # the id is used again, so its epoch must be above all before
     step = _STEPS.get(reason)
-    return step(ref, new_id) if step else resume(known, new_id)
+    return step(ref, new_id) if step else resume(session_ref, new_id)
 
 
 def switch_event(

@@ -86,7 +86,9 @@ class LogInspector:
             redis.RedisError: no answer.
         """
         return {
-            p: self._numbers(p, one.view) for p, one in states.items() if count_mismatch(one.view)
+            p: self._numbers(p, partition_state.view)
+            for p, partition_state in states.items()
+            if count_mismatch(partition_state.view)
         }
 
     def _numbers(self, partition: int, view: PartitionView) -> Numbers:

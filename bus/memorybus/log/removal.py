@@ -52,9 +52,9 @@ def remove_entries(
     for partition in range(settings.partitions):
         state, stream = keys.state(partition), keys.log(partition)
         sealed = int(ask_redis(partial(log.redis.hget, state, "sealed"), state) or 0)
-        found = [event.position for event in _all_events(log, partition) if goes(event)]
-        entries = [place.entry for place in found if place.n <= sealed]
-        unsealed += len(found) - len(entries)
+        positions = [event.position for event in _all_events(log, partition) if goes(event)]
+        entries = [place.entry for place in positions if place.n <= sealed]
+        unsealed += len(positions) - len(entries)
         for page in (entries[at : at + _PAGE] for at in range(0, len(entries), _PAGE)):
             gone += int(ask_redis(partial(log.redis.xdel, stream, *page), stream))
         if entries:

@@ -285,9 +285,9 @@ def check_log_id(redis: Redis, keys: Keys, known: str | None) -> None:
         LogUnavailable: no answer.
         ForeignKey: another program wrote the record.
     """
-    found = read_log_id(redis, keys)
-    if found != known:
-        raise LogReplaced(f"{keys.meta}: the log {known} was wiped or replaced: it is {found} now")
+    log_id = read_log_id(redis, keys)
+    if log_id != known:
+        raise LogReplaced(f"{keys.meta}: the log {known} was wiped or replaced: it is {log_id} now")
 
 
 def read_entries(

@@ -182,7 +182,11 @@ class PendingFlushes:
     def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
         """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
         waiting = tuple(self._waiting)
-        return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
+        return [
+            pending_flush
+            for pending_flush in waiting
+            if pending_flush.sequence <= upto and pending_flush.replicated == replicated
+        ]
 
     def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
         """Answer the calls whose events, up to `upto`, are safe."""

@@ -349,10 +349,12 @@ class Spool:
         """
         with self._reading, spool_errors(self.path):
             if partition is None:
-                found = self._out.execute(database.AFTER, (sequence, count))
+                cursor = self._out.execute(database.AFTER, (sequence, count))
             else:
-                found = self._out.execute(database.AFTER_OF_PARTITION, (sequence, partition, count))
-            return take_up_to(found, max_bytes)
+                cursor = self._out.execute(
+                    database.AFTER_OF_PARTITION, (sequence, partition, count)
+                )
+            return take_up_to(cursor, max_bytes)
 
     def deleted_sequences(self) -> dict[int, int]:
         """Return by partition the last sequence that was deleted, because Redis had taken it."""
@@ -427,8 +429,8 @@ class Spool:
     def count_after(self, sequence: int) -> int:
         """Return how many rows come after a sequence."""
         with self._writing, spool_errors(self.path):
-            found = self._in.execute("select count(*) from events where seq > ?", (sequence,))
-            return int(found.fetchone()[0])
+            cursor = self._in.execute("select count(*) from events where seq > ?", (sequence,))
+            return int(cursor.fetchone()[0])
 
     # -- where it was made ----------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ def wait_for_any(
         also: descriptors that also end the wait when they can be read.
     """
     outputs = [child.fileno() for child in children]
-    descriptors = [*also, *(one for one in outputs if one is not None)]
+    descriptors = [*also, *(output for output in outputs if output is not None)]
     if None in outputs:  # it is about to end, which no descriptor shows
         timeout = _POLL_SECONDS if timeout is None else min(_POLL_SECONDS, timeout)
     select.select(descriptors, [], [], timeout)

@@ -112,13 +112,13 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
         EndedSilently: the child said nothing.
     """
     command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
-    found: list[KindOffer] = []
+    offers: list[KindOffer] = []
     with running_child(command, settings) as child:
         while (report := child.report()) is not None:
-            found.append(msgspec.convert(report, prepared(KindOffer)))
-        if not found:
+            offers.append(msgspec.convert(report, prepared(KindOffer)))
+        if not offers:
             raise _ended_silently("lists the kinds of providers", child)
-    return found
+    return offers
 
 
 def fetch_for_instance(settings: Settings, provider: str) -> None:

@@ -117,18 +117,18 @@ class PromptAsker:
         """
         if self._pid != os.getpid():
             self._reset()
-        found = Replies()
+        replies = Replies()
         if wait <= 0 or self._is_silent() or len(self._asking) >= _MAX_WAITING_PROMPTS:
             return Replies(unsent=wait > 0)
         until = self._clock.monotonic() + wait
-        if self._start_thread(lambda: self._run(question, until, there, found)):
-            self._waiters.wait_for(lambda: found.complete, wait)
-        if found.asked is None and (found.hung or not found.ended):
-            self._late = found, until + _SILENCE_SECONDS
-        results, seconds = dict(found.results), dict(found.seconds)
+        if self._start_thread(lambda: self._run(question, until, there, replies)):
+            self._waiters.wait_for(lambda: replies.complete, wait)
+        if replies.asked is None and (replies.hung or not replies.ended):
+            self._late = replies, until + _SILENCE_SECONDS
+        results, seconds = dict(replies.results), dict(replies.seconds)
         # A process that still connects has just begun, and nothing has failed yet.
-        unsent = found.asked is None and (found.ended or self._connection is not None)
-        return Replies(found.asked, results, seconds, True, unsent=unsent, paused=found.paused)
+        unsent = replies.asked is None and (replies.ended or self._connection is not None)
+        return Replies(replies.asked, results, seconds, True, unsent=unsent, paused=replies.paused)
 
     def _is_silent(self) -> bool:
         """Return whether Redis is away, or has not taken the last question yet (it may hang)."""
@@ -143,35 +143,39 @@ class PromptAsker:
             return False
         return True
 
-    def _run(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
+    def _run(
+        self, question: WarmAsk, until: float, there: Collection[str], replies: Replies
+    ) -> None:
         thread = threading.current_thread()
         self._asking.add(thread)
         try:
-            self._ask(question, until, there, found)
+            self._ask(question, until, there, replies)
         except Exception as error:  # redis-py's among them: it is imported on this thread
-            found.hung = _is_timeout(error)
+            replies.hung = _is_timeout(error)
             level = logging.DEBUG if _is_expected(error) else logging.WARNING
             _log.log(level, "a prompt's recall: %s", error)
         finally:
             self._asking.discard(thread)
-            found.ended = True
+            replies.ended = True
             self._waiters.wake_all()
 
-    def _ask(self, question: WarmAsk, until: float, there: Collection[str], found: Replies) -> None:
+    def _ask(
+        self, question: WarmAsk, until: float, there: Collection[str], replies: Replies
+    ) -> None:
         began = self._clock.monotonic()
         connection = self._connect()
         answering = connection.answering.current()
         self.recalling = frozenset(answering.recalling)
-        found.paused = frozenset(answering.paused).difference(there)
+        replies.paused = frozenset(answering.paused).difference(there)
         asked = self.recalling.difference(there)
         left = until - self._clock.monotonic()
         ask = connection.ask(question, asked, self._make_id(), left) if asked else None
-        found.asked = asked
-        while ask and not found.complete and (left := until - self._clock.monotonic()) > 0:
+        replies.asked = asked
+        while ask and not replies.complete and (left := until - self._clock.monotonic()) > 0:
             reply = connection.await_reply(ask, left)
             if reply is not None and reply.provider in asked:
-                found.seconds[reply.provider] = self._clock.monotonic() - began
-                found.results[reply.provider] = reply.result
+                replies.seconds[reply.provider] = self._clock.monotonic() - began
+                replies.results[reply.provider] = reply.result
 
     def _connect(self) -> PromptConnection:
         with self._connecting:

@@ -259,14 +259,14 @@ class HashReader:
         connection = self._connection
         try:
             if connection is None:
-                found = self._ask_shards(keys, left)
+                shards = self._ask_shards(keys, left)
             else:
                 self._send(connection, keys, left)
-                found = [connection.read_response() for _ in keys]
+                shards = [connection.read_response() for _ in keys]
         except self._errors as error:
             raise self._translate(error, keys[0]) from error
         self.is_asking = False
-        return found
+        return shards
 
     def _ask_shards(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
         """Read from the shards of a cluster, all of them asked before the first one answers."""

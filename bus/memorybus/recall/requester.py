@@ -83,23 +83,23 @@ class RecallProviderLookup:
             return self.latest
 
     def _look_up(self) -> RecallProviders:
-        known, served = self._roster.providers(), self._roster.job_providers()
-        running = [name for name in known if name in served]
+        providers, served = self._roster.providers(), self._roster.job_providers()
+        running = [name for name in providers if name in served]
         self._away = still_awaited(self._running, self._away, running, self._clock.monotonic())
         self._running = running
-        recalling = [name for name in running if known[name].recall]
-        expected = [name for name in known if name in served or name in self._away]
-        asked = [name for name in expected if known[name].recall]
+        recalling = [name for name in running if providers[name].recall]
+        expected = [name for name in providers if name in served or name in self._away]
+        asked = [name for name in expected if providers[name].recall]
         if not recalling:
             asked = list(dict.fromkeys([*asked, *self._configured]))
-        prompting = [name for name in expected if known[name].prompts]
+        prompting = [name for name in expected if providers[name].prompts]
         health = self._health.read(list(dict.fromkeys([*asked, *prompting])))
 
         def able(names: list[str]) -> tuple[str, ...]:
             return tuple(name for name in names if not health[name].paused)
 
         return RecallProviders(
-            known=frozenset(known),
+            known=frozenset(providers),
             recalling=able(recalling),
             asked=able(asked),
             prompting=able(prompting),

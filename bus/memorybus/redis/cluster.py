@@ -76,7 +76,7 @@ def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str
     clustered = isinstance(redis, Cluster)
     for key in keys:
         groups.setdefault(slot_of(key) if clustered else 0, []).append(key)
-    return [held[at : at + most] for held in groups.values() for at in range(0, len(held), most)]
+    return [group[at : at + most] for group in groups.values() for at in range(0, len(group), most)]
 
 
 class Cluster(Redis):
@@ -173,7 +173,7 @@ class Cluster(Redis):
     def _send_round(self, commands: Sequence[Command]) -> tuple[list[Any], list[str]]:
         asked = [self._nodes.owner(key_of(args)) for args, _ in commands]
         replies: list[Any] = [None] * len(commands)
-        with ExitStack() as held:
+        with ExitStack() as exit_stack:
             requests = []
             for address in dict.fromkeys(asked):
                 mine = [i for i, at in enumerate(asked) if at == address]
@@ -181,7 +181,7 @@ class Cluster(Redis):
                     _ShardRequest(self._nodes, address, [commands[i] for i in mine], mine)
                 )
             for request in requests:
-                held.enter_context(request)
+                exit_stack.enter_context(request)
                 request.write()
             for request in requests:
                 for i, reply in zip(request.places, request.read(), strict=True):

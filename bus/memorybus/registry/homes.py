@@ -118,23 +118,23 @@ def _read_mark(settings: Settings) -> str:
     return str((settings.data_dir / FILE).stat().st_ino) if settings.url else EMBEDDED
 
 
-def is_same_home(known: Home, ours: Home) -> bool:
+def is_same_home(home: Home, ours: Home) -> bool:
     """Return whether our directory is the known home itself, and not a copy of it; pure.
 
     It is the home itself if it lies where the home was last seen, or if its file ``place`` is the
     same: the directory was renamed, or is a volume that another host mounts.
     """
-    seen_here = (known.host, known.path) == (ours.host, ours.path)
-    return known.place == ours.place and (seen_here or known.mark == ours.mark)
+    seen_here = (home.host, home.path) == (ours.host, ours.path)
+    return home.place == ours.place and (seen_here or home.mark == ours.mark)
 
 
-def home_elsewhere(known: Home | None, settings: Settings) -> Home | None:
+def home_elsewhere(home: Home | None, settings: Settings) -> Home | None:
     """Return a known home if it lies elsewhere; None if it is here, or if none is known.
 
     Raises:
         ConfigError: see `place_id`.
     """
-    return None if known is None or is_same_home(known, find_local_home(settings)) else known
+    return None if home is None or is_same_home(home, find_local_home(settings)) else home
 
 
 def delete_state(settings: Settings, name: str) -> None:
@@ -184,8 +184,8 @@ class Homes:
         A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
         and writes nothing unless a provider has no home yet.
         """
-        known = self.all()
-        holders = {name: known.get(name) or self.claim(name, home) for name in providers}
+        homes = self.all()
+        holders = {name: homes.get(name) or self.claim(name, home) for name in providers}
         return {name: held for name, held in holders.items() if not is_same_home(held, home)}
 
     def all(self) -> dict[str, Home]:

@@ -50,23 +50,23 @@ def lasting_pause(pause: InstancePause | None) -> InstancePause | None:
     return pause.under if pause is not None and pause.candidate else pause
 
 
-def over_lasting(known: InstancePause | None, why: InstancePause) -> InstancePause:
+def over_lasting(instance_pause: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return a command's pause `why`, which keeps an operator's pause beneath it."""
-    return msgspec.structs.replace(why, under=lasting_pause(known))
+    return msgspec.structs.replace(why, under=lasting_pause(instance_pause))
 
 
-def beside_command(known: InstancePause | None, why: InstancePause) -> InstancePause:
+def beside_command(instance_pause: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return an operator's pause `why`, added to a command's; an earlier operator's pause stays."""
-    if lasting_pause(known) is not None or known is None:
-        return known or why
-    return msgspec.structs.replace(known, under=why)
+    if lasting_pause(instance_pause) is not None or instance_pause is None:
+        return instance_pause or why
+    return msgspec.structs.replace(instance_pause, under=why)
 
 
-def command_part(known: InstancePause | None) -> InstancePause | None:
+def command_part(instance_pause: InstancePause | None) -> InstancePause | None:
     """Return the pause that stays when no operator pauses the instance any more."""
-    if known is None or not known.candidate:
+    if instance_pause is None or not instance_pause.candidate:
         return None
-    return msgspec.structs.replace(known, under=None)
+    return msgspec.structs.replace(instance_pause, under=None)
 
 
 def command_pause(what: str, provider: str, candidate: str, by: str, at: int) -> InstancePause:
@@ -308,8 +308,8 @@ class Instances:
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, or None; entries of other names are not read."""
-        found = self._entry(self._keys.instances, name, Instance)[1]
-        return found if found is None or found.name == name else None
+        instance = self._entry(self._keys.instances, name, Instance)[1]
+        return instance if instance is None or instance.name == name else None
 
     def add(self, instance: Instance) -> None:
         """Register a copy.
@@ -322,31 +322,33 @@ class Instances:
         if found is not None:
             raise ConfigError(f"an instance {instance.name!r} exists already; choose another name")
 
-    def change(self, known: Instance, to: Instance) -> bool:
-        """Replace a copy's record; return False if the record is not `known` any more."""
+    def change(self, instance: Instance, to: Instance) -> bool:
+        """Replace a copy's record; return False if the record is not `instance` any more."""
         key = self._keys.instances
-        seen, now = self._entry(key, known.name, Instance)  # another release may write other bytes
+        seen, now = self._entry(
+            key, instance.name, Instance
+        )  # another release may write other bytes
         body = msgspec.json.encode(to)
-        return now == known and self._change(key, known.name, body, seen) == seen
+        return now == instance and self._change(key, instance.name, body, seen) == seen
 
-    def remove(self, name: str, known: Instance | None = None) -> bool:
-        """Delete a copy's record, if it still is `known`; its state and its lanes stay."""
+    def remove(self, name: str, instance: Instance | None = None) -> bool:
+        """Delete a copy's record, if it still is `instance`; its state and its lanes stay."""
         key = self._keys.instances
-        if known is None:
+        if instance is None:
             return self._change(key, name, b"") is not None
         seen, now = self._entry(key, name, Instance)
-        return now == known and self._change(key, name, b"", seen) == seen
+        return now == instance and self._change(key, name, b"", seen) == seen
 
     def live(self) -> dict[str, Live]:
         """Return which instance serves a provider, for providers that were swapped once."""
         return self._read(self._keys.live, Live)
 
-    def swap(self, provider: str, known: Live | None, to: Live) -> bool:
-        """Let another instance serve a provider; return False if the record is not `known` now."""
+    def swap(self, provider: str, live: Live | None, to: Live) -> bool:
+        """Let another instance serve a provider; return False if the record is not `live` now."""
         key = self._keys.live
         seen, now = self._entry(key, provider, Live)  # another release may write other bytes
         body = msgspec.json.encode(to)
-        return now == known and self._change(key, provider, body, seen) == (seen or None)
+        return now == live and self._change(key, provider, body, seen) == (seen or None)
 
     def unserve(self, provider: str) -> None:
         """Forget which copy serves a provider, when the provider is removed."""
@@ -366,7 +368,9 @@ class Instances:
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
         """Pause an instance until somebody resumes it; return the pause it had already, if any."""
-        return lasting_pause(self.change_pause(name, lambda known: beside_command(known, why)))
+        return lasting_pause(
+            self.change_pause(name, lambda instance_pause: beside_command(instance_pause, why))
+        )
 
     def change_pause(
         self, name: str, change: Callable[[InstancePause | None], InstancePause | None]
@@ -378,11 +382,11 @@ class Instances:
         """
         key = self._keys.pauses
         while True:
-            seen, known = self._entry(key, name, InstancePause)
-            to = change(known)
+            seen, instance_pause = self._entry(key, name, InstancePause)
+            to = change(instance_pause)
             body = msgspec.json.encode(to) if to else b""
-            if to == known or self._change(key, name, body, seen) == (seen or None):
-                return known
+            if to == instance_pause or self._change(key, name, body, seen) == (seen or None):
+                return instance_pause
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
         return decode_entries(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)
@@ -435,7 +439,9 @@ def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[s
     settings is ignored, too: no command makes such a copy, and it would write to the same place as
     that instance.
     """
-    namesakes = (name for name, one in view.all.items() if one.is_copy and name in configured)
+    namesakes = (
+        name for name, instance in view.all.items() if instance.is_copy and name in configured
+    )
     return (*view.ignored, *namesakes)
 
 

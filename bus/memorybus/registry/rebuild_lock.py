@@ -134,11 +134,11 @@ class RebuildLock:
             lambda: self._redis.set(entry, body, nx=True, ex=FENCE_SECONDS), self._entry
         ):
             found = ask_redis(lambda: self._redis.get(entry), self._entry)
-            known = _read_command(found)
-            if known is not None and not _is_dead(known):
+            command = _read_command(found)
+            if command is not None and not _is_dead(command):
                 raise RebuildRuns(
-                    f"a {known.what} of {self._provider} runs already: process {known.pid} on "
-                    f"{known.host}, of {known.by}; wait for it, or end it"
+                    f"a {command.what} of {self._provider} runs already: process {command.pid} on "
+                    f"{command.host}, of {command.by}; wait for it, or end it"
                 )
             if found is not None:
                 self._prolong(entry, found, 0)
@@ -169,8 +169,12 @@ def running_rebuilds(
             bodies = pipe.execute()
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, "rebuilds") from error
-    found = {name: _read_command(body) for name, body in zip(names, bodies, strict=True)}
-    return {name: one for name, one in found.items() if one is not None and not _is_dead(one)}
+    commands = {name: _read_command(body) for name, body in zip(names, bodies, strict=True)}
+    return {
+        name: command
+        for name, command in commands.items()
+        if command is not None and not _is_dead(command)
+    }
 
 
 def _read_command(body: Any) -> RebuildCommand | None:
@@ -180,12 +184,12 @@ def _read_command(body: Any) -> RebuildCommand | None:
         return None
 
 
-def _is_dead(known: RebuildCommand) -> bool:
+def _is_dead(command: RebuildCommand) -> bool:
     """Return whether its process is known to have ended; that can be seen only on this host."""
-    if known.host != socket.gethostname():
+    if command.host != socket.gethostname():
         return False
     try:
-        os.kill(known.pid, 0)
+        os.kill(command.pid, 0)
     except ProcessLookupError:
         return True
     except PermissionError:

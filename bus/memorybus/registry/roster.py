@@ -163,8 +163,8 @@ class Roster:
         Raises:
             ForeignKey: the hash is not ours.
         """
-        found = self._entries(self._keys.providers, ProviderInfo)
-        return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
+        providers = self._entries(self._keys.providers, ProviderInfo)
+        return dict(sorted(providers.items(), key=lambda pair: (pair[1].order, pair[0])))
 
     def providers(self) -> dict[str, ProviderInfo]:
         """Return the registered instances that agents know; copies are left out.
@@ -176,7 +176,7 @@ class Roster:
 
     def _declare(self, declared: Mapping[str, DeclaredTools]) -> None:
         """Write only what has changed: schemas are long and rarely change."""
-        bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
+        bodies = {name: msgspec.json.encode(tools) for name, tools in declared.items()}
         held = ask_redis(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
         changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
         if changed:
@@ -248,10 +248,10 @@ class Roster:
         """
         oldest = self.now_ms() - ALIVE_SECONDS * 1000
         workers = sorted(
-            self._entries(self._keys.workers, WorkerInfo).values(), key=lambda one: one.id
+            self._entries(self._keys.workers, WorkerInfo).values(), key=lambda worker: worker.id
         )
-        alive = [one for one in workers if one.heartbeat_at >= oldest]
-        return alive, unreplaced([one for one in workers if one not in alive], alive)
+        alive = [worker for worker in workers if worker.heartbeat_at >= oldest]
+        return alive, unreplaced([worker for worker in workers if worker not in alive], alive)
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
@@ -275,10 +275,10 @@ def unreplaced(silent: Iterable[WorkerInfo], alive: Iterable[WorkerInfo]) -> lis
     A worker takes the place of one of its host that served the same and fell silent before.
     """
     free, gone = list(alive), []
-    for one in sorted(silent, key=lambda worker: worker.heartbeat_at):
-        successor = next((other for other in free if _follows(other, one)), None)
+    for worker_info in sorted(silent, key=lambda worker: worker.heartbeat_at):
+        successor = next((other for other in free if _follows(other, worker_info)), None)
         if successor is None:
-            gone.append(one)
+            gone.append(worker_info)
         else:
             free.remove(successor)
     return gone

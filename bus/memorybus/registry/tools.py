@@ -77,9 +77,9 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
     If several providers have a tool of one name, each gets its instance's name before it.
     """
     schemas = [
-        (provider, one, schema)
-        for provider, one in declared.items()
-        for schema in _well_formed_schemas(provider, one)
+        (provider, tools, schema)
+        for provider, tools in declared.items()
+        for schema in _well_formed_schemas(provider, tools)
     ]
     counts = Counter(schema["name"] for _, _, schema in schemas)
     found: dict[str, tuple[Tool, dict[str, Any]]] = {}

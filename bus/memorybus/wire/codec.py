@@ -166,13 +166,13 @@ class Decoder:
         """
         decode = self._typed.decode
         try:
-            found = [decode(body) for body in bodies]
+            envelopes = [decode(body) for body in bodies]
         except _DECODE_ERRORS:
             return [self._current(body) for body in bodies]
-        for envelope in found:
+        for envelope in envelopes:
             if envelope.v != envelope.event.version:
-                return [one if one.v == one.event.version else None for one in found]
-        return cast("list[Envelope | None]", found)
+                return [one if one.v == one.event.version else None for one in envelopes]
+        return cast("list[Envelope | None]", envelopes)
 
     def _current(self, body: bytes | memoryview) -> Envelope | None:
         try:

@@ -137,6 +137,6 @@ def _watch_live(output: Output, settings: Settings) -> None:
 
     with Live(console=output.out, auto_refresh=False, screen=True) as live:
         for status in _every_second(settings):
-            found = _judge(settings, status).findings
-            parts = status_tables(status, found, SYSTEM.now_ms(), remedies=False)
+            findings = _judge(settings, status).findings
+            parts = status_tables(status, findings, SYSTEM.now_ms(), remedies=False)
             live.update(FittedToScreen(Group(*parts)), refresh=True)

@@ -125,9 +125,9 @@ def run_call(
     settings = common.settings()
     ToolsNote(settings, SYSTEM, new_id).refresh()
     with MemoryBus.connect(settings) as bus:
-        given = build_arguments(arg, json_args, bus.tools(), name)
+        arguments = build_arguments(arg, json_args, bus.tools(), name)
         asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
-        result = asking.call_tool(name, given, timeout=timeout)
+        result = asking.call_tool(name, arguments, timeout=timeout)
     return Presentation(result, [Text(json_text(result))], code=int(result.get("ok") is False))
 
 

@@ -60,8 +60,8 @@ def _find_behind(
 
 def _wanted(stores: Stores, name: str, heads: PartitionNumbers) -> PartitionNumbers:
     """Return where an instance's lanes should be: no further than the end of its plan."""
-    known = stores.instances.get(name)
-    if known is None:
+    instance = stores.instances.get(name)
+    if instance is None:
         return heads
-    ends = {partition: known.plan.end(partition) for partition in heads}
+    ends = {partition: instance.plan.end(partition) for partition in heads}
     return {p: n if (end := ends[p]) is None else min(n, end) for p, n in heads.items()}

@@ -78,7 +78,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
 
 
 def select_letters(
-    letters: Sequence[LocatedLetter], wanted: LetterSelection
+    letters: Sequence[LocatedLetter], selection: LetterSelection
 ) -> list[LocatedLetter]:
     """Return the selected letters.
 
@@ -86,50 +86,50 @@ def select_letters(
         ConfigError: not exactly one way to select is given.
         NoSuchLetter: no letter is selected, or the event's id is ambiguous.
     """
-    ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
+    ways = (selection.event, selection.key, selection.error, selection.everything or None)
     if sum(way is not None for way in ways) != 1:
         raise ConfigError("name the dead letters: an event's id, --key, --error or --all")
-    found = [dead for dead in letters if _is_selected(wanted, dead)]
-    if wanted.event is not None:
-        _check_one_event(wanted.event, found)
-    if not found and not wanted.everything:
+    located_letters = [dead for dead in letters if _is_selected(selection, dead)]
+    if selection.event is not None:
+        _check_one_event(selection.event, located_letters)
+    if not located_letters and not selection.everything:
         raise NoSuchLetter(
-            f"no dead letter has {_describe_selection(wanted)}; it may be applied or discarded "
+            f"no dead letter has {_describe_selection(selection)}; it may be applied or discarded "
             f"already: see memorybus dlq ls"
         )
-    return found
+    return located_letters
 
 
-def _describe_selection(wanted: LetterSelection) -> str:
+def _describe_selection(selection: LetterSelection) -> str:
     """Return a selection in words."""
-    ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
+    ways = (("id", selection.event), ("key", selection.key), ("group", selection.error))
     (text,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
-    return f"{text} at {wanted.provider}" if wanted.provider else text
+    return f"{text} at {selection.provider}" if selection.provider else text
 
 
-def _is_selected(wanted: LetterSelection, dead: LocatedLetter) -> bool:
+def _is_selected(selection: LetterSelection, dead: LocatedLetter) -> bool:
     letter = dead.stored.letter
-    if wanted.event is not None:
-        return letter.event_id.startswith(wanted.event) and wanted.event != ""
-    if wanted.key is not None:
-        return letter.key == wanted.key
-    return wanted.everything or (dead.group != "" and dead.group == wanted.error)
+    if selection.event is not None:
+        return letter.event_id.startswith(selection.event) and selection.event != ""
+    if selection.key is not None:
+        return letter.key == selection.key
+    return selection.everything or (dead.group != "" and dead.group == selection.error)
 
 
-def _check_one_event(event: str, found: Sequence[LocatedLetter]) -> None:
+def _check_one_event(event: str, letters: Sequence[LocatedLetter]) -> None:
     """Check that an id selects one event of one provider.
 
     Raises:
         NoSuchLetter: it selects several.
     """
-    ids = sorted({dead.stored.letter.event_id for dead in found})
+    ids = sorted({dead.stored.letter.event_id for dead in letters})
     if len(ids) > 1:
         more = ", …" if len(ids) > 5 else ""
         raise NoSuchLetter(
             f"{event} begins the ids of {len(ids)} events: {', '.join(ids[:5])}{more}; give more "
             f"of the one you mean"
         )
-    providers = sorted({dead.provider for dead in found})
+    providers = sorted({dead.provider for dead in letters})
     if len(providers) > 1:
         raise NoSuchLetter(
             f"event {ids[0]} is a dead letter of {', '.join(providers)}: add --provider"
@@ -174,7 +174,7 @@ def build_requests(
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
         letters = [dead.stored.letter for dead in deads]
         retried = decision.action == "retry"
-        names = dict.fromkeys(one.key if retried else one.entry for one in letters)
+        names = dict.fromkeys(letter.key if retried else letter.entry for letter in letters)
         for items in split_items(list(names)):
             yield (
                 provider,
@@ -362,16 +362,18 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     return desk.letters(known if provider is None else [provider])
 
 
-def plan_action(desk: DeadLetters, action: OperatorAction, wanted: LetterSelection) -> LetterPlan:
+def plan_action(
+    desk: DeadLetters, action: OperatorAction, selection: LetterSelection
+) -> LetterPlan:
     """Return what an action would do; nothing is changed.
 
     Raises:
         ConfigError: the selection is unclear, or the provider is unknown.
         NoSuchLetter: it selects no dead letter, or more than one event.
     """
-    letters = letters_of(desk, wanted.provider)
-    chosen = select_letters(letters, wanted)
-    return LetterPlan(action, wanted, letters, chosen, plan_keys(action, letters, chosen))
+    letters = letters_of(desk, selection.provider)
+    chosen = select_letters(letters, selection)
+    return LetterPlan(action, selection, letters, chosen, plan_keys(action, letters, chosen))
 
 
 def check_edit(

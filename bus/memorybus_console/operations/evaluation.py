@@ -115,23 +115,23 @@ def read_questions(path: Path) -> list[ExpectedAnswer]:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise UnreadableQuestions(f"{path}: {error.strerror}") from error
-    found = [_parse_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
-    if not found:
+    questions = [_parse_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    if not questions:
         raise UnreadableQuestions(f"{path}: there is no question in it")
-    return found
+    return questions
 
 
 def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     try:
-        found = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
+        answer = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableQuestions(
             f"{path}, line {number}: {error}; a line reads "
             '{"question": "…", "expected": ["…"], "user": "…"}'
         ) from error
-    if not found.question.strip():
+    if not answer.question.strip():
         raise UnreadableQuestions(f"{path}, line {number}: the question is empty")
-    return found
+    return answer
 
 
 def judge_answers(
@@ -145,10 +145,10 @@ def judge_answers(
         ask: asks one question.
         clock: measures how long an answer takes.
     """
-    for one in questions:
+    for question in questions:
         began = clock.monotonic()
-        answer = ask(one)
-        yield _judge_answer(one, answer, (clock.monotonic() - began) * 1_000)
+        answer = ask(question)
+        yield _judge_answer(question, answer, (clock.monotonic() - began) * 1_000)
 
 
 def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
@@ -159,14 +159,14 @@ def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> Jud
 
 def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
     """Return the figures of all answers together."""
-    answered = [one for one in answers if one.found is not None]
-    nothing = [one.characters for one in answers if one.found is None]
+    answered = [answer for answer in answers if answer.found is not None]
+    nothing = [answer.characters for answer in answers if answer.found is None]
     return Evaluation(
         questions=len(answers),
-        found=_mean([one.found for one in answered if one.found is not None]),
-        characters=_mean([one.characters for one in answered]),
+        found=_mean([answer.found for answer in answered if answer.found is not None]),
+        characters=_mean([answer.characters for answer in answered]),
         characters_for_nothing=statistics.median(nothing) if nothing else None,
-        p50_ms=statistics.median(one.ms for one in answers) if answers else None,
+        p50_ms=statistics.median(answer.ms for answer in answers) if answers else None,
         answers=list(answers),
     )
 

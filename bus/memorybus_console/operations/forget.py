@@ -217,7 +217,7 @@ class Erasure(Result, frozen=True):
 
     def failed(self) -> bool:
         """Return whether something that can be reached was not erased."""
-        return bool(self.problems) or any(one.problem for one in self.instances)
+        return bool(self.problems) or any(instance.problem for instance in self.instances)
 
 
 def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
@@ -230,12 +230,12 @@ def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
     query = owner.query()
     with Stores(settings) as stores:
         stores.check_partitions()
-        found = _find_history(stores, query)
+        history = _find_history(stores, query)
         view = stores.instances.read_view()
     with closing(DeadLetters(settings)) as desk:
         all_letters = desk.letters(desk.providers())
     letters = [dead for dead in all_letters if owner.owns(dead.stored.letter.scope)]
-    return ErasurePlan(owner, found, _instances_asked(settings, view), letters)
+    return ErasurePlan(owner, history, _instances_asked(settings, view), letters)
 
 
 def _find_history(stores: Stores, query: Query) -> FoundHistory:
@@ -269,7 +269,9 @@ def _others_records(history: History, plan: ErasurePlan) -> Query | None:
 
 def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
     """Return every instance that may keep memories, with its provider."""
-    copies = {one.name: one.provider for one in view.all.values() if not one.dropped}
+    copies = {
+        instance.name: instance.provider for instance in view.all.values() if not instance.dropped
+    }
     return {name: name for name in settings.providers} | copies
 
 
@@ -301,7 +303,7 @@ class Eraser:
         leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
         tombstone = self._hide(plan, reason, by)
         self._await_lanes(plan.instances)
-        instances = [self._erase_in(plan.owner, *one) for one in plan.instances.items()]
+        instances = [self._erase_in(plan.owner, *instance) for instance in plan.instances.items()]
         self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()
@@ -368,10 +370,10 @@ class Eraser:
         purge_sessions(self._settings, plan.found.sessions, plan.instances)
         purge_answers(self._settings, set(plan.instances.values()))
 
-    def _rewrite_files(self, found: FoundHistory) -> list[str]:
+    def _rewrite_files(self, history: FoundHistory) -> list[str]:
         """Rewrite the files in which bytes of the events may be; return what remains."""
         self._step("files")
-        sessions = {(scope, session.id) for scope, session in found.sessions}
+        sessions = {(scope, session.id) for scope, session in history.sessions}
         return [
             *leftovers.erase_spools(self._settings, self._wait, self._clock),
             *leftovers.erase_host_notes(self._settings, sessions),
@@ -425,7 +427,7 @@ class Eraser:
             return remove_entries(
                 stores.history.log,
                 self._settings,
-                lambda event: any(one.wants(row_of(event.envelope)) for one in hidden),
+                lambda event: any(matcher.wants(row_of(event.envelope)) for matcher in hidden),
             )
 
 

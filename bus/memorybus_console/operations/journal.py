@@ -90,21 +90,21 @@ def open_history(settings: Settings) -> History:
 
 
 def scan_events(
-    history: History, wanted: EventSelection, unread: list[str] | None = None
+    history: History, selection: EventSelection, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
     """Return every wanted event, in the order in which Redis took them.
 
     Args:
-        wanted: selects the events.
+        selection: selects the events.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
-    found = history.scan(wanted.query(), damage=DamageHandler(unread))
-    return (event for event in found if wanted.wants(event))
+    events = history.scan(selection.query(), damage=DamageHandler(unread))
+    return (event for event in events if selection.wants(event))
 
 
 def newest_events(
     history: History,
-    wanted: EventSelection,
+    selection: EventSelection,
     limit: int,
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,
@@ -112,14 +112,14 @@ def newest_events(
     """Return the newest wanted events, newest last; read back no further than necessary.
 
     Args:
-        wanted: selects the events.
+        selection: selects the events.
         limit: the most events to return.
         heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
-    found = history.scan_backward(wanted.query(), heads, damage=DamageHandler(unread))
-    newest_forms = without_older_forms(found)
-    return list(islice(filter(wanted.wants, newest_forms), limit))[::-1]
+    events = history.scan_backward(selection.query(), heads, damage=DamageHandler(unread))
+    newest_forms = without_older_forms(events)
+    return list(islice(filter(selection.wants, newest_forms), limit))[::-1]
 
 
 def without_older_forms(
@@ -149,12 +149,12 @@ def older_forms(history: History, query: Query) -> frozenset[str]:
         query: whose events are meant; the query's types and ids do not count.
     """
     owners = msgspec.structs.replace(query, ids=(), upto=0, types=(SessionSwitched.__name__,))
-    switches = (one.envelope.event for one in history.scan(owners))
-    if not any(isinstance(one, SessionSwitched) and one.retracted for one in switches):
+    switches = (event.envelope.event for event in history.scan(owners))
+    if not any(isinstance(started, SessionSwitched) and started.retracted for started in switches):
         return frozenset()
     turns = msgspec.structs.replace(owners, types=(TurnCompleted.__name__,))
-    events = (one.envelope.event for one in history.scan(turns))
-    return frozenset(one.replaces for one in events if isinstance(one, TurnCompleted)) - {""}
+    events = (event.envelope.event for event in history.scan(turns))
+    return frozenset(event.replaces for event in events if isinstance(event, TurnCompleted)) - {""}
 
 
 def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
@@ -167,14 +167,14 @@ def event_by_id(history: History, event_id: str, unread: list[str] | None = None
     Raises:
         MissingEvent: the history holds no event of this id.
     """
-    wanted = Query(ids=(event_id,))
-    found = next(iter(history.scan_backward(wanted, damage=DamageHandler(unread))), None)
-    if found is None:
+    query = Query(ids=(event_id,))
+    event = next(iter(history.scan_backward(query, damage=DamageHandler(unread))), None)
+    if event is None:
         raise MissingEvent(
             f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "
             f"with --json"
         )
-    return found
+    return event
 
 
 class ReadPositions:

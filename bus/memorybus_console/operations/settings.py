@@ -124,7 +124,7 @@ def reference() -> Reference:
     """Return what is known of every setting; the limits of calls stand in an instance's table."""
     return Reference(
         [
-            *(one for one in documented(Settings()) if one.name != "provider"),
+            *(setting for setting in documented(Settings()) if setting.name != "provider"),
             *documented(CallLimits(), "provider.NAME."),
         ]
     )

@@ -98,48 +98,59 @@ def age(at: int | None, now_ms: int) -> str:
 def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
     """Return provider, age and text of each memory; the text column takes the rest of the width."""
     table = grid("provider", "age", "text", texts=("text",))
-    for one in results:
-        table.add_row(cell(one.provider), cell(age(one.at, now_ms)), line(_text(one)))
+    for result in results:
+        table.add_row(cell(result.provider), cell(age(result.at, now_ms)), line(_text(result)))
     return table
 
 
-def memory_details(number: int, one: RecalledItem) -> Padding:
+def memory_details(number: int, recalled_item: RecalledItem) -> Padding:
     """Return one memory with its origin and with why it was found.
 
     Args:
         number: its number in the answer, from 1.
-        one: the memory.
+        recalled_item: the memory.
     """
     text = Text()
-    text.append(f"{number}. ", style="bold").append(_origin(one), style="bold")
-    text.append("\n").append_text(line(_text(one)))
-    for name, value in _reasons(one):
+    text.append(f"{number}. ", style="bold").append(_origin(recalled_item), style="bold")
+    text.append("\n").append_text(line(_text(recalled_item)))
+    for name, value in _reasons(recalled_item):
         text.append(f"\n{name:<9}", style="dim").append(one_line(value))
     return Padding(text, _INDENT)
 
 
-def _text(one: RecalledItem) -> str:
-    more = " (and more, which the provider left out)" if one.truncated else ""
-    ended = iso(one.until)
+def _text(recalled_item: RecalledItem) -> str:
+    more = " (and more, which the provider left out)" if recalled_item.truncated else ""
+    ended = iso(recalled_item.until)
     until = f" (until {ended[:10]})" if ended else ""
-    before = f" (before: {one.before})" if one.before else ""
-    return f"{one.text}{more}{until}{before}"
+    before = f" (before: {recalled_item.before})" if recalled_item.before else ""
+    return f"{recalled_item.text}{more}{until}{before}"
 
 
-def _origin(one: RecalledItem) -> str:
-    where = (one.provider, one.speaker, iso(one.at), one.session, one.source)
+def _origin(recalled_item: RecalledItem) -> str:
+    where = (
+        recalled_item.provider,
+        recalled_item.speaker,
+        iso(recalled_item.at),
+        recalled_item.session,
+        recalled_item.source,
+    )
     return one_line(" · ".join(part for part in where if part))
 
 
-def _reasons(one: RecalledItem) -> list[tuple[str, str]]:
+def _reasons(recalled_item: RecalledItem) -> list[tuple[str, str]]:
     """Return why a memory was found, as names and values; unknown ones are left out."""
-    parts = ", ".join(f"{name} {amount:.3g}" for name, amount in one.parts.items())
-    score = f"{one.score:.3g}" if one.score else ""
+    parts = ", ".join(f"{name} {amount:.3g}" for name, amount in recalled_item.parts.items())
+    score = f"{recalled_item.score:.3g}" if recalled_item.score else ""
     told = (
-        ("matched", ", ".join(one.matched)),
-        ("meaning", "" if one.meaning is None else f"{one.meaning:.2f} of 1"),
+        ("matched", ", ".join(recalled_item.matched)),
+        ("meaning", "" if recalled_item.meaning is None else f"{recalled_item.meaning:.2f} of 1"),
         ("score", f"{score} ({parts})" if parts else score),
-        ("event", f"{one.event}: memorybus events get {one.event}" if one.event else ""),
+        (
+            "event",
+            f"{recalled_item.event}: memorybus events get {recalled_item.event}"
+            if recalled_item.event
+            else "",
+        ),
     )
     return [(name, value) for name, value in told if value]
 
@@ -156,18 +167,26 @@ def prompt_parts(preview: PromptPreview) -> Iterator[RenderableType]:
     yield line(f"\n{preview.block}" if preview.block else "")
 
 
-def outcome_words(one: ProviderAnswer) -> str:
+def outcome_words(answer: ProviderAnswer) -> str:
     """Return how a provider answered, in words."""
-    nothing = one.outcome in {"warm", "fresh"} and not one.memories
-    return f"{_OUTCOMES[one.outcome]}: nothing fits" if nothing else _OUTCOMES[one.outcome]
+    nothing = answer.outcome in {"warm", "fresh"} and not answer.memories
+    return f"{_OUTCOMES[answer.outcome]}: nothing fits" if nothing else _OUTCOMES[answer.outcome]
 
 
 def prompt_table(preview: PromptPreview) -> Table:
     """Return for each provider how it answered, how long it took, and how much was used of it."""
     table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
-    for one in preview.answers:
-        style = _STYLES.get(one.outcome, "red")
-        took = None if one.ms is None else f"{one.ms:.0f}"
-        answered = cell(outcome_words(one), style)
-        add_row(table, one.provider, answered, took, one.memories, one.given, one.why or None)
+    for answer in preview.answers:
+        style = _STYLES.get(answer.outcome, "red")
+        took = None if answer.ms is None else f"{answer.ms:.0f}"
+        answered = cell(outcome_words(answer), style)
+        add_row(
+            table,
+            answer.provider,
+            answered,
+            took,
+            answer.memories,
+            answer.given,
+            answer.why or None,
+        )
     return table

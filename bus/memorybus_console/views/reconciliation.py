@@ -17,8 +17,8 @@ def report_parts(report: ReconcileReport) -> list[RenderableType]:
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
     )
-    for one in report.sessions[:MAX_SESSIONS]:
-        table.add_row(*_cells(one))
+    for session in report.sessions[:MAX_SESSIONS]:
+        table.add_row(*_cells(session))
     more = len(report.sessions) - MAX_SESSIONS
     parts: list[RenderableType] = [table] if report.sessions else []
     parts += [Text(f"… and {more} more sessions (--json lists all)", "dim")] if more > 0 else []
@@ -85,6 +85,6 @@ def _next_steps(report: ReconcileReport) -> list[str]:
         report.missing
         or report.undone
         or report.memories
-        or any(one.ended for one in report.sessions)
+        or any(session.ended for session in report.sessions)
     )
     return ["nothing was published; --apply publishes it"] if anything else ["nothing is missing"]

@@ -31,7 +31,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 
 def template_environment() -> Environment:
     """Return the templates' environment, which escapes all values and their control characters."""
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("memorybus_console.web"),
         autoescape=True,
         finalize=_harmless,
@@ -39,7 +39,7 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    environment.filters |= {
         "ago": figures.ago,
         "since": figures.since,
         "count": figures.count,
@@ -47,7 +47,7 @@ def template_environment() -> Environment:
         "short": figures.short,
         "view": finding_view,
     }
-    return found
+    return environment
 
 
 def _harmless(value: Any) -> Any:
@@ -85,7 +85,7 @@ def base_context(
         "now_ms": site.clock.now_ms(),
         "path": request.url.path,
         "query": request.query_params,
-        "pages": [one for one in pages if one.label],
+        "pages": [page for page in pages if page.label],
         "page": None,
         "who": who,
         "uses_token": site.access.uses_token,
@@ -126,8 +126,8 @@ def message_page(
 def asset_names() -> frozenset[str]:
     """Return the files that may be requested: our own, and those from other projects."""
     return frozenset(
-        f"{folder}/{one.name}"
+        f"{folder}/{path.name}"
         for folder in ("static", "vendor")
-        for one in (HERE / folder).iterdir()
-        if one.suffix in (".js", ".css", ".svg")
+        for path in (HERE / folder).iterdir()
+        if path.suffix in (".js", ".css", ".svg")
     )

@@ -58,19 +58,19 @@ class Endpoints:
 
     def routes(self) -> list[Route]:
         """Return all routes: first those that anybody may request, then those of the pages."""
-        found = [
+        routes = [
             Route("/assets/{folder}/{name}", self._asset),
             *health.routes(self._site, self._guarded_for_strangers),
             *signing.routes(self._site),
         ]
         for page in self._pages:
             guarded = self._guarded_for_strangers if page.counts_only else self._guarded
-            found.append(Route(page.path, guarded(self._page_endpoint(page))))
-            found += [Route(one.path, guarded(self._part_endpoint(one))) for one in page.parts]
-            found += [
+            routes.append(Route(page.path, guarded(self._page_endpoint(page))))
+            routes += [Route(part.path, guarded(self._part_endpoint(part))) for part in page.parts]
+            routes += [
                 Route(act.path, self._act_endpoint(act), methods=["POST"]) for act in page.acts
             ]
-        return found
+        return routes
 
     @asynccontextmanager
     async def record_past(self, _: Starlette) -> AsyncIterator[None]:

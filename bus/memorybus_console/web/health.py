@@ -101,10 +101,10 @@ def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[R
             return PlainTextResponse(said, 501)
 
         return missing
-    found = registry(settings)
+    collector_registry = registry(settings)
 
     async def metrics(_: PageRequest) -> Response:
-        body = await run_in_threadpool(generate_latest, found)
+        body = await run_in_threadpool(generate_latest, collector_registry)
         return Response(body, headers={"content-type": CONTENT_TYPE_LATEST})
 
     return metrics

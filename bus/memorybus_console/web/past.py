@@ -39,8 +39,8 @@ class Past:
         providers = bus.status.providers if bus.status else []
         seen = Moment(
             bus.at_ms / 1000,
-            {one.name: one.backlog for one in providers},
-            {one.name: one.rate for one in providers if one.rate is not None},
+            {provider.name: provider.backlog for provider in providers},
+            {provider.name: provider.rate for provider in providers if provider.rate is not None},
         )
         with self._lock:
             self._seen.append(seen)

@@ -103,8 +103,8 @@ class PageTasks:
     def _change(self, place: tuple[str, int], **changes: str | int) -> None:
         with self._lock:
             self._tasks = [
-                msgspec.structs.replace(one, **changes)
-                if (one.provider, one.begun_at) == place
-                else one
-                for one in self._tasks
+                msgspec.structs.replace(task, **changes)
+                if (task.provider, task.begun_at) == place
+                else task
+                for task in self._tasks
             ]

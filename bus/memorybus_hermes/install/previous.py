@@ -55,11 +55,18 @@ def read_previous(home: HermesHome, user_home: Path) -> list[PreviousProvider]:
     """
     active = active_provider(home.config)
     env = _env(home.path / ".env")
-    found = [*_honcho(home, user_home, env), *_mem0(home, env), *_hindsight(home, user_home, env)]
-    known = [msgspec.structs.replace(one, active=one.plugin == active) for one in found]
-    if active not in ("", PLUGIN, *(one.plugin for one in known)):
+    providers = [
+        *_honcho(home, user_home, env),
+        *_mem0(home, env),
+        *_hindsight(home, user_home, env),
+    ]
+    known = [
+        msgspec.structs.replace(provider, active=provider.plugin == active)
+        for provider in providers
+    ]
+    if active not in ("", PLUGIN, *(provider.plugin for provider in known)):
         known.append(PreviousProvider(active, str(home.config), active=True))
-    return sorted(known, key=lambda one: not one.active)
+    return sorted(known, key=lambda provider: not provider.active)
 
 
 def _honcho(
@@ -111,7 +118,7 @@ def _hindsight(
     home: HermesHome, user_home: Path, env: Mapping[str, str]
 ) -> Iterator[PreviousProvider]:
     places = (home.path / "hindsight" / "config.json", user_home / ".hindsight" / "config.json")
-    path = next((one for one in places if _table(one)), home.path / ".env")
+    path = next((place for place in places if _table(place)), home.path / ".env")
     raw = _table(path)
     if raw or {"HINDSIGHT_API_KEY", "HINDSIGHT_API_URL"} & env.keys():
         banks = raw.get("banks")

@@ -58,12 +58,12 @@ def writes_of_call(result: object, arguments: Mapping[str, Any]) -> list[ToolWri
     batch = arguments.get("operations")
     is_batch = isinstance(batch, list) and bool(batch)
     operations = enumerate(batch or (), start=1) if is_batch else [(0, arguments)]
-    found = [
+    writes = [
         _write(target, operation, landed, number)
         for number, operation in operations
         if isinstance(operation, Mapping)
     ]
-    return [write for write in found if write.action in _ACTIONS]
+    return [write for write in writes if write.action in _ACTIONS]
 
 
 def _successful_result(result: object) -> Mapping[str, Any] | None:

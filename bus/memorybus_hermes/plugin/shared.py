@@ -67,10 +67,10 @@ class SharedBus:
         """
         slot = recall_slot(scope, session_id)
         with self._lock:
-            found = self._sessions.get(slot)
-            if found is not None:
+            session = self._sessions.get(slot)
+            if session is not None:
                 self._sessions.move_to_end(slot)
-                return found
+                return session
             return self.begin(scope, session_id, details=details)
 
     def begin(

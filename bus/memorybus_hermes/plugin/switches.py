@@ -49,7 +49,7 @@ def decide_step(
 
 
 def publish_step(
-    step: SwitchStep, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
+    step: SwitchStep, shared: SharedBus, session: Session, new_id: str, undone: Sequence[str] = ()
 ) -> None:
     """Publish a step, and remember the session to which it led and the items of its window.
 
@@ -57,9 +57,13 @@ def publish_step(
     """
     if step == "stay":
         return
-    went = left.undo(*undone) if step == "rewind" else _switch_session(step, shared, left, new_id)
+    went = (
+        session.undo(*undone)
+        if step == "rewind"
+        else _switch_session(step, shared, session, new_id)
+    )
     shared.keep(went)
-    after, before = recall_slot(went.scope, went.id), recall_slot(left.scope, left.id)
+    after, before = recall_slot(went.scope, went.id), recall_slot(session.scope, session.id)
     if step in {"rewind", "compress", "reset"}:
         shared.injected.forget(after)
     elif step == "branch":

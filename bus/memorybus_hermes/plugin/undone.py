@@ -171,11 +171,11 @@ class UndoableTurns:
             told: whether Hermes reported an undo, so that at least one turn was undone.
         """
         with self._lock:
-            found = claim_undone(self._turns_of(slot), taken or (), told=told)
-            if found:
+            turns = claim_undone(self._turns_of(slot), taken or (), told=told)
+            if turns:
                 self._save(slot)
         by_author: dict[Scope, tuple[str, ...]] = {}
-        for turn in found:
+        for turn in turns:
             by_author[turn.scope] = (*by_author.get(turn.scope, ()), *turn.ids)
         return by_author
 
@@ -199,14 +199,14 @@ class UndoableTurns:
                 if there are such turns.
         """
         with self._lock:
-            left = [turn for turn in self._turns_of(slot) if turn.left and not turn.over]
-            stored = read() if left else None
+            turns = [turn for turn in self._turns_of(slot) if turn.left and not turn.over]
+            stored = read() if turns else None
             if stored is None:
                 return []
-            for turn in left:
+            for turn in turns:
                 turn.over = True
             self._save(slot)
-        pairs = ((turn, _stored_end(turn, stored)) for turn in left)
+        pairs = ((turn, _stored_end(turn, stored)) for turn in turns)
         return [(turn, end) for turn, end in pairs if end]
 
     def may_be_undone(self, slot: str) -> bool:
@@ -274,11 +274,13 @@ def claim_undone(
 
 def _turn_of(message: TakenBack, turns: Sequence[BegunTurn], *, told: bool) -> BegunTurn | None:
     """Return the turn that a message opened; first one that is undone already without its row."""
-    left = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
-    left.sort(key=lambda turn: not turn.undone)
-    near = [turn for turn in left if message.at <= turn.at + _MAX_DELAY_MS]
+    begun_turns = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
+    begun_turns.sort(key=lambda turn: not turn.undone)
+    near = [turn for turn in begun_turns if message.at <= turn.at + _MAX_DELAY_MS]
     mark = mark_of(message.words)
-    same = [turn for turn in left if turn.mark == mark or _is_copy(turn.masked, message.words)]
+    same = [
+        turn for turn in begun_turns if turn.mark == mark or _is_copy(turn.masked, message.words)
+    ]
     exact = [turn for turn in same if turn in near]
     unknown = [turn for turn in near if told and not turn.undone]
     return next(iter((*exact, *same, *unknown)), None)

@@ -87,16 +87,16 @@ class UsageMeter:
             owed = _subtract(own[-1].total, total)
             self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
 
-    def delegation(self, child: str, told: TurnUsage) -> TurnUsage:
-        """Return what a sub-agent's session used: values of `told`, or else what Hermes counted."""
+    def delegation(self, child: str, turn_usage: TurnUsage) -> TurnUsage:
+        """Return what a sub-agent used: values of `turn_usage`, or what Hermes counted."""
         total = self._total(child) if child else None
         if total is None or not total.model:
-            return told
+            return turn_usage
         return TurnUsage(
-            model=told.model or total.model,
-            tokens_in=told.tokens_in or total.tokens_in,
-            tokens_out=told.tokens_out or total.tokens_out,
-            tool_count=told.tool_count if told.tool_count >= 0 else total.tool_calls,
+            model=turn_usage.model or total.model,
+            tokens_in=turn_usage.tokens_in or total.tokens_in,
+            tokens_out=turn_usage.tokens_out or total.tokens_out,
+            tool_count=turn_usage.tool_count if turn_usage.tool_count >= 0 else total.tool_calls,
         )
 
     def _total(self, session: str) -> SessionUsage | None:

@@ -38,29 +38,29 @@ class Importer:
         self.published = 0
         self.refused: list[str] = []
 
-    def begin(self, found: SessionGap) -> Session | None:
+    def begin(self, gap: SessionGap) -> Session | None:
         """Return the session of a gap; publish its beginning if the log does not know it.
 
         Returns:
             None if the bus refuses the session (for its id, say); `refused` then says why.
         """
         try:
-            session = self._session(found)
-            if found.is_new:
-                event, event_id = _beginning(found, session.ref), _import_id(session, "begin")
-                at = found.stored.started_at
+            session = self._session(gap)
+            if gap.is_new:
+                event, event_id = _beginning(gap, session.ref), _import_id(session, "begin")
+                at = gap.stored.started_at
                 self.paced.publish(lambda: session.publish(event, event_id, at))
         except EventError as error:
-            self.refused.append(f"{found.stored.id[:80]}: {error}")
+            self.refused.append(f"{gap.stored.id[:80]}: {error}")
             return None
         return session
 
-    def _session(self, found: SessionGap) -> Session:
+    def _session(self, gap: SessionGap) -> Session:
         """Return the session, and keep this host's note of it, which a live plugin wrote."""
-        ref = found.place.ref
-        if self._bus.sessions.get(found.scope, ref.id) is None:
-            return self._bus.adopt(found.scope, ref)
-        return Session(self._bus, found.scope, ref)
+        ref = gap.place.ref
+        if self._bus.sessions.get(gap.scope, ref.id) is None:
+            return self._bus.adopt(gap.scope, ref)
+        return Session(self._bus, gap.scope, ref)
 
     def turn(self, session: Session, turn: StoredTurn, model: str, retracted: str = "") -> bool:
         """Publish a turn with its own time; return False, and note it, if the bus refuses it.
@@ -90,19 +90,19 @@ class Importer:
         self.published += 1
         return True
 
-    def undo(self, session: Session, found: SessionGap) -> None:
+    def undo(self, session: Session, gap: SessionGap) -> None:
         """Publish that turns were undone; only a live plugin changes the session's epoch."""
         event = SessionSwitched(
-            new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
+            new_id=session.id, reason="rewind", rewound=True, retracted=tuple(gap.undone)
         )
-        event_id = _import_id(session, "undo", *found.undone)
-        self.paced.publish(lambda: session.publish(event, event_id, found.undone_at))
+        event_id = _import_id(session, "undo", *gap.undone)
+        self.paced.publish(lambda: session.publish(event, event_id, gap.undone_at))
 
-    def end(self, session: Session, found: SessionGap, usage: tuple[ModelUsage, ...]) -> None:
+    def end(self, session: Session, gap: SessionGap, usage: tuple[ModelUsage, ...]) -> None:
         """Publish that a session is over, and what Hermes counted for it."""
-        at = found.stored.ended_at
+        at = gap.stored.ended_at
         event_id = _import_id(session, "end", at)
-        reason = found.stored.end_reason
+        reason = gap.stored.end_reason
         self.paced.publish(lambda: session.ended(reason, usage=usage, event_id=event_id, at=at))
 
     def finish(self) -> None:
@@ -120,15 +120,15 @@ def _import_id(session: Session, *parts: str | int) -> str:
     return derived_id("reconcile", scope.agent, scope.user, scope.workspace, session.id, *parts)
 
 
-def _beginning(found: SessionGap, ref: SessionRef) -> AnyEvent:
+def _beginning(gap: SessionGap, ref: SessionRef) -> AnyEvent:
     """Return the event that a live plugin would have published as the session's first."""
-    if found.place.origin == "compression" and ref.parent:
+    if gap.place.origin == "compression" and ref.parent:
         return SessionSwitched(new_id=ref.id, parent=ref.parent, reason="compression")
-    branched = found.place.origin == "branch"
+    branched = gap.place.origin == "branch"
     return SessionStarted(
-        platform=found.scope.platform,
-        title=clean_text(mask_as_host(found.stored.title)),
+        platform=gap.scope.platform,
+        title=clean_text(mask_as_host(gap.stored.title)),
         parent=ref.parent,
         reason="branch" if branched else "start",
-        details=session_details(found.stored.details),
+        details=session_details(gap.stored.details),
     )

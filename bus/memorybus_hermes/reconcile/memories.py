@@ -24,13 +24,13 @@ class FileEntry(msgspec.Struct, frozen=True):
     at: int
 
 
-def find_missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[FileEntry]:
+def find_missing(home: HermesHome, scope: Scope, index: HistoryIndex) -> list[FileEntry]:
     """Return the entries of a home's memory files that were never written to the log."""
     return [
         entry
         for name, store in _STORES
         for entry in _entries(home.memories / name, store)
-        if not known.has_write(store_key(store, scope), entry.content)
+        if not index.has_write(store_key(store, scope), entry.content)
     ]
 
 
@@ -40,28 +40,30 @@ def _entries(path: Path, store: StoreName) -> Iterator[FileEntry]:
     text = path.read_text(encoding="utf-8", errors="replace")
     at = path.stat().st_mtime_ns // 1_000_000
     yield from (
-        FileEntry(store, one, at) for one in entries.parse_entries(text) if clean_text(one).strip()
+        FileEntry(store, entry, at)
+        for entry in entries.parse_entries(text)
+        if clean_text(entry).strip()
     )
 
 
 def publish(
     bus: MemoryBus,
     scope: Scope,
-    found: list[FileEntry],
+    export: list[FileEntry],
     accepted: Callable[[Callable[[], object]], None],
 ) -> list[str]:
     """Publish entries as additions, masked, each under an id derived from its text.
 
     Args:
         scope: whose memory files they are.
-        found: the entries.
+        export: the entries.
         accepted: runs one publishing call at the speed of the log.
 
     Returns:
         What the bus refused, and why; one line for each.
     """
     refused = []
-    for entry in found:
+    for entry in export:
         try:
             accepted(_publish_call(bus, scope, entry))
         except EventError as error:

@@ -64,7 +64,9 @@ def find_place(
         return None
     chain = list(_ancestors(session, stored))
     own = known(session.id)
-    ref = own or _new_ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
+    ref = own or _new_ref(
+        session, origin, [known(stored_session.id) for stored_session in chain[1:]], chain[-1].id
+    )
     return LineagePlace(ref, origin, chain[-1].id)
 
 

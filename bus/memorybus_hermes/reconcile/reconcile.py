@@ -183,7 +183,7 @@ class Reconciliation:
         until = self._clock.now_ms() - int(self._request.settle * 1000)
         with ExitStack() as opened:
             db = opened.enter_context(StateDb(self._home.state_db))
-            known = opened.enter_context(HistoryIndex())
+            index = opened.enter_context(HistoryIndex())
             bus = None
             with open_monitor(self._settings) as monitor:
                 monitor.log.open()
@@ -191,8 +191,8 @@ class Reconciliation:
                     bus = opened.enter_context(MemoryBus.connect(self._settings))
                     self._empty_spools(bus, monitor)
                 elsewhere = monitor.read_spool().events
-                self._read_history(History.from_settings(monitor.log.redis, self._settings), known)
-            return self._compare(db, known, bus, until, elsewhere)
+                self._read_history(History.from_settings(monitor.log.redis, self._settings), index)
+            return self._compare(db, index, bus, until, elsewhere)
 
     def _empty_spools(self, bus: MemoryBus, monitor: Monitor) -> None:
         """Wait until the log has everything that this host has spooled so far."""
@@ -209,33 +209,33 @@ class Reconciliation:
             f"waits in a spool"
         )
 
-    def _read_history(self, history: History, known: HistoryIndex) -> None:
+    def _read_history(self, history: History, index: HistoryIndex) -> None:
         self._progress.begin_stage("read the log", sum(head.n for head in history.log.heads()))
         agent = scope_of(self._settings, self._home.initialize_arguments("cli")).agent
         self._forgotten = Forgotten(history.forgotten_queries())
-        known.read(history, agent, self._progress.advance)
+        index.read(history, agent, self._progress.advance)
         history.close()
 
     def _compare(
-        self, db: StateDb, known: HistoryIndex, bus: MemoryBus | None, until: int, elsewhere: int
+        self, db: StateDb, index: HistoryIndex, bus: MemoryBus | None, until: int, elsewhere: int
     ) -> ReconcileReport:
         self._progress.begin_stage("compare", db.message_count())
         survey = Survey(
             self._home,
             self._settings,
             db,
-            known,
+            index,
             forgotten=self._forgotten,
             host=bus.sessions.get if bus else lambda scope, session: None,
             on_rows=self._progress.advance,
         )
         importer = Importer(bus, self._clock, self._progress.show_waiting) if bus else None
         selection = TurnRange(self._request.since, until, self._request.session)
-        for found in survey.sessions(selection):
-            self._note(found)
-            if importer is not None and not found.is_complete:
-                self._import(importer, survey, found, db)
-        entries, refused = self._memories(known, importer, bus)
+        for gap in survey.sessions(selection):
+            self._note(gap)
+            if importer is not None and not gap.is_complete:
+                self._import(importer, survey, gap, db)
+        entries, refused = self._memories(index, importer, bus)
         if importer is not None:
             importer.finish()
         return ReconcileReport(
@@ -251,42 +251,42 @@ class Reconciliation:
             spooled_elsewhere=elsewhere,
         )
 
-    def _note(self, found: SessionGap) -> None:
+    def _note(self, gap: SessionGap) -> None:
         counts = {
             "stored_sessions": 1,
-            "stored_turns": found.turns,
-            "missing": len(found.missing),
-            "recent": found.recent,
-            "undone": len(found.undone),
-            "forgotten": found.forgotten,
-            "retracted": len(found.retracted),
+            "stored_turns": gap.turns,
+            "missing": len(gap.missing),
+            "recent": gap.recent,
+            "undone": len(gap.undone),
+            "forgotten": gap.forgotten,
+            "retracted": len(gap.retracted),
         }
         for name, count in counts.items():
             self._counts[name] += count
-        if found.recent or not found.is_complete:
-            self._sessions.append(_session_found(found))
+        if gap.recent or not gap.is_complete:
+            self._sessions.append(_session_found(gap))
 
-    def _import(self, importer: Importer, survey: Survey, found: SessionGap, db: StateDb) -> None:
-        session = importer.begin(found)
+    def _import(self, importer: Importer, survey: Survey, gap: SessionGap, db: StateDb) -> None:
+        session = importer.begin(gap)
         if session is None:
             return
-        for turn in survey.turns(found.stored.id, found.missing):
-            retracted = found.retracted.get(turn.row, "")
-            if importer.turn(session, turn, found.stored.model, retracted):
+        for turn in survey.turns(gap.stored.id, gap.missing):
+            retracted = gap.retracted.get(turn.row, "")
+            if importer.turn(session, turn, gap.stored.model, retracted):
                 self._trimmed += turn.trimmed
-        if found.undone:
-            importer.undo(session, found)
-        if found.needs_end:
-            importer.end(session, found, db.usage(found.stored.id))
+        if gap.undone:
+            importer.undo(session, gap)
+        if gap.needs_end:
+            importer.end(session, gap, db.usage(gap.stored.id))
 
     def _memories(
-        self, known: HistoryIndex, importer: Importer | None, bus: MemoryBus | None
+        self, index: HistoryIndex, importer: Importer | None, bus: MemoryBus | None
     ) -> tuple[int, list[str]]:
         """Count the memory entries that the log lacks, and publish them with an importer."""
         if self._request.session or self._request.since:
             return 0, []
         scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
-        entries = memories.find_missing(self._home, scope, known)
+        entries = memories.find_missing(self._home, scope, index)
         if self._forgotten.hides(scope, "", 0):  # nothing shows that they were written later
             self._counts["forgotten"] += len(entries)
             entries = []
@@ -295,17 +295,17 @@ class Reconciliation:
         return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)
 
 
-def _session_found(found: SessionGap) -> SessionFound:
+def _session_found(gap: SessionGap) -> SessionFound:
     return SessionFound(
-        session=found.stored.id,
-        source=found.stored.source,
-        user=found.scope.user,
-        started_at=found.stored.started_at,
-        origin=found.place.origin,
-        parent=found.place.ref.parent,
-        turns=found.turns,
-        missing=len(found.missing),
-        recent=found.recent,
-        undone=len(found.undone),
-        ended=found.needs_end,
+        session=gap.stored.id,
+        source=gap.stored.source,
+        user=gap.scope.user,
+        started_at=gap.stored.started_at,
+        origin=gap.place.origin,
+        parent=gap.place.ref.parent,
+        turns=gap.turns,
+        missing=len(gap.missing),
+        recent=gap.recent,
+        undone=len(gap.undone),
+        ended=gap.needs_end,
     )

@@ -98,7 +98,7 @@ class Survey:
         home: HermesHome,
         settings: Settings,
         db: StateDb,
-        known: HistoryIndex,
+        index: HistoryIndex,
         *,
         forgotten: Forgotten = NOTHING_FORGOTTEN,
         host: Callable[[Scope, str], SessionRef | None] = lambda scope, session: None,
@@ -107,7 +107,7 @@ class Survey:
         self._home = home
         self._settings = settings
         self._db = db
-        self._known = known
+        self._known = index
         self._forgotten = forgotten
         self._host = host
         self._on_rows = on_rows
@@ -128,9 +128,9 @@ class Survey:
             if place is None or not is_primary(arguments):
                 self.others += 1
             elif not family or place.family == family:
-                found = self._compare_session(stored, place, scope, selection)
+                gap = self._compare_session(stored, place, scope, selection)
                 if selection.session in {"", stored.id}:
-                    yield found
+                    yield gap
 
     def _family(self, session_id: str) -> str:
         """Return the family of the selected session; "" if all sessions are selected."""

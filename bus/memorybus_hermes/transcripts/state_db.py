@@ -262,8 +262,8 @@ class StateDb:
 
     def _query(self, sql: str, *values: object) -> list[Any]:
         try:
-            with closing(self._db.execute(sql, values)) as found:
-                return found.fetchall()
+            with closing(self._db.execute(sql, values)) as cursor:
+                return cursor.fetchall()
         except sqlite3.Error as error:
             raise self._damage_error(error) from error
 

@@ -47,11 +47,11 @@ class Conversations:
         Turns of the session's earlier epochs are dropped: they were undone, or are no longer in the
         model's context.
         """
-        known = self._read(owner)
-        if any(turn.event_id == event_id for turn in known):
+        turns = self._read(owner)
+        if any(turn.event_id == event_id for turn in turns):
             return
         new = SpokenTurn(event_id, session.id, session.epoch, _messages(event))
-        kept = [turn for turn in known if not _is_over(turn, session)]
+        kept = [turn for turn in turns if not _is_over(turn, session)]
         self._write(owner, _newest([*kept, new]))
 
     def messages_of(self, owner: Owner, session: SessionRef | None) -> list[Message]:

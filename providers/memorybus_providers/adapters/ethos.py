@@ -139,16 +139,16 @@ class EthosProvider(MemoryProvider):
             found = inspect.signature(cls.factory).parameters.values()
         except (TypeError, ValueError):
             return None
-        if any(one.kind is one.VAR_KEYWORD for one in found):
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in found):
             return None
         return [
             {
-                "key": one.name,
+                "key": parameter.name,
                 "description": f"a keyword of {cls.kind}",
-                "required": one.default is one.empty,
+                "required": parameter.default is parameter.empty,
             }
-            for one in found
-            if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+            for parameter in found
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         ]
 
     def open(self) -> None:
@@ -190,16 +190,18 @@ class EthosProvider(MemoryProvider):
 
         Answers of a source that searches by the query itself come first, in their own order.
         """
-        found: dict[str, MemoryContext] = {}
+        contexts: dict[str, MemoryContext] = {}
         for owner in self._owners.owners_in(ctx.scope):
             answer = self._fetch(owner, query, ctx)
             for part in split_passages(answer.content):
-                found.setdefault(part, answer)
-        chosen = [part for part, answer in found.items() if answer.source in _SEARCHING_SOURCES]
-        others = [part for part, answer in found.items() if answer.source not in _SEARCHING_SOURCES]
+                contexts.setdefault(part, answer)
+        chosen = [part for part, answer in contexts.items() if answer.source in _SEARCHING_SOURCES]
+        others = [
+            part for part, answer in contexts.items() if answer.source not in _SEARCHING_SOURCES
+        ]
         best = [(part, 0.0) for part in chosen]
         best += [(others[at], score) for score, at in rank(others, query)]
-        return [_recollection(part, found[part], score) for part, score in best]
+        return [_recollection(part, contexts[part], score) for part, score in best]
 
     def _fetch(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
         context = _context(owner, ctx.session, query=query)

@@ -202,8 +202,8 @@ class RegistryProvider(MemoryProvider):
         caller = Caller(self.kind)
         try:
             return [
-                (one, caller.call(self.kind, one.capabilities, deadline=ENRICH_DEADLINE))
-                for one in self._make_members()
+                (member, caller.call(self.kind, member.capabilities, deadline=ENRICH_DEADLINE))
+                for member in self._make_members()
             ]
         finally:
             caller.close()
@@ -224,15 +224,15 @@ class RegistryProvider(MemoryProvider):
 
 
 def _check(kind: str, made: Sequence[RegisteredProvider]) -> None:
-    for one in made:
-        if not isinstance(one, RegisteredProvider):
+    for provider in made:
+        if not isinstance(provider, RegisteredProvider):
             raise ConfigError(
-                f"{kind} made a {type(one).__name__}, which lacks some of the contract"
+                f"{kind} made a {type(provider).__name__}, which lacks some of the contract"
             )
     trial = Registry(Caller(kind))
     try:
-        for one in made:
-            trial.register(one)
+        for provider in made:
+            trial.register(provider)
     except ValueError as error:
         raise ConfigError(f"{kind}: {error}") from error
 
@@ -246,9 +246,9 @@ class RegistryToolsProvider(RegistryProvider):
         """Return the schemas of the tools that are shown, without initialising the provider."""
         return [
             schema
-            for one, capabilities in self._capabilities_before_start()
-            if isinstance(one, ToolProvider)
-            for schema in one.get_tool_schemas()
+            for provider, capabilities in self._capabilities_before_start()
+            if isinstance(provider, ToolProvider)
+            for schema in provider.get_tool_schemas()
             if _tool_name(schema) in shown_tools(capabilities)
         ]
 

@@ -107,9 +107,9 @@ class BuiltinProvider(TransactionalProvider):
         It covers the entries in their order, and the session and time of each. What a person wrote
         into a file with an editor comes from no event, so that state differs from its rebuild (G8).
         """
-        found = readable_files(self.config.home, None, None)
+        files = readable_files(self.config.home, None, None)
         return paired(
-            ((key_of(place.store, place.folder), self._rows(place)) for place in found), after
+            ((key_of(place.store, place.folder), self._rows(place)) for place in files), after
         )
 
     @classmethod

@@ -65,8 +65,8 @@ class ForgetRules(Rules):
             feed(lane, [self._step_about(lane, 99, _KEPT_WORD, OTHER_USER)])
             with self._opened_forgetting(tmp_path) as provider:
                 residue = _forget(provider, _PERSON)
-            found = [path for path in _files(tmp_path) if _holds(path, _GONE_WORD)]
-        require(residue.remains or not found, f"an erased text is still in {found}")
+            paths = [path for path in _files(tmp_path) if _holds(path, _GONE_WORD)]
+        require(residue.remains or not paths, f"an erased text is still in {paths}")
 
     def test_a_forgotten_scope_is_as_if_it_had_never_been(self, tmp_path: Path) -> None:
         """After an erasure the state is as if the scope's events had never been applied (G8)."""
@@ -111,11 +111,11 @@ class ForgetRules(Rules):
         with self._opened_exporting(tmp_path) as provider:
             feed(provider, [self._step_about(provider, 1, _GONE_WORD, HERE)])
             feed(provider, [self._step_about(provider, 2, _KEPT_WORD, OTHER_USER)])
-            found = list(provider.export(_PERSON))
-            texts = [one.text for one in found]
+            memories = list(provider.export(_PERSON))
+            texts = [memory.text for memory in memories]
             require(any(_GONE_WORD in text for text in texts), f"the export lacks a text: {texts}")
             require(not any(_KEPT_WORD in text for text in texts), "the export has another's text")
-            owners = {one.user for one in found}
+            owners = {memory.user for memory in memories}
             require(owners <= {HERE.user, ""}, f"the export of one person names {owners}")
 
     def test_an_export_has_nothing_of_what_was_forgotten(self, tmp_path: Path) -> None:
@@ -147,8 +147,10 @@ class ForgetRules(Rules):
         return SampleStep(n, self.remember(provider, f"I saw a {word}."), scope)
 
     def _recalls(self, provider: MemoryProvider, word: str, scope: Scope) -> bool:
-        found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
-        return any(word in one.text for one in found)
+        recollections = provider.prefetch(
+            f"What of the {word}?", recall_context(scope, self.deadline)
+        )
+        return any(word in recollection.text for recollection in recollections)
 
     @contextmanager
     def _opened_forgetting(self, home: Path) -> Iterator[MemoryProvider]:
@@ -175,8 +177,8 @@ def _names(scope: Scope) -> tuple[str, str, str]:
 def _owners(
     provider: MemoryProvider, after: tuple[str, str, str] | None = None
 ) -> list[tuple[str, str, str]]:
-    found = provider.owners(after) or ()
-    return [(one.agent, one.user, one.workspace) for one in found]
+    owners = provider.owners(after) or ()
+    return [(owner.agent, owner.user, owner.workspace) for owner in owners]
 
 
 def _forget(provider: MemoryProvider, scope: RecallScope) -> Residue:
@@ -248,8 +250,10 @@ class RetractRules(Rules):
             )
 
     def _remembers(self, provider: MemoryProvider, word: str, scope: Scope = HERE) -> bool:
-        found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
-        return any(word in one.text for one in found)
+        recollections = provider.prefetch(
+            f"What of the {word}?", recall_context(scope, self.deadline)
+        )
+        return any(word in recollection.text for recollection in recollections)
 
     def _after(self, home: Path, *batches: Sequence[SampleStep]) -> object:
         """Return the state of a fresh instance after these events."""

@@ -61,7 +61,10 @@ class RecallRules(Rules):
             feed(provider, steps(self.remember(provider, _REMEMBERED_TEXT)))
             for moment, expected in ((AT - 1, False), (AT, True)):
                 then = msgspec.structs.replace(recall_context(HERE), as_of=moment)
-                found = any(_WORD in one.text for one in provider.prefetch(_QUESTION, then))
+                found = any(
+                    _WORD in recollection.text
+                    for recollection in provider.prefetch(_QUESTION, then)
+                )
                 require(found is expected, f"as of {moment}, {AT} being when it was said: {found}")
 
     def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
@@ -81,8 +84,8 @@ class RecallRules(Rules):
             if not handles_event(provider, TurnCompleted):
                 pytest.skip("not claimed: it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
-                told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
-                feed(provider, [SampleStep(n, told, _in(where))])
+                turn_completed = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
+                feed(provider, [SampleStep(n, turn_completed, _in(where))])
             for n, where in enumerate(WORKSPACES, 1):
                 _require_only(self._recall(provider, _in(where)), f"number{n}", repr(where))
 
@@ -95,8 +98,8 @@ class RecallRules(Rules):
                 event = self.remember(provider, f"{_WORD} number{n}")
                 feed(provider, [SampleStep(n, event, Scope(agent=owner, user=owner))])
             for n, owner in enumerate(HOSTILE_IDS, 1):
-                found = self._recall(provider, Scope(agent=owner, user=owner))
-                _require_only(found, f"number{n}", owner)
+                recollections = self._recall(provider, Scope(agent=owner, user=owner))
+                _require_only(recollections, f"number{n}", owner)
         outside = [path for path in tmp_path.iterdir() if path != home]
         require(not outside, f"files outside the home: {outside}")
 
@@ -144,15 +147,15 @@ def _in(workspace: str) -> Scope:
     return msgspec.structs.replace(HERE, workspace=workspace)
 
 
-def _require_only(found: Sequence[Recollection], word: str, owner: str) -> None:
-    texts = [r.text for r in found if _WORD in r.text]
+def _require_only(recollections: Sequence[Recollection], word: str, owner: str) -> None:
+    texts = [r.text for r in recollections if _WORD in r.text]
     require(texts, f"{owner[:20]!r} recalls nothing")
     strangers = [text for text in texts if not re.search(rf"\b{word}\b", text)]
     require(not strangers, f"{owner[:20]!r} recalls another's {strangers}")
 
 
-def _require_plain(found: Sequence[Recollection], text: str) -> None:
-    for recollection in found:
+def _require_plain(recollections: Sequence[Recollection], text: str) -> None:
+    for recollection in recollections:
         require(
             isinstance(recollection, Recollection) and isinstance(recollection.text, str),
             f"{text[:20]!r} recalls {recollection!r}",
@@ -179,17 +182,17 @@ class DigestRules(Rules):
 
     def test_the_same_events_give_the_same_digest(self, tmp_path: Path) -> None:
         """Two instances with the same events, differently batched, have the same digest (G8)."""
-        given = self._story(tmp_path, "the same")
-        one = self._digest(tmp_path / "one", given)
-        two = self._digest(tmp_path / "two", *([step] for step in given))
+        sample_steps = self._story(tmp_path, "the same")
+        one = self._digest(tmp_path / "one", sample_steps)
+        two = self._digest(tmp_path / "two", *([step] for step in sample_steps))
         require(one == two, f"the same events gave {_differing(one, two)}")
 
     def test_another_event_gives_another_digest(self, tmp_path: Path) -> None:
         """An event that is remembered changes the digest (G8)."""
-        given = self._story(tmp_path, "the first")
+        sample_steps = self._story(tmp_path, "the first")
         more = self._story(tmp_path, "one thing more", first=_LATER_NUMBER)[-1:]
-        before = self._digest(tmp_path / "one", given)
-        after = self._digest(tmp_path / "two", given, more)
+        before = self._digest(tmp_path / "one", sample_steps)
+        after = self._digest(tmp_path / "two", sample_steps, more)
         require(before != after, "one thing more was remembered, and the digest is the same")
 
     def test_the_order_of_unrelated_keys_does_not_matter(self, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ class Rules(ABC):
 
     def state(self, provider: MemoryProvider, query: str) -> object:
         """Return everything that a recall finds; it is compared to see whether anything changed."""
-        found = provider.prefetch(query, recall_context(EVERYONE, self.deadline))
-        return sorted((r.text, r.session, r.at) for r in found)
+        recollections = provider.prefetch(query, recall_context(EVERYONE, self.deadline))
+        return sorted((r.text, r.session, r.at) for r in recollections)
 
     @contextmanager
     def opened(self, tmp_path: Path) -> Iterator[MemoryProvider]:

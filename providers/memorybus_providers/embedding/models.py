@@ -49,5 +49,5 @@ def resolve(embedder: str, models: Path | None) -> str:
         return embedder
     if embedder:
         return str(directory_of(embedder, models))
-    found = models / DEFAULT
-    return str(found) if (found / MODEL).is_file() and not missing_libraries() else ""
+    path = models / DEFAULT
+    return str(path) if (path / MODEL).is_file() and not missing_libraries() else ""

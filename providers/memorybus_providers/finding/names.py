@@ -25,8 +25,8 @@ class NamedFacts(msgspec.Struct, frozen=True):
 def facts_naming(name: str, source: FactSource, scope: RecallScope) -> list[Fact]:
     """Return the facts that contain a name: those that were kept, then the newest."""
     asked = folded_words(name)
-    held = source.facts_holding([asked], scope)
-    naming = [fact for fact in held if f" {' '.join(asked)} " in _spaced(fact.content)]
+    facts = source.facts_holding([asked], scope)
+    naming = [fact for fact in facts if f" {' '.join(asked)} " in _spaced(fact.content)]
     return sorted(naming, key=lambda fact: fact.place is not None)
 
 

@@ -86,12 +86,12 @@ def profile(
 
 
 def _parts(
-    kept: Sequence[Fact], said: Sequence[Fact], zone: tzinfo
+    kept: Sequence[Fact], facts: Sequence[Fact], zone: tzinfo
 ) -> tuple[list[Fact], list[Fact], list[Fact]]:
     """Return the lines of instructions, of what was kept, and of all else."""
     instructions = [fact for fact in kept if fact.category == INSTRUCTION]
     others = [fact for fact in kept if fact.category != INSTRUCTION]
-    rest = [*_names([*others, *said]), *_topics(said, zone)]
+    rest = [*_names([*others, *facts]), *_topics(facts, zone)]
     return _newest_wordings(instructions), sorted(others, key=_importance), rest
 
 
@@ -131,14 +131,14 @@ def _is_no_name(word: str) -> bool:
     return is_stop_word(word) or word in MONTH_NUMBERS or word in WEEKDAY_NUMBERS
 
 
-def _topics(said: Iterable[Fact], zone: tzinfo) -> list[Fact]:
+def _topics(facts: Iterable[Fact], zone: tzinfo) -> list[Fact]:
     """Return what was told first on each day in each session, the newest first, then the rest.
 
     What was only asked is given last, by its words.
     """
     days: dict[tuple[str, date], Fact] = {}
     rest = []
-    for fact in sorted(said, key=lambda fact: (fact.at, fact.place or (0, 0), fact.id)):
+    for fact in sorted(facts, key=lambda fact: (fact.at, fact.place or (0, 0), fact.id)):
         line = _topic(fact)
         if line is None:
             continue

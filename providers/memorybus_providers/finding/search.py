@@ -185,11 +185,11 @@ class FactSearch:
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         found = {one.term.stem: min(extent.facts, one.facts) for one in known}
         named = frozenset(
-            one.stem
-            for one in question.terms
-            if one.word in question.names or (one.word in question.mine and found[one.stem])
+            term.stem
+            for term in question.terms
+            if term.word in question.names or (term.word in question.mine and found[term.stem])
         )
-        weights = {one.stem: one.weight for one in question.terms if one.weight < 1}
+        weights = {term.stem: term.weight for term in question.terms if term.weight < 1}
         corpus = Corpus(extent.facts, found, named, weights)
         most = MAX_CANDIDATES if pool == "talk" else MAX_ANSWERS
         rows = self._rows_by_words(question, corpus, extent.scopes, view, most)

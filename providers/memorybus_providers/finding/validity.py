@@ -52,31 +52,42 @@ class FactValidity:
         """Return the former entries that held at a time and contain one of some terms."""
         asked = {term.stem for term in terms}
         there = [
-            one.fact
-            for one in self._source.former_entries(scope)
-            if one.fact.at <= as_of < one.until
+            entry.fact
+            for entry in self._source.former_entries(scope)
+            if entry.fact.at <= as_of < entry.until
         ]
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
     def _corrections_of(
         self, best: Iterable[Fact], scope: RecallScope, known_by: int
     ) -> list[Succession]:
-        made = [one for one in self._source.corrections(scope) if one.at <= known_by]
-        meant = [(one, fact) for one in made for fact in best if one.corrects(fact)]
-        notes = self._source.facts_by_name({one.note for one, _ in meant}, scope) if meant else {}
+        made = [
+            correction
+            for correction in self._source.corrections(scope)
+            if correction.at <= known_by
+        ]
+        meant = [
+            (correction, fact) for correction in made for fact in best if correction.corrects(fact)
+        ]
+        notes = (
+            self._source.facts_by_name({correction.note for correction, _ in meant}, scope)
+            if meant
+            else {}
+        )
         return [
-            Succession(fact, notes[one.note], one.at)
-            for one, fact in meant
-            if one.note in notes and not self._source.was_said_between(fact, one.at, known_by)
+            Succession(fact, notes[correction.note], correction.at)
+            for correction, fact in meant
+            if correction.note in notes
+            and not self._source.was_said_between(fact, correction.at, known_by)
         ]
 
     def _replacements_of(
         self, best: Iterable[Fact], scope: RecallScope, known_by: int
     ) -> list[Succession]:
-        known = {fact.name: fact for fact in best if fact.place is None}
+        facts = {fact.name: fact for fact in best if fact.place is None}
         return [
-            Succession(one.fact, known[one.successor], one.until)
-            for one in self._source.former_entries(scope)
-            if one.successor in known and one.fact.name != one.successor
-            if one.until <= known_by
+            Succession(entry.fact, facts[entry.successor], entry.until)
+            for entry in self._source.former_entries(scope)
+            if entry.successor in facts and entry.fact.name != entry.successor
+            if entry.until <= known_by
         ]

@@ -106,10 +106,10 @@ def _known_term(term: Term, counts: _TokenCounts) -> KnownTerm:
     return KnownTerm(msgspec.structs.replace(term, forms=forms), sum(counts.values()))
 
 
-def _drop_uninformative(known: Sequence[KnownTerm]) -> list[KnownTerm]:
+def _drop_uninformative(terms: Sequence[KnownTerm]) -> list[KnownTerm]:
     """Leave out unknown terms that only add to others, or whose word is known in another way."""
-    met = {one.term.word for one in known if one.facts}
-    return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
+    met = {term.term.word for term in terms if term.facts}
+    return [term for term in terms if term.facts or not (term.term.extra or term.term.word in met)]
 
 
 def _is_form(token: str, term: Term, languages: Sequence[str]) -> bool:

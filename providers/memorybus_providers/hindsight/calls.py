@@ -107,7 +107,7 @@ class Calls:
             documents: documents with different names.
             operation: the id under which Hindsight queues them; "" to store them now.
         """
-        items = [_item(one) for one in documents]
+        items = [_item(document) for document in documents]
         self._request(
             lambda client: client.aretain_batch(
                 bank, items, retain_async=bool(operation), operation_id=operation or None
@@ -153,12 +153,17 @@ class Calls:
     def get_document(self, bank: str, name: str) -> StoredDocument | None:
         """Return the document of this name; None if it is missing."""
         try:
-            found = self._request(lambda client: client.documents.get_document(bank, name))
+            document_response = self._request(
+                lambda client: client.documents.get_document(bank, name)
+            )
         except _NotFound:
             return None
-        metadata = {str(k): str(v) for k, v in (found.document_metadata or {}).items()}
+        metadata = {str(k): str(v) for k, v in (document_response.document_metadata or {}).items()}
         return StoredDocument(
-            found.id, found.original_text or "", metadata, tuple(found.tags or ())
+            document_response.id,
+            document_response.original_text or "",
+            metadata,
+            tuple(document_response.tags or ()),
         )
 
     def document_names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
@@ -177,7 +182,7 @@ class Calls:
 
     def _page(self, bank: str, tags: Sequence[str], containing: str, offset: int) -> list[str]:
         try:
-            found = self._request(
+            list_documents_response = self._request(
                 lambda client: client.documents.list_documents(
                     bank,
                     q=containing or None,
@@ -190,7 +195,7 @@ class Calls:
             )
         except _NotFound:
             return []
-        return [one.id for one in found.items]
+        return [document_list_item.id for document_list_item in list_documents_response.items]
 
     def delete_bank(self, bank: str) -> int:
         """Delete a bank with its whole content; return how many rows were deleted."""
@@ -198,12 +203,16 @@ class Calls:
 
     def bank_names(self, prefix: str) -> list[str]:
         """Return all names of banks that begin with a prefix, the one last written first."""
-        found: list[BankListItem] = []
-        while page := self._banks(prefix, len(found)):
-            found += page
-        ours = [one for one in found if one.bank_id.startswith(prefix)]
-        ours.sort(key=lambda one: one.last_write_at or "", reverse=True)
-        return [one.bank_id for one in ours]
+        bank_list_items: list[BankListItem] = []
+        while page := self._banks(prefix, len(bank_list_items)):
+            bank_list_items += page
+        ours = [
+            bank_list_item
+            for bank_list_item in bank_list_items
+            if bank_list_item.bank_id.startswith(prefix)
+        ]
+        ours.sort(key=lambda bank_list_item: bank_list_item.last_write_at or "", reverse=True)
+        return [bank_list_item.bank_id for bank_list_item in ours]
 
     def queued_documents(self, bank: str) -> set[str]:
         """Return the names of the documents in Hindsight's queue, the newest 100 of each state."""
@@ -218,10 +227,10 @@ class Calls:
         return self._request(lambda client: client.aget_version()).features
 
     def _banks(self, prefix: str, offset: int) -> list[BankListItem]:
-        found = self._request(
+        bank_list_response = self._request(
             lambda client: client.banks.list_banks(q=prefix, limit=_PAGE, offset=offset)
         )
-        return list(found.banks)
+        return list(bank_list_response.banks)
 
     def _operations(self, bank: str, state: str) -> list[Any]:
         listed = self._request(

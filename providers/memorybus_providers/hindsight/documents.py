@@ -112,8 +112,8 @@ def document_of_write(event: MemoryWritten, ctx: HookContext) -> Document | None
     if not text.strip():
         return None
     about = "about the person" if event.store == "user" else "of the assistant"
-    found = _document(event.store, text, f"a note {about}", ctx)
-    return msgspec.structs.replace(found, tags=(*found.tags, store_tag(event.store)))
+    document = _document(event.store, text, f"a note {about}", ctx)
+    return msgspec.structs.replace(document, tags=(*document.tags, store_tag(event.store)))
 
 
 def document_of_note(text: str, context: str, ctx: HookContext) -> Document:

@@ -191,12 +191,16 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         if self._options.prefetch == "reflect":
             reflected = (self._reflect(calls, bank, question, ctx.scope, tokens) for bank in banks)
             return [Recollection(text, source="reflection") for text in reflected if text]
-        found = [
-            documents.to_recollection(one)
+        recollections = [
+            documents.to_recollection(recall_result)
             for bank in banks
-            for one in self._recall(calls, bank, question, ctx.scope, tokens)
+            for recall_result in self._recall(calls, bank, question, ctx.scope, tokens)
         ]
-        return found if len(banks) == 1 else sorted(found, key=lambda one: -one.score)
+        return (
+            recollections
+            if len(banks) == 1
+            else sorted(recollections, key=lambda recollection: -recollection.score)
+        )
 
     def run_tool(self, call: tools.HindsightCall, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
@@ -204,8 +208,13 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         bank = self._bank(ctx.scope)
         match call:
             case tools.Recall():
-                found = self._recall(calls, bank, sendable(call.query), scope)
-                return {"ok": True, "results": [documents.to_tool_result(one) for one in found]}
+                recall_results = self._recall(calls, bank, sendable(call.query), scope)
+                return {
+                    "ok": True,
+                    "results": [
+                        documents.to_tool_result(recall_result) for recall_result in recall_results
+                    ],
+                }
             case tools.Reflect():
                 return {"ok": True, "text": self._reflect(calls, bank, call.query, scope)}
             case tools.Retain():
@@ -276,7 +285,7 @@ def apply_write(calls: "Calls", bank: str, event: MemoryWritten, ctx: HookContex
     wanted = old_text(event)
     if wanted:
         others = (
-            one for one in _entries(calls, bank, event, ctx, wanted) if one.id != ctx.event_id
+            entry for entry in _entries(calls, bank, event, ctx, wanted) if entry.id != ctx.event_id
         )
         for one in replaced_entries(event, others, lambda kept: kept.text):
             calls.delete_document(bank, one.id)
@@ -288,5 +297,5 @@ def _entries(
     """Yield the entries of a store that contain a text, and perhaps others."""
     tags = (*tags_of(RecallScope.own(ctx.scope)), store_tag(event.store))
     for name in list(calls.document_names(bank, tags, wanted[:_MAX_SEARCH_CHARS])):
-        if found := calls.get_document(bank, name):
-            yield found
+        if document := calls.get_document(bank, name):
+            yield document

@@ -99,7 +99,9 @@ class Account:
         sessions = (ctx.session.id, messages.NOTES)
         return self._act_in_workspace(
             ctx,
-            lambda tenant: any(tenant.holds_event(tenant.place(one), event_id) for one in sessions),
+            lambda tenant: any(
+                tenant.holds_event(tenant.place(session), event_id) for session in sessions
+            ),
         )
 
     def _act_in_workspace(self, ctx: HookContext, act: Callable[[Tenant], T]) -> T:
@@ -133,7 +135,10 @@ class Account:
             tenants = self._tenants.find(ctx.scope)
             recall = self._recall_near if question else self._recall_base
             lists = [recall(tenant, question, ctx.deadline) for tenant in tenants]
-        return sorted((one for some in lists for one in some), key=lambda one: -one.score)
+        return sorted(
+            (recollection for some in lists for recollection in some),
+            key=lambda recollection: -recollection.score,
+        )
 
     def base_text(self, scope: RecallScope) -> str:
         """Return the base context of an agent and a person as a text."""
@@ -150,7 +155,7 @@ class Account:
     def _recall_near(self, tenant: Tenant, question: str, deadline: float) -> list[Recollection]:
         """Send all requests of a recall at the same time, so that only the slowest one counts."""
         requests = finding.recall_requests(tenant, question, self._options.results)
-        waiting = [self._pool.submit(self._run_request, one, deadline) for one in requests]
+        waiting = [self._pool.submit(self._run_request, request, deadline) for request in requests]
         return finding.merge_by_place([one.result() for one in waiting])
 
     def _run_request(
@@ -246,11 +251,16 @@ def run_tool(
         case tools.Profile():
             return {"card": finding.fetch_card(*peers_for(tenant, call.peer))}
         case tools.HonchoSearch():
-            found = finding.search_messages(tenant, clean_question(call.query), call.limit)
+            recollections = finding.search_messages(tenant, clean_question(call.query), call.limit)
             return {
                 "results": [
-                    {"text": one.text, "said_by": one.speaker, "session": one.session, "at": one.at}
-                    for one in found
+                    {
+                        "text": recollection.text,
+                        "said_by": recollection.speaker,
+                        "session": recollection.session,
+                        "at": recollection.at,
+                    }
+                    for recollection in recollections
                 ]
             }
         case tools.Context():
@@ -276,7 +286,7 @@ def export_workspace(tenant: Tenant) -> Iterator[StoredMemory]:
     """Yield a workspace's messages by session, its conclusions, and the cards."""
     for session in sorted(tenant.honcho.sessions(size=_PAGE), key=lambda one: one.id):
         if session.id != messages.NOTES:
-            yield from (_message(one, tenant) for one in session.messages(size=_PAGE))
+            yield from (_message(message, tenant) for message in session.messages(size=_PAGE))
     for one in tenant.honcho.conclusions.list(size=_PAGE):
         yield _conclusion(one, tenant)
     for holder, about in ((tenant.observer, tenant.person), (tenant.agent, tenant.agent)):
@@ -295,22 +305,22 @@ def delete_workspace(tenant: Tenant) -> int:
     return count
 
 
-def _message(one: Message, tenant: Tenant) -> StoredMemory:
-    found = finding.message_recollection(one, tenant)
+def _message(message: Message, tenant: Tenant) -> StoredMemory:
+    recollection = finding.message_recollection(message, tenant)
     return _stored(
         tenant,
-        found.text,
+        recollection.text,
         "message",
-        session=found.session,
-        at=found.at,
-        speaker=found.speaker,
-        event=found.event,
+        session=recollection.session,
+        at=recollection.at,
+        speaker=recollection.speaker,
+        event=recollection.event,
     )
 
 
-def _conclusion(one: Conclusion, tenant: Tenant) -> StoredMemory:
-    at = round(one.created_at.timestamp() * 1_000)
-    return _stored(tenant, one.content, "conclusion", at=at)
+def _conclusion(conclusion: Conclusion, tenant: Tenant) -> StoredMemory:
+    at = round(conclusion.created_at.timestamp() * 1_000)
+    return _stored(tenant, conclusion.content, "conclusion", at=at)
 
 
 def _stored(

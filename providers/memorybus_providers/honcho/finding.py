@@ -63,12 +63,12 @@ def recall_requests(tenant: Tenant, question: str, results: int) -> list[Request
 def merge_by_place(lists: Iterable[Sequence[Recollection]]) -> list[Recollection]:
     """Return what several requests found, each text once, scored by its best place in a list."""
     ranked = [
-        msgspec.structs.replace(one, score=1 / place)
-        for found in lists
-        for place, one in enumerate(found, 1)
+        msgspec.structs.replace(recollection, score=1 / place)
+        for recollections in lists
+        for place, recollection in enumerate(recollections, 1)
     ]
     once: dict[str, Recollection] = {}
-    for one in sorted(ranked, key=lambda one: -one.score):
+    for one in sorted(ranked, key=lambda recollection: -recollection.score):
         once.setdefault(one.text, one)
     return list(once.values())
 
@@ -97,10 +97,10 @@ def fetch_or_empty(fetch: Callable[[], Sequence[T]]) -> Sequence[T]:
         return ()
 
 
-def _base_from_response(found: PeerContextResponse) -> BaseContext:
-    lines = [line.strip() for line in (found.representation or "").splitlines()]
+def _base_from_response(peer_context_response: PeerContextResponse) -> BaseContext:
+    lines = [line.strip() for line in (peer_context_response.representation or "").splitlines()]
     return BaseContext(
-        tuple(filter(None, found.peer_card or ())),
+        tuple(filter(None, peer_context_response.peer_card or ())),
         tuple(line for line in lines if line and not line.startswith("#")),
     )
 

@@ -92,7 +92,11 @@ def stop_words_among(words: Sequence[str], languages: Sequence[str]) -> frozense
     A stop word that is an English word, too, counts only if another one is certainly foreign, or
     another language is likelier than English: "sedan" is Swedish, or a car.
     """
-    found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
+    found = {
+        word
+        for word in words
+        if any(word in _STOP_WORDS.get(language, ()) for language in languages)
+    }
     foreign = found - _ENGLISH_TOO - _STOP_WORDS["english"]
     if not foreign and languages[0] == "english":
         found -= _ENGLISH_TOO - _STOP_WORDS["english"]
@@ -115,7 +119,9 @@ def form_stems(token: str, languages: Iterable[str]) -> frozenset[str]:
         return stems_of(token, languages)
     if word in _RATHER_FOREIGN:
         return frozenset()
-    return stems_of(token, [one for one in languages if word not in _STOP_WORDS.get(one, ())])
+    return stems_of(
+        token, [language for language in languages if word not in _STOP_WORDS.get(language, ())]
+    )
 
 
 def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:

@@ -362,12 +362,12 @@ def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
     """Return terms that find a word within compounds, and the parts of a word that is one."""
     whole = frozenset(MARK + stem for stem in kin if len(stem) >= MIN_PART)
     parts = tuple(sorted(part[1:] for part in parts_of([word])))
-    found = []
+    terms = []
     if whole:
-        found.append(Term(f"{MARK}{word}", (MARK + word,), whole, word, extra=True))
+        terms.append(Term(f"{MARK}{word}", (MARK + word,), whole, word, extra=True))
     if parts:
-        found.append(Term(f"{word}{MARK}", parts, frozenset(), word, extra=True))
-    return found
+        terms.append(Term(f"{word}{MARK}", parts, frozenset(), word, extra=True))
+    return terms
 
 
 def _parts(run: str, kind: WritingSystem) -> list[str]:

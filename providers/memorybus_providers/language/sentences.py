@@ -63,9 +63,9 @@ def split_prompt(text: str) -> SplitPrompt:
     if len(text) < _MIN_SPLIT_CHARS:
         return SplitPrompt(text)
     parts = sentences(text)
-    asking = [bool(_QUESTION.search(one)) for one in parts]
+    asking = [bool(_QUESTION.search(part)) for part in parts]
     if not any(asking):
-        asking = [_begins_asking(one) for one in parts]
+        asking = [_begins_asking(part) for part in parts]
     if all(asking) or not any(asking):
         return SplitPrompt(text)
     return SplitPrompt(

@@ -207,14 +207,14 @@ def _to_provider_error(error: Exception) -> ProviderError:
 
     Mem0 wraps the errors of the clients of its model and its store.
     """
-    for one in _causes(error):
-        message = f"Mem0: {type(one).__name__}"
-        status = getattr(one, "status_code", None)
+    for cause in _causes(error):
+        message = f"Mem0: {type(cause).__name__}"
+        status = getattr(cause, "status_code", None)
         if isinstance(status, int):
             return http.error_for_status(status, f"{message} ({status})")
-        names = " ".join(kind.__name__ for kind in type(one).__mro__)
-        if isinstance(one, OSError) or any(word in names for word in _TRANSIENT_ERROR_WORDS):
-            return http.error_for_connection(one, message)
+        names = " ".join(kind.__name__ for kind in type(cause).__mro__)
+        if isinstance(cause, OSError) or any(word in names for word in _TRANSIENT_ERROR_WORDS):
+            return http.error_for_connection(cause, message)
     return Permanent(f"Mem0: {type(error).__name__}")
 
 

@@ -85,7 +85,7 @@ def messages_of_entry(event: MemoryWritten) -> Messages:
 
 def join_messages(messages: Messages) -> Messages:
     """Return messages joined into one: with ``infer`` off each would become a row."""
-    return [{"role": "user", "content": "\n".join(_line(one) for one in messages)}]
+    return [{"role": "user", "content": "\n".join(_line(message) for message in messages)}]
 
 
 def metadata_of(prefix: str, kind: str, ctx: HookContext) -> dict[str, str]:
@@ -133,9 +133,9 @@ def _id(prefix: str, one: str) -> str:
     return f"{prefix}__{name_of(one)}"
 
 
-def _message(one: texts.RemoteUtterance) -> dict[str, str]:
-    role = "user" if one.by_person else "assistant"
-    return {"role": role, "name": one.who, "content": one.text}
+def _message(utterance: texts.RemoteUtterance) -> dict[str, str]:
+    role = "user" if utterance.by_person else "assistant"
+    return {"role": role, "name": utterance.who, "content": utterance.text}
 
 
 def _line(message: Mapping[str, str]) -> str:

@@ -55,7 +55,9 @@ class ServerStore:
     ) -> None:
         """Store what was said in a run."""
         body = {
-            "messages": [{"role": one["role"], "content": one["content"]} for one in messages],
+            "messages": [
+                {"role": message["role"], "content": message["content"]} for message in messages
+            ],
             "agent_id": owner.agent_id,
             "user_id": owner.user_id,
             "run_id": run,
@@ -77,8 +79,8 @@ class ServerStore:
 
     def rows_containing(self, text: str, filters: Filters, deadline: float) -> Sequence[Mem0Memory]:
         """Return those of the memories nearest to a text that contain it."""
-        found = self.search(text, filters, _MAX_ENTRIES, deadline)
-        return [row for row in found if text in row.memory]
+        memories = self.search(text, filters, _MAX_ENTRIES, deadline)
+        return [row for row in memories if text in row.memory]
 
     def list_rows(self, filters: Filters, deadline: float) -> Iterator[Mem0Memory]:
         """Yield all memories with these ids and metadata.

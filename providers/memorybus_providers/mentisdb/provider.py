@@ -108,10 +108,10 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
             entries = store.search(own, [thoughts.store_tag(event.store)])
             stored = store.ledger(own).current_thoughts(entries)
             text = sendable(event.content)
-            if event.action != "remove" and any(one.content == text for one in stored):
+            if event.action != "remove" and any(thought.content == text for thought in stored):
                 return
             drafts = thoughts.drafts_of_write(
-                event, ctx, replaced_entries(event, stored, lambda one: one.content)
+                event, ctx, replaced_entries(event, stored, lambda thought: thought.content)
             )
             store.append(own, drafts, ctx)
 
@@ -130,7 +130,7 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
         with self._writing(ctx) as store:
             for chain, marks in store.ledgers(store.chain(ctx.scope)).items():
                 found = marks.current_thoughts(store.search(chain, tags))
-                undone = [one for one in found if one.tag("root") == root]
+                undone = [thought for thought in found if thought.tag("root") == root]
                 if undone:
                     store.append_mark(chain, thoughts.draft_of_undo(undone, ctx))
 
@@ -161,9 +161,12 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
         """Run a tool."""
         if isinstance(call, tools.MentisSearch):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
-            found = self.prefetch(call.text, asked)[: call.limit]
+            recollections = self.prefetch(call.text, asked)[: call.limit]
             return {
-                "results": [{"text": one.text, "type": one.source, "at": one.at} for one in found]
+                "results": [
+                    {"text": recollection.text, "type": recollection.source, "at": recollection.at}
+                    for recollection in recollections
+                ]
             }
         drafts = thoughts.drafts_of_tool_call(
             call.thought_type,
@@ -202,7 +205,10 @@ def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> 
     owners = dict.fromkeys(map(thoughts.owners_chain, store.list_chains(scope)))
     find = _search_ranked if question else _newest_entries
     found = [find(store, own, question, most) for own in list(owners)[:MAX_OWNERS]]
-    return sorted((one for some in found for one in some), key=lambda one: -one.score)
+    return sorted(
+        (recollection for some in found for recollection in some),
+        key=lambda recollection: -recollection.score,
+    )
 
 
 def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[Recollection]:
@@ -210,16 +216,16 @@ def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[R
     ledgers = store.ledgers(own)
     hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some are no longer valid
     current = [
-        one for one in hits if ledgers.get(one.chain_key, ledgers[own]).is_current(one.thought)
+        hit for hit in hits if ledgers.get(hit.chain_key, ledgers[own]).is_current(hit.thought)
     ]
-    return [_to_recollection(one.thought, one.score.total) for one in current[:most]]
+    return [_to_recollection(hit.thought, hit.score.total) for hit in current[:most]]
 
 
 def _newest_entries(store: MentisStore, own: str, _: str, most: int) -> list[Recollection]:
     """Return the newest entries of the stores."""
     entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
     newest = store.ledger(own).current_thoughts(entries)[-most:]
-    return [_to_recollection(one, 0.0) for one in reversed(newest)]
+    return [_to_recollection(thought, 0.0) for thought in reversed(newest)]
 
 
 def _to_recollection(thought: Thought, score: float) -> Recollection:

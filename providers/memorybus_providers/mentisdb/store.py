@@ -134,7 +134,7 @@ class MentisStore(HttpService):
         If an event has several thoughts, those that are stored already are left out.
         """
         stored = self.thoughts_of_event(chain, ctx.event_id) if len(drafts) > 1 else []
-        there = {one.tag("part") for one in stored}
+        there = {thought.tag("part") for thought in stored}
         for number, draft in enumerate(drafts):
             if str(number) not in there:
                 self._append(chain, draft, ctx)
@@ -162,13 +162,13 @@ class MentisStore(HttpService):
     def last_thought(self, chain: str, session_id: str) -> Thought | None:
         """Return the last thought of a session in a chain."""
         key = (chain, session_id)
-        found = self._last.get(key)
-        if found is None:
+        thought = self._last.get(key)
+        if thought is None:
             newest = self.search(chain, [thoughts.session_tag(session_id)], 1)
             if not newest:
                 return None
-            found = self._remember(self._last, key, newest[-1])
-        return found
+            thought = self._remember(self._last, key, newest[-1])
+        return thought
 
     def forget_session(self, scope: Scope, session_id: str) -> None:
         """Forget what is remembered of a session: its last thought may not have been stored."""

@@ -80,7 +80,7 @@ class Thought(msgspec.Struct, frozen=True):
     def tag(self, name: str) -> str:
         """Return the value of one of our tags; "" if the thought lacks it."""
         start = f"{TAG_PREFIX}{name}:"
-        return next((one[len(start) :] for one in self.tags if one.startswith(start)), "")
+        return next((tag[len(start) :] for tag in self.tags if tag.startswith(start)), "")
 
 
 def session_tag(session_id: str) -> str:
@@ -118,7 +118,7 @@ def drafts_of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Though
     """Return the thoughts of a write to a store, which replaces or removes the entries `old`."""
     tags = (store_tag(event.store), *([GONE] if old else []))
     if event.action == "remove":
-        relations = [Relation("Invalidates", one.id) for one in old]
+        relations = [Relation("Invalidates", thought.id) for thought in old]
         gone = Draft(
             "AssumptionInvalidated",
             f"Removed from {event.store}.",
@@ -129,8 +129,8 @@ def drafts_of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Though
         return [gone] if old else []
     kind = "UserTrait" if event.store == "user" else "FactLearned"
     drafts = _drafts("Correction" if old else kind, event.content, ctx, tags, importance=0.8)
-    superseded = [Relation("Supersedes", one.id) for one in old]
-    return [msgspec.structs.replace(one, relations=superseded) for one in drafts]
+    superseded = [Relation("Supersedes", thought.id) for thought in old]
+    return [msgspec.structs.replace(draft, relations=superseded) for draft in drafts]
 
 
 def draft_of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookContext) -> Draft:
@@ -144,7 +144,7 @@ def draft_of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: Ho
 
 def draft_of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
     """Return the thought that retracts others."""
-    relations = [Relation("Invalidates", one.id) for one in undone]
+    relations = [Relation("Invalidates", thought.id) for thought in undone]
     tags = (*_tags(ctx), MARK, GONE)
     return Draft("Correction", "Undone.", tags, role="Audit", relations=relations)
 
@@ -160,7 +160,7 @@ def drafts_of_tool_call(
     """Return a thought that a model wrote, without tags that look like ours."""
     own = [tag for tag in map(sendable, tags) if not tag.strip().lower().startswith(TAG_PREFIX)]
     drafts = _drafts(kind, text, ctx, own, importance=importance)
-    return [msgspec.structs.replace(one, concepts=[*map(sendable, concepts)]) for one in drafts]
+    return [msgspec.structs.replace(draft, concepts=[*map(sendable, concepts)]) for draft in drafts]
 
 
 def _drafts(
@@ -260,13 +260,13 @@ class MentisLedger(msgspec.Struct, frozen=True):
 
     def current_thoughts(self, thoughts: Iterable[Thought]) -> list[Thought]:
         """Return the thoughts that are still valid."""
-        return [one for one in thoughts if self.is_current(one)]
+        return [thought for thought in thoughts if self.is_current(thought)]
 
 
 def read_marks(marks: Sequence[Thought]) -> MentisLedger:
     """Return the ledger for the marks of a chain."""
-    taken = (edge for one in marks if GONE in one.tags for edge in one.relations)
+    taken = (edge for mark in marks if GONE in mark.tags for edge in mark.relations)
     return MentisLedger(
         frozenset(edge.target_id for edge in taken if edge.kind in _TAKE_BACK),
-        tuple(dict.fromkeys(one.content for one in marks if BRANCH in one.tags)),
+        tuple(dict.fromkeys(mark.content for mark in marks if BRANCH in mark.tags)),
     )

@@ -35,8 +35,8 @@ def progress(db: Connection, lane: str) -> Progress | None:
 class LaneTransaction(TransactionIds):
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
-    def __init__(self, db: Connection, lane: str, known: AppliedIds) -> None:
-        super().__init__(known)
+    def __init__(self, db: Connection, lane: str, ids: AppliedIds) -> None:
+        super().__init__(ids)
         self._db = db
         self._lane = lane
 
@@ -64,14 +64,14 @@ class PostgresLedger:
         Raises:
             LeaseLost: the tables have seen a newer owner.
         """
-        known = self._lanes.setdefault(fence.lane, AppliedIds(MAX_EVENT_IDS))
+        applied_ids = self._lanes.setdefault(fence.lane, AppliedIds(MAX_EVENT_IDS))
         with db.pipeline():
             db.execute(_LOCK, (fence.lane,))
             seen = db.execute(_PROGRESS, (fence.lane,))
-            new = db.execute(_NEW_IDS, (fence.lane, known.last))
+            new = db.execute(_NEW_IDS, (fence.lane, applied_ids.last))
             first = db.execute(_FIRST_IDS, (fence.lane,))
         row, lowest = seen.fetchone(), first.fetchone()
         refuse_stale(fence, row[0] if row else None)
         rows = [(seq, bytes(ids)) for seq, ids in new.fetchall()]
-        known.follow(rows, lowest[0] if lowest else None)
-        return LaneTransaction(db, fence.lane, known)
+        applied_ids.follow(rows, lowest[0] if lowest else None)
+        return LaneTransaction(db, fence.lane, applied_ids)

@@ -119,10 +119,10 @@ def translating_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        found = provider_error_of(error)
-        if found is None:
+        provider_error = provider_error_of(error)
+        if provider_error is None:
             raise
-        raise found from None
+        raise provider_error from None
 
 
 def provider_error_of(error: psycopg.Error) -> ProviderError | None:

@@ -44,7 +44,10 @@ def only_asks(text: str) -> bool:
     if not asks(text) or len(text) > MAX_QUESTION_CHARS:
         return False
     sentences = _SENTENCE_END.split(_LAST_CAPTION.sub("", text).strip())
-    return all(_is_question(one) or len(one.split()) <= _MAX_EXCLAMATION_WORDS for one in sentences)
+    return all(
+        _is_question(sentence) or len(sentence.split()) <= _MAX_EXCLAMATION_WORDS
+        for sentence in sentences
+    )
 
 
 def statement_of(sentence: str, start: int = 0) -> str:

@@ -154,8 +154,8 @@ def _place_before(
     return place if cut.isdisjoint((place.message, between.message, near.message)) else None
 
 
-def _weight(said: Amounts, meaning: float, spoken: float) -> Weight:
-    own = sum(said.values())
+def _weight(amounts: Amounts, meaning: float, spoken: float) -> Weight:
+    own = sum(amounts.values())
     return Weight(own, meaning, spoken - own, spoken + meaning)
 
 

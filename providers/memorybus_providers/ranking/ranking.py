@@ -308,10 +308,10 @@ def _weights(
 ) -> dict[int, Weight]:
     """Return the weight of each fact by words, meaning and place."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    said = list(question.read_texts(_text(fact) for fact in hits))
+    texts = list(question.read_texts(_text(fact) for fact in hits))
     places = [
         WeighedFact(fact.id, fact.place, fact.message, words, asks(fact.content))
-        for fact, words in zip(hits, said, strict=True)
+        for fact, words in zip(hits, texts, strict=True)
     ]
     places += [WeighedFact(fact.id, fact.place, fact.message) for fact in around]
     return evidence.weights(places, rarity, meant)
@@ -322,18 +322,23 @@ def _text(fact: Fact) -> str:
     return f"{fact.tags} {text}" if fact.tags else text
 
 
-def _score(one: _Candidate, near: Near | None, asked: float, *, known: bool) -> Scored:
+def _score(candidate: _Candidate, near: Near | None, asked: float, *, known: bool) -> Scored:
     amounts = {
-        _WORDS: one.weight.words,
-        "meaning": one.weight.meaning,
-        "conversation": one.weight.around,
+        _WORDS: candidate.weight.words,
+        "meaning": candidate.weight.meaning,
+        "conversation": candidate.weight.around,
     }
-    parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors}
-    fit = (one.weight.total - one.weight.meaning) / one.weight.total * one.score / asked
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **candidate.factors}
+    fit = (
+        (candidate.weight.total - candidate.weight.meaning)
+        / candidate.weight.total
+        * candidate.score
+        / asked
+    )
     if near is None:
-        return Scored(one.fact, one.score, parts, fit=fit)
+        return Scored(candidate.fact, candidate.score, parts, fit=fit)
     fit = max(fit, LEAST_FIT * near.fit(known=known))
-    return Scored(one.fact, one.score, parts, near.nearness, fit=fit)
+    return Scored(candidate.fact, candidate.score, parts, near.nearness, fit=fit)
 
 
 def _circumstance_factors(

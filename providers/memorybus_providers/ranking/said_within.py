@@ -66,7 +66,7 @@ def order_by_time(
     newest = sorted(told, key=lambda fact: (-fact.at, -fact.id))
     groups: dict[tuple[bool, ...], list[list[Fact]]] = {}
     for fact in newest:
-        part = next((n for n, one in enumerate(parts) if one.holds(fact.at)), None)
+        part = next((n for n, period in enumerate(parts) if period.holds(fact.at)), None)
         if part is not None:
             says_it = bool(activities) and asked.asks_for(fact.content[:LOOKED_AT])
             order = (not says_it, *_order(fact, names))

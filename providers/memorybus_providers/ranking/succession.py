@@ -68,16 +68,19 @@ def apply_successions(found: Sequence[Scored], successions: Sequence[Succession]
     A newer fact that was not found itself is added with the score of the fact that it replaces.
     """
     scored = {one.fact.id: one for one in found}
-    for one in successions:
-        old = scored.get(one.older.id)
+    for succession in successions:
+        old = scored.get(succession.older.id)
         if old is not None:
-            new = scored.get(one.newer.id) or Scored(one.newer, 0.0)
+            new = scored.get(succession.newer.id) or Scored(succession.newer, 0.0)
             score = max(new.score, old.score * _LIFT_FACTOR)
             parts = {**new.parts, "newer": score - new.score} if score > new.score else new.parts
-            scored[one.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
-    for one in sorted(successions, key=lambda one: _order_key(one.older)):
-        before = _short(one.older.content)
-        for fact, marks in ((one.older, {"until": one.until}), (one.newer, {"before": before})):
+            scored[succession.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
+    for succession in sorted(successions, key=lambda one: _order_key(one.older)):
+        before = _short(succession.older.content)
+        for fact, marks in (
+            (succession.older, {"until": succession.until}),
+            (succession.newer, {"before": before}),
+        ):
             if fact.id in scored:
                 scored[fact.id] = msgspec.structs.replace(scored[fact.id], **marks)
     return sorted(scored.values(), key=lambda one: -one.score)

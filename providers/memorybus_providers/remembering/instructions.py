@@ -196,7 +196,7 @@ def instructions_of(event: TurnCompleted) -> list[Note]:
     """Return the notes of what a person told the agent to keep to in a turn."""
     if event.synthetic:
         return []
-    said = [one.content for one in turn_utterances(event) if one.kind == "user"]
+    said = [utterance.content for utterance in turn_utterances(event) if utterance.kind == "user"]
     return [Note(NOTE, text, INSTRUCTION) for one in said for text in instructions_in(one)]
 
 

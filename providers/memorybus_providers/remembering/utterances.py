@@ -55,10 +55,10 @@ def message_utterances(messages: Sequence[Message], kind: str = "") -> Iterator[
 def numbered_passages(utterances: Iterable[Utterance]) -> Iterator[Piece]:
     """Yield the passages of an event's utterances with numbers, even if not all are stored."""
     number = 0
-    for one in utterances:
-        content = clean(one.content)
-        is_answer = one.kind == "assistant" and len(content) > MAX_TALK_CHARS
-        kept = msgspec.structs.replace(one, kind=ANSWER) if is_answer else one
+    for utterance in utterances:
+        content = clean(utterance.content)
+        is_answer = utterance.kind == "assistant" and len(content) > MAX_TALK_CHARS
+        kept = msgspec.structs.replace(utterance, kind=ANSWER) if is_answer else utterance
         for text in passages(content):
             yield number, kept, text
             number += 1

@@ -180,7 +180,7 @@ def error_for_connection(error: BaseException, message: str) -> Transient:
     `Transient`: the time ran out, the connection broke, or only a part of the answer came, and the
     service may have stored what was sent.
     """
-    sent = not any(isinstance(one, _NEVER_SENT) for one in _causes(error))
+    sent = not any(isinstance(cause, _NEVER_SENT) for cause in _causes(error))
     return Transient(message) if sent else Unavailable(message)
 
 

@@ -105,7 +105,7 @@ def from_delegation(event: Delegated) -> list[RemoteUtterance]:
 
 def join_lines(utterances: list[RemoteUtterance]) -> str:
     """Return utterances as a text, each on a line that begins with the speaker's name."""
-    return "\n".join(f"{one.who}: {one.text}" for one in utterances)
+    return "\n".join(f"{utterance.who}: {utterance.text}" for utterance in utterances)
 
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ def replaced_entries(
     same text may be stored several times.
     """
     old = old_text(event)
-    found = [one for one in entries if old and old in text_of(one)]
+    found = [entry for entry in entries if old and old in text_of(entry)]
     return found if len({text_of(one) for one in found}) == 1 else []
 
 

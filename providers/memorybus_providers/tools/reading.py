@@ -61,32 +61,32 @@ class ReadingTools:
     def answer(self, call: Reading, ctx: HookContext) -> tuple[ToolResult, Sequence[Fact]]:
         """Return the result of a call, and the facts that were looked for and found."""
         scope = RecallScope.own(ctx.scope)
-        found: Sequence[Fact] = ()
+        facts: Sequence[Fact] = ()
         match call:
             case Search():
                 scored = self._search(call, scope)
-                found = [one.fact for one in scored]
+                facts = [one.fact for one in scored]
                 result: ToolResult = {"results": show_scored(scored)}
             case Probe():
                 naming = facts_naming(call.entity, self._source, scope)
-                found = [fact for fact in naming if call.category in {"", fact.category}]
-                found = found[: call.limit]
-                result = {"results": show_scored(self._validity.mark(found, scope))}
+                facts = [fact for fact in naming if call.category in {"", fact.category}]
+                facts = facts[: call.limit]
+                result = {"results": show_scored(self._validity.mark(facts, scope))}
             case Related():
                 result = self._related(call, scope)
             case ReasonAbout():
                 result = self._reason(call, scope)
             case Contradict():
                 scored = self._corrected(call, scope)
-                found = [one.fact for one in scored]
+                facts = [one.fact for one in scored]
                 result = {"results": show_scored(scored)}
             case Listing():
                 kept = self._source.kept_facts(call.category, scope)
-                found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
-                result = {"results": show_scored(self._validity.mark(found, scope))}
+                facts = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
+                result = {"results": show_scored(self._validity.mark(facts, scope))}
             case SessionSearch():
                 result = self._sessions(call, scope)
-        return {"ok": True, **result}, found
+        return {"ok": True, **result}, facts
 
     def _search(self, call: Search, scope: RecallScope) -> list[Scored]:
         found = [
@@ -106,9 +106,9 @@ class ReadingTools:
     def _corrected(self, call: Contradict, scope: RecallScope) -> list[Scored]:
         """Return the facts near a statement that were put right, and what put them right."""
         near = self._search_by.answer(call.statement, scope, now=self._now, zone=self._zone)
-        said = parse_question(call.statement)
+        question = parse_question(call.statement)
         changed = [one for one in near if one.until or one.before]
-        speaks = [one for one in changed if said.asks_for(f"{one.before} {one.fact.content}")]
+        speaks = [one for one in changed if question.asks_for(f"{one.before} {one.fact.content}")]
         return speaks[: call.limit]
 
     def _related(self, call: Related, scope: RecallScope) -> ToolResult:
@@ -164,9 +164,9 @@ def _no_fact(name: str) -> ToolResult:
     return failure_result(f"no fact {name}: give the id that memory_search shows")
 
 
-def show_facts(found: Iterable[Fact]) -> list[ToolResult]:
+def show_facts(facts: Iterable[Fact]) -> list[ToolResult]:
     """Return facts as they are shown."""
-    return [show_fact(fact) for fact in found]
+    return [show_fact(fact) for fact in facts]
 
 
 def show_scored(found: Iterable[Scored]) -> list[ToolResult]:

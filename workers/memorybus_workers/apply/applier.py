@@ -335,8 +335,8 @@ class Applier:
         return self._breaker.until
 
     def _failure(self, event: LoggedEvent, why: str, error: BaseException | None = None) -> Failure:
-        known = self._failing_events.get(event.envelope.id)
-        return failure_of(why, known, self._clock.now_ms(), error)
+        failing_event = self._failing_events.get(event.envelope.id)
+        return failure_of(why, failing_event, self._clock.now_ms(), error)
 
     def _park_if_hung_too_often(self, lane: Lane, event: LoggedEvent) -> bool:
         """Park an event that has hung as often as it may; return whether it had."""
@@ -348,9 +348,9 @@ class Applier:
 
     def _pop_hang(self, event: LoggedEvent) -> bool:
         """Forget what is known of a dead letter's event; return whether its call ever hung."""
-        known = self._failing_events.get(event.envelope.id)
+        failing_event = self._failing_events.get(event.envelope.id)
         self._failing_events.settle(event.envelope.id)
-        return known is not None and known.hung
+        return failing_event is not None and failing_event.hung
 
     @bind_event
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:

@@ -54,18 +54,18 @@ def sort_outcomes(
     events: Sequence[LoggedEvent], failed: Mapping[str, BaseException]
 ) -> TurnOutcomes:
     """Sort turns by outcome; `failed` holds the errors of those that failed, by event id."""
-    found = TurnOutcomes([], [], [])
+    outcomes = TurnOutcomes([], [], [])
     broken: set[str] = set()
     for event in events:
         envelope = event.envelope
         if envelope.key in broken:
-            found.behind.append(event)
+            outcomes.behind.append(event)
         elif envelope.id in failed:
             broken.add(envelope.key)
-            found.failed.append((event, failed[envelope.id]))
+            outcomes.failed.append((event, failed[envelope.id]))
         else:
-            found.done.append(event)
-    return found
+            outcomes.done.append(event)
+    return outcomes
 
 
 def send_turns(
@@ -157,21 +157,21 @@ class BulkApplier(SerialApplier):
                 outcome.note(event, wait)
             return
         try:
-            found = sort_outcomes(run, self._send(lane, run))
+            outcomes = sort_outcomes(run, self._send(lane, run))
         except LeaseLost:
             self._activity.end_interrupted()
             raise
         except BaseException as error:
             self._handle_failed_call(lane, run, error, outcome)
             return
-        self._failing_events.served += len(found.done)
-        for event in found.done:
+        self._failing_events.served += len(outcomes.done)
+        for event in outcomes.done:
             self._failing_events.settle(event.envelope.id)
-        if found.done and self._breaker.has_failures:
+        if outcomes.done and self._breaker.has_failures:
             self._breaker.note_success()
-        for event, why in found.failed:
+        for event, why in outcomes.failed:
             outcome.note(event, self._handle_failure(lane, event, why))
-        self._try_one_by_one(lane, found.behind, outcome)
+        self._try_one_by_one(lane, outcomes.behind, outcome)
 
     def _send(self, lane: Lane, run: Sequence[LoggedEvent]) -> Mapping[str, BaseException]:
         lane.check(self._settings.call_timeout)

@@ -163,7 +163,12 @@ class ParallelApplier(Applier):
         if not self._bulk or not self._breaker.is_closed:
             return ()
         most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
-        run = list(takewhile(lambda one: is_turn(one) and self._is_fresh(lane, one), most))
+        run = list(
+            takewhile(
+                lambda logged_event: is_turn(logged_event) and self._is_fresh(lane, logged_event),
+                most,
+            )
+        )
         if len(run) < 2:
             return ()
         for one in run:  # a turn that gets no answer is tried alone the next time
@@ -218,7 +223,7 @@ class ParallelApplier(Applier):
     def _run_several(self, task: Task, activity: ThreadActivity) -> None:
         task.lane.check(self._settings.call_timeout)
         activity.begin_several(
-            [one.envelope.id for one in task.events], self._lane_to_guard(task.lane)
+            [event.envelope.id for event in task.events], self._lane_to_guard(task.lane)
         )
         failed = send_turns(self._provider, task.events, self._context)
         if failed:
@@ -262,7 +267,7 @@ class ParallelApplier(Applier):
         if isinstance(done.error, Withdrawn):
             self._release_probe(done.task)
             self._failing_events.forget(
-                one.envelope.id for one in done.task.behind and done.task.events
+                logged_event.envelope.id for logged_event in done.task.behind and done.task.events
             )
             lane.window.postpone(event, self._breaker.until)
         elif isinstance(done.error, PartlyFailed):
@@ -281,11 +286,11 @@ class ParallelApplier(Applier):
     ) -> None:
         """Finish the turns before the first failed one; those behind it are tried alone later."""
         task = done.task
-        found = sort_outcomes(task.events, failed)
-        if found.done:
-            self._note_success(lane, found.done, done.took)
-            lane.window.finish_first(found.done)
-        ((event, why),) = found.failed
+        outcomes = sort_outcomes(task.events, failed)
+        if outcomes.done:
+            self._note_success(lane, outcomes.done, done.took)
+            lane.window.finish_first(outcomes.done)
+        ((event, why),) = outcomes.failed
         self._put_back(lane, event, self._handle_failure(lane, event, why, task.served))
 
     def _note_success(self, lane: Lane, events: Sequence[LoggedEvent], took: float) -> None:

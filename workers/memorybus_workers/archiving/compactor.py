@@ -74,12 +74,12 @@ class Compactor:
     ) -> Sequence[Segment]:
         """Return the neighbours to rewrite next; nothing if no segment needs it."""
         for segments in runs:
-            sizes = [SegmentSize(one.count, one.raw) for one in segments]
+            sizes = [SegmentSize(segment.count, segment.raw) for segment in segments]
             chosen = choose_run(sizes, self._settings.segment_events)
             if chosen is not None:
                 return segments[chosen.start : chosen.stop]
-        old = (one for segments in runs for one in segments if one.sha256 not in fresh)
-        concerned = (one for one in old if policy.concerns(ages_of(one), now_ms))
+        old = (segment for segments in runs for segment in segments if segment.sha256 not in fresh)
+        concerned = (segment for segment in old if policy.concerns(ages_of(segment), now_ms))
         return [one] if (one := next(concerned, None)) else []
 
 
@@ -87,7 +87,7 @@ def _readable_runs(
     archive: Archive, partition: int, damaged: Collection[str]
 ) -> Sequence[Sequence[Segment]]:
     """Return each run of neighbouring segments, without those that cannot be read."""
-    runs = groupby(archive.segments(partition), lambda one: one.sha256 in damaged)
+    runs = groupby(archive.segments(partition), lambda segment: segment.sha256 in damaged)
     return [list(run) for is_damaged, run in runs if not is_damaged]
 
 

@@ -129,23 +129,23 @@ def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -
     Raises:
         NumbersGivenTwice: a number is not above those before it.
     """
-    found = []
+    raw_entries = []
     for entry, fields in entries:
         n = number_of(fields)
         if n is None:
             continue
         if n <= after:
             raise NumbersGivenTwice(entry, n, after)
-        found.append(RawEntry(entry, n, fields))
+        raw_entries.append(RawEntry(entry, n, fields))
         after = n
-    return found
+    return raw_entries
 
 
 def find_gaps(partition: int, after: int, taken: Iterable[RawEntry]) -> list[Gap]:
     """Return the numbers that neither the archive has nor the log had when it was sealed."""
-    found = []
-    for one in taken:
-        if one.n > after + 1:
-            found.append(Gap(partition, after + 1, one.n - 1, one.n - 1 - after))
-        after = one.n
-    return found
+    gaps = []
+    for entry in taken:
+        if entry.n > after + 1:
+            gaps.append(Gap(partition, after + 1, entry.n - 1, entry.n - 1 - after))
+        after = entry.n
+    return gaps

@@ -118,8 +118,8 @@ def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_
     return Policy(
         ages=ages,
         since=reports.retention_since(ages, now_ms) if ages else 0,
-        forgotten=[one.query for one in tombstones],
-        tombstones=mark_of_tombstones(one.id for one in tombstones),
+        forgotten=[tombstone.query for tombstone in tombstones],
+        tombstones=mark_of_tombstones(tombstone.id for tombstone in tombstones),
     )
 
 

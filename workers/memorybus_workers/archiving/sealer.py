@@ -193,8 +193,8 @@ class Sealer:
         segments = owned.archive.segments(owned.partition)
         part = ArchivedPart(
             segments=len(segments),
-            events=sum(one.count for one in segments),
-            bytes=sum(one.bytes for one in segments),
+            events=sum(segment.count for segment in segments),
+            bytes=sum(segment.bytes for segment in segments),
             first_at=entry_ms(segments[0].first.entry) if segments else 0,
         )
         self._reports.write_part(owned.partition, part)
@@ -234,13 +234,13 @@ class Sealer:
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
         while count := due.next_page_size(taken, size, self._context.settings):
-            found = read_entries(self._context.redis, key, f"({entry}", str(cutoff), count=count)
-            page = due.number_entries([(name.decode(), fields) for name, fields in found], n)
+            entries = read_entries(self._context.redis, key, f"({entry}", str(cutoff), count=count)
+            page = due.number_entries([(name.decode(), fields) for name, fields in entries], n)
             taken += page
-            size += sum(len(part) for one in page for part in one.fields)
-            if len(found) < count:
+            size += sum(len(part) for raw_entry in page for part in raw_entry.fields)
+            if len(entries) < count:
                 return taken, False
-            entry, n = found[-1][0].decode(), taken[-1].n if taken else n
+            entry, n = entries[-1][0].decode(), taken[-1].n if taken else n
         return taken, True
 
     def _seal(

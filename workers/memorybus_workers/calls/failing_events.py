@@ -131,5 +131,7 @@ class FailingEvents:
         """Return a copy for the next instance, so that it knows what this one knew."""
         heir = FailingEvents(self._clock, self.rng, self.attempts)
         heir.served = self.served
-        heir._events = {name: msgspec.structs.replace(one) for name, one in self._events.items()}
+        heir._events = {
+            name: msgspec.structs.replace(event) for name, event in self._events.items()
+        }
         return heir

@@ -110,16 +110,16 @@ class Pass:
         A try of our own does not count: we may have lost the lane in between, without dying. A
         newer request about its key lets the letter be tried once more.
         """
-        known = stored.amendment or Amendment()
-        others = known.trying in self._ids and known.by != self._worker
-        return others and self._causes.get(stored.letter.key, "") <= known.trying
+        amendment = stored.amendment or Amendment()
+        others = amendment.trying in self._ids and amendment.by != self._worker
+        return others and self._causes.get(stored.letter.key, "") <= amendment.trying
 
     def begin_try(self, stored: StoredLetter) -> Amendment:
         """Return the amendment that says for which request a letter is about to be applied."""
         self._tried.add(stored.id)
         cause = self._causes.get(stored.letter.key) or max(self._ids)
-        known = stored.amendment or Amendment()
-        return msgspec.structs.replace(known, trying=cause, by=self._worker)
+        amendment = stored.amendment or Amendment()
+        return msgspec.structs.replace(amendment, trying=cause, by=self._worker)
 
     def end_try(self, stored: StoredLetter) -> bool:
         """Note that a try is over and may be repeated; return whether it had been noted."""
@@ -134,21 +134,21 @@ def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
     That request waits for the next pass, so that the earlier one is carried out first.
     """
     named: set[str] = set()
-    found = list[LetterRequest]()
+    letter_requests = list[LetterRequest]()
     for request in requests:
         if not named.isdisjoint(request.entries):
             break
         named.update(request.entries)
-        found.append(request)
-    return found
+        letter_requests.append(request)
+    return letter_requests
 
 
 def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
     """Return a letter with a request's edited event; the same letter if it has that already."""
-    known = stored.amendment or Amendment()
-    if known.request == request.id:
+    amendment = stored.amendment or Amendment()
+    if amendment.request == request.id:
         return stored  # an owner that died has edited it
-    new = msgspec.structs.replace(known, edited=request.event, request=request.id)
+    new = msgspec.structs.replace(amendment, edited=request.event, request=request.id)
     return msgspec.structs.replace(stored, amendment=new, strange=False)
 
 
@@ -167,9 +167,9 @@ def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
 
 def amendment_for_refusal(stored: StoredLetter, failure: Failure) -> Amendment:
     """Return the amendment of a letter that is refused again; its reason is masked and bounded."""
-    letter, known = stored.letter, stored.amendment or Amendment()
+    letter, amendment = stored.letter, stored.amendment or Amendment()
     return msgspec.structs.replace(
-        known,
+        amendment,
         reason=failure.reason,
         attempts=letter.attempts + max(1, failure.attempts),
         first_at=letter.first_at or failure.first_at,

@@ -101,7 +101,7 @@ class ProviderHost:
         for event_id in pool.watch(timeout) if pool else ():
             self._log_hung(event_id)
         self._hung += pool.take_hung() if pool else []
-        self._hung = [one for one in self._hung if one.alive]
+        self._hung = [runner for runner in self._hung if runner.alive]
         if len(self._hung) >= MOST_HUNG + (self._context.concurrency if pool else 0):
             raise self._too_many_hang(len(self._hung))
         what = self._runner.activity.hanging_call(timeout)
@@ -130,7 +130,7 @@ class ProviderHost:
         self._log_hung(what)
         if hanging.activity.in_hook:
             hanging.failing_events.note_hang(what, backend_up=backend_up)
-        activities = [*hanging.activities(), *(one.activity for one in self._hung)]
+        activities = [*hanging.activities(), *(runner.activity for runner in self._hung)]
         free = self._leases.give_up(hanging.abandon(), activities)
         failing_events = hanging.failing_events.copy()
         self._runner = Runner(self._context, failing_events, self._breaker)

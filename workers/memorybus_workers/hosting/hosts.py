@@ -63,12 +63,12 @@ class Hosts:
             (kept if stays else gone).append(host)
         for host in gone:
             self._stop(host)
-        known = {host.name: host for host in kept}
+        hosts = {host.name: host for host in kept}
         leaving = {one.host.name for one in self._leaving}
         for name, role in roles.items():
-            if name not in known and name not in leaving:
-                known[name] = self._start(name, role)
-        self.all = [known[name] for name in roles if name in known]
+            if name not in hosts and name not in leaving:
+                hosts[name] = self._start(name, role)
+        self.all = [hosts[name] for name in roles if name in hosts]
 
     def request_redo(self, names: Collection[str]) -> None:
         """Let the hosts of these instances carry out operators' requests about dead letters."""
@@ -148,20 +148,20 @@ def remove_dropped(
     """
     busy = set(running) | {name for worker in alive for name in worker.providers}
     homes = Homes(redis, Keys(settings.namespace)).all() if dropped else {}
-    for one in dropped:
+    for instance in dropped:
         lanes = LaneKeys(redis, settings)
-        owned = any(lane.owned for lane in lanes.states(one.name))
+        owned = any(lane.owned for lane in lanes.states(instance.name))
         if (
-            one.name not in busy
+            instance.name not in busy
             and not owned
-            and home_elsewhere(homes.get(one.name), settings) is None
+            and home_elsewhere(homes.get(instance.name), settings) is None
         ):
-            _remove(settings, redis, lanes, one)
+            _remove(settings, redis, lanes, instance)
 
 
-def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) -> None:
+def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, instance: Instance) -> None:
     """Remove a copy while its record exists: a worker that was suspended harms no later copy."""
-    keys, name = Keys(settings.namespace), one.name
+    keys, name = Keys(settings.namespace), instance.name
     instances = Instances(redis, keys)
     steps: tuple[Callable[[], object], ...] = (
         lambda: delete_state(settings, name),
@@ -172,8 +172,8 @@ def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) ->
         lambda: instances.resume(name),
     )
     for step in steps:
-        if instances.get(name) != one:
+        if instances.get(name) != instance:
             return  # another worker was first, and another copy may have the name by now
         step()
-    if instances.remove(name, one):
-        _log.info("copy %s of %s is removed, with its state", name, one.provider)
+    if instances.remove(name, instance):
+        _log.info("copy %s of %s is removed, with its state", name, instance.provider)

@@ -97,11 +97,13 @@ class ServedInstances:
         """
         view = self._instances.read_view(redo=tuple(self.infos))
         self._log_ignored(view)
-        ours = [one for one in view.all.values() if self._is_ours(one)]
-        copies = {one.name: one for one in ours if not one.dropped}
-        found = {name: self._info(one, _role(one, view)) for name, one in copies.items()}
-        known = {name: info for name, info in found.items() if isinstance(info, ProviderInfo)}
-        self.failing = {name: why for name, why in found.items() if isinstance(why, str)}
+        ours = [instance for instance in view.all.values() if self._is_ours(instance)]
+        copies = {instance.name: instance for instance in ours if not instance.dropped}
+        providers = {
+            name: self._info(instance, _role(instance, view)) for name, instance in copies.items()
+        }
+        known = {name: info for name, info in providers.items() if isinstance(info, ProviderInfo)}
+        self.failing = {name: why for name, why in providers.items() if isinstance(why, str)}
         filled = {
             name: _role(copies[name], view) for name in known if not self._has_ended(copies[name])
         }
@@ -112,16 +114,18 @@ class ServedInstances:
         busy = running_rebuilds(self._redis, self._keys, self._configured)
         self._drop_orphaned_copies(view, busy)
         self.paused = frozenset(view.pauses) - self._lift_orphaned_pauses(view, busy)
-        self.dropped = tuple(one for one in ours if one.dropped)
+        self.dropped = tuple(instance for instance in ours if instance.dropped)
         self.redo = view.redo
         self._note_new_retries(view.retries)
         self.hurried = bool(busy)
 
     def _note_new_retries(self, requests: Mapping[str, RetryRequest]) -> None:
         """Note which retry requests are new; those from before this worker began are ignored."""
-        known = requests if self._retry_requests is None else self._retry_requests
+        retry_requests = requests if self._retry_requests is None else self._retry_requests
         self._retry_requests = requests
-        self.retries |= {name for name, request in requests.items() if known.get(name) != request}
+        self.retries |= {
+            name for name, request in requests.items() if retry_requests.get(name) != request
+        }
 
     def provider_of(self, name: str) -> str:
         """Return the instance of the settings that an instance is, or is a copy of."""
@@ -134,14 +138,18 @@ class ServedInstances:
 
     def _drop_orphaned_copies(self, view: InstancesView, busy: Collection[str]) -> None:
         """Mark copies as dropped if the verification that made them is gone: nobody else would."""
-        for one in view.all.values():
-            gone = one.provider in self._configured and one.provider not in busy and not one.dropped
-            dropped = msgspec.structs.replace(one, dropped=True)
-            if one.purpose == "verify" and gone and self._instances.change(one, dropped):
+        for instance in view.all.values():
+            gone = (
+                instance.provider in self._configured
+                and instance.provider not in busy
+                and not instance.dropped
+            )
+            dropped = msgspec.structs.replace(instance, dropped=True)
+            if instance.purpose == "verify" and gone and self._instances.change(instance, dropped):
                 _log.warning(
                     "%s is removed: the verification that made it is gone",
-                    one.name,
-                    extra={"provider": one.name},
+                    instance.name,
+                    extra={"provider": instance.name},
                 )
 
     def _lift_orphaned_pauses(self, view: InstancesView, busy: Collection[str]) -> set[str]:
@@ -163,17 +171,17 @@ class ServedInstances:
             )
         return freed
 
-    def _lift_pause(self, name: str, left: InstancePause) -> bool:
+    def _lift_pause(self, name: str, instance_pause: InstancePause) -> bool:
         """Lift exactly the pause that was seen; return whether no other pause remains."""
         was = self._instances.change_pause(
-            name, lambda known: lasting_pause(known) if known == left else known
+            name, lambda known: lasting_pause(known) if known == instance_pause else known
         )
-        return was == left and left.under is None
+        return was == instance_pause and instance_pause.under is None
 
-    def _is_ours(self, one: Instance) -> bool:
-        if not one.is_copy or one.name in self._settings.providers:
+    def _is_ours(self, instance: Instance) -> bool:
+        if not instance.is_copy or instance.name in self._settings.providers:
             return False  # what the settings name is no copy, whatever Redis says
-        return one.name == self._only if self._only else one.provider in self._configured
+        return instance.name == self._only if self._only else instance.provider in self._configured
 
     def _log_ignored(self, view: InstancesView) -> None:
         """Log once which records are ignored; `doctor` shows them too."""
@@ -189,42 +197,48 @@ class ServedInstances:
         plan = late.plan if late is not None and not late.is_copy else WHOLE
         return Role(name, {}, plan, is_live_instance(name, name, view.live))
 
-    def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
+    def _info(self, instance: Instance, role: Role) -> ProviderInfo | str:
         """Return what is registered about a copy, or why it cannot be made (logged once)."""
-        known = self._made.get(one.name)
+        known = self._made.get(instance.name)
         if known is None or known[0] != role:
-            known = self._made[one.name] = (role, self._try_to_make(one, role))
+            known = self._made[instance.name] = (role, self._try_to_make(instance, role))
         return known[1]
 
-    def _try_to_make(self, one: Instance, role: Role) -> ProviderInfo | str:
+    def _try_to_make(self, instance: Instance, role: Role) -> ProviderInfo | str:
         try:
-            provider = make_in_role(self._settings, one.name, role, self._clock)
+            provider = make_in_role(self._settings, instance.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
             why = str(error) if isinstance(error, MemoryBusError) else describe_error(error)
             _log.error(
                 "copy %s of %s is not served: %s",
-                one.name,
-                one.provider,
+                instance.name,
+                instance.provider,
                 why,
-                extra={"provider": one.name},
+                extra={"provider": instance.name},
             )
             return one_line(f"it cannot be made here: {why}", self._settings.secrets)
-        order = self._configured[one.provider].order if one.provider in self._configured else 0
-        kind = self._settings.provider_kind(one.provider)
-        return info_of(kind, provider, order, one.provider)
+        order = (
+            self._configured[instance.provider].order
+            if instance.provider in self._configured
+            else 0
+        )
+        kind = self._settings.provider_kind(instance.provider)
+        return info_of(kind, provider, order, instance.provider)
 
-    def _has_ended(self, one: Instance) -> bool:
+    def _has_ended(self, instance: Instance) -> bool:
         """Whether a copy has all events of its plan, and no request of an operator is open."""
-        if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
+        if any(
+            instance.plan.end(partition) is None for partition in range(self._settings.partitions)
+        ):
             return False
-        lanes = enumerate(self._lanes.states(one.name))
-        there = all(one.plan.ended(partition, lane.n) for partition, lane in lanes)
-        return there and not self._lanes.has_dead_letter_requests(one.name)
+        lanes = enumerate(self._lanes.states(instance.name))
+        there = all(instance.plan.ended(partition, lane.n) for partition, lane in lanes)
+        return there and not self._lanes.has_dead_letter_requests(instance.name)
 
 
-def _role(one: Instance, view: InstancesView) -> Role:
-    answering = is_live_instance(one.name, one.provider, view.live)
-    return Role(one.provider, one.options, one.plan, answering)
+def _role(instance: Instance, view: InstancesView) -> Role:
+    answering = is_live_instance(instance.name, instance.provider, view.live)
+    return Role(instance.provider, instance.options, instance.plan, answering)
 
 
 def infos_of(

@@ -158,7 +158,7 @@ class InspectionRunner:
 
     def _filter_by_text(
         self,
-        found: Iterable[_T],
+        items: Iterable[_T],
         containing: str,
         texts: Callable[[_T], Iterable[str]],
         until: float,
@@ -169,7 +169,7 @@ class InspectionRunner:
             Transient: the time is up before a page is full.
         """
         wanted = containing.casefold()
-        for checked, one in enumerate(found):
+        for checked, one in enumerate(items):
             if not wanted or any(wanted in text.casefold() for text in texts(one)):
                 yield one
             elif self._clock.monotonic() > until:

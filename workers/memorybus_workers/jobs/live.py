@@ -73,9 +73,9 @@ class LiveInstances:
     @contextmanager
     def visit(self, name: str) -> Iterator[MemoryProvider]:
         """Open an instance for a moment, unless it is open."""
-        known = self._opened.get(name)
-        if known is not None:
-            yield known
+        memory_provider = self._opened.get(name)
+        if memory_provider is not None:
+            yield memory_provider
             return
         provider = self._make(name)
         try:
@@ -112,11 +112,11 @@ class LiveInstances:
         )
 
     def _find_copy(self, name: str) -> Instance:
-        found = self._instances.get(name)
-        strange = found is None or found.provider != self._provider or found.dropped
-        if found is None or strange or name in self._settings.providers:
+        instance = self._instances.get(name)
+        strange = instance is None or instance.provider != self._provider or instance.dropped
+        if instance is None or strange or name in self._settings.providers:
             raise MissingProvider(f"{name[:40]!r} is no instance of {self._provider}")
-        return found
+        return instance
 
 
 def live_instance(provider: str, body: bytes | None) -> str:

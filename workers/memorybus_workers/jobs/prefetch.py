@@ -260,8 +260,8 @@ class Recaller:
         context = RecallContext(
             scope, want.session, want.budget, deadline, explain=want.detail, as_of=want.as_of
         )
-        found = opened.prefetch(want.query, context)
-        return render(found, want, provider, mark, self._settings.zone)
+        recollections = opened.prefetch(want.query, context)
+        return render(recollections, want, provider, mark, self._settings.zone)
 
     def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
         """Count a failure, and store its reason for a recall that waits for the answer."""
@@ -279,49 +279,53 @@ def _generation_field(provider: str) -> bytes:
 
 
 def render(
-    found: Sequence[Recollection],
+    recollections: Sequence[Recollection],
     want: RecallRequest,
     provider: str,
     mark: str = "",
     zone: tzinfo = UTC,
 ) -> WarmResult:
     """Escape and render recollections, best first, until they fill the budget."""
-    whole = [_line(one, zone) for one in found]
+    whole = [_line(recollection, zone) for recollection in recollections]
     places = fitting(whole, room_of(provider, want.budget))
-    items = [_render_item(provider, found[place]) for place, _ in places] if want.detail else []
+    items = (
+        [_render_item(provider, recollections[place]) for place, _ in places] if want.detail else []
+    )
     lines = tuple(text for _, text in places)
-    events = tuple(found[place].event for place, _ in places)
-    scores = tuple(found[place].score for place, _ in places)
+    events = tuple(recollections[place].event for place, _ in places)
+    scores = tuple(recollections[place].score for place, _ in places)
     asked = text_digest(want.query)
     return WarmResult(lines, tuple(items), asked, mark, events, scores)
 
 
-def _line(one: Recollection, zone: tzinfo) -> str:
+def _line(recollection: Recollection, zone: tzinfo) -> str:
     return line(
-        one.text,
-        at=one.at,
-        speaker=one.speaker,
-        until=one.until,
-        before=one.before,
-        event=one.event if one.truncated or len(one.text) > LONG_TEXT else "",
+        recollection.text,
+        at=recollection.at,
+        speaker=recollection.speaker,
+        until=recollection.until,
+        before=recollection.before,
+        event=recollection.event
+        if recollection.truncated or len(recollection.text) > LONG_TEXT
+        else "",
         zone=zone,
     )
 
 
-def _render_item(provider: str, one: Recollection) -> RecalledItem:
-    why = one.why or Why()
+def _render_item(provider: str, recollection: Recollection) -> RecalledItem:
+    why = recollection.why or Why()
     return RecalledItem(
         provider,
-        escape(one.text),
-        one.session,
-        one.at or None,
-        escape_inline(one.source),
-        one.truncated,
-        escape_inline(one.speaker),
-        escape_inline(one.event),
-        one.until or None,
-        escape_inline(one.before),
-        one.score,
+        escape(recollection.text),
+        recollection.session,
+        recollection.at or None,
+        escape_inline(recollection.source),
+        recollection.truncated,
+        escape_inline(recollection.speaker),
+        escape_inline(recollection.event),
+        recollection.until or None,
+        escape_inline(recollection.before),
+        recollection.score,
         tuple(map(escape_inline, why.words)),
         why.meaning,
         {escape_inline(name): amount for name, amount in why.parts.items()},

@@ -46,12 +46,12 @@ class Halts:
 
     def halt(self, partition: int, error: Exception) -> None:
         """Stop a lane for a while; log the reason once."""
-        known = self._halts.get(partition)
+        halt = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
         why = one_line(str(error)) if expected else describe_failure(error)
-        delay = min(MAX_RETRY_SECONDS, known.delay * 2) if known else FIRST_RETRY_SECONDS
+        delay = min(MAX_RETRY_SECONDS, halt.delay * 2) if halt else FIRST_RETRY_SECONDS
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
-        if known is None or known.why != why:
+        if halt is None or halt.why != why:
             place = f"provider {self._provider}, {lane_name(partition)}"
             _log.error("%s is stopped: %s", place, why, exc_info=None if expected else error)
         self._write_reason(partition, why)

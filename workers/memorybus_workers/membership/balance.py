@@ -83,7 +83,7 @@ class Balance:
         self, redis: Redis, name: str, held: Mapping[int, LaneLease], alive: Sequence[WorkerInfo]
     ) -> frozenset[int]:
         owners = self._owners(redis, name, held)
-        weights = {one.id: one.capacity for one in alive if name in one.ready}
+        weights = {worker.id: worker.capacity for worker in alive if name in worker.ready}
         local = self._served.infos[name].placement == "local"
         assigned = (assign_to_one if local else assign)(owners, weights, name)
         deserted = self._find_deserted(name, owners)
@@ -123,11 +123,11 @@ class Balance:
         """
         now = self._clock.monotonic()
         gone, ours = {}, {}
-        for partition, one in held.items():
+        for partition, lease in held.items():
             last = self._last.get((name, partition))
-            if one.worker is not None:
-                left = min(one.left, self._settings.lease)
-                self._last[(name, partition)] = _Last(one.worker, now + left)
+            if lease.worker is not None:
+                left = min(lease.left, self._settings.lease)
+                self._last[(name, partition)] = _Last(lease.worker, now + left)
             elif self._holds(name, partition):
                 ours[partition] = self._worker
             elif last is not None and last.until > now:

@@ -37,7 +37,7 @@ class Heartbeats:
             workers: the workers, with their heartbeats.
             now_ms: the server's time now, milliseconds.
         """
-        self._known = {one.id: self._heartbeat(one, now_ms) for one in workers}
+        self._known = {worker.id: self._heartbeat(worker, now_ms) for worker in workers}
 
     def _heartbeat(self, worker: WorkerInfo, now_ms: int) -> _Heartbeat:
         last = self._known.get(worker.id)
@@ -51,4 +51,4 @@ class Heartbeats:
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
         """Return those of `workers` whose heartbeat has not changed for `seconds`."""
         now = self._clock.monotonic()
-        return [one for one in workers if now - self._known[one.id].at > seconds]
+        return [worker for worker in workers if now - self._known[worker.id].at > seconds]

@@ -62,15 +62,15 @@ class HomeClaims:
             return
         kept = self._lost_lately()
         claimable = [name for name in self._local_instances if name not in kept]
-        found = self._homes.find_elsewhere(claimable, self._here)
-        for name in found.keys() - self._elsewhere.keys():
-            _warn_elsewhere(name, found[name])
-        self._elsewhere = kept | found
+        homes = self._homes.find_elsewhere(claimable, self._here)
+        for name in homes.keys() - self._elsewhere.keys():
+            _warn_elsewhere(name, homes[name])
+        self._elsewhere = kept | homes
 
     def _lost_lately(self) -> dict[str, Home]:
         """Return the homes elsewhere that Redis lost at most `_LOOKS_BEFORE_CLAIM` looks ago."""
-        known = self._homes.all() if self._elsewhere else {}
-        lost = [name for name in self._elsewhere if name not in known]
+        homes = self._homes.all() if self._elsewhere else {}
+        lost = [name for name in self._elsewhere if name not in homes]
         self._lost_for = {name: self._lost_for.get(name, 0) + 1 for name in lost}
         return {
             name: self._elsewhere[name]

@@ -163,7 +163,7 @@ class Presence:
         """
         now = self._clock.monotonic()
         lanes = self._settings.partitions * len(ready)
-        who = (frozenset(one.id for one in self.alive), tuple(ready))
+        who = (frozenset(worker.id for worker in self.alive), tuple(ready))
         if who == self._settled and now < self._settled_until:
             return self._shares
         self._look_at = now + lanes * _LOOK_SECONDS_PER_LANE
@@ -212,12 +212,14 @@ class Presence:
         self._homes.look()
 
     def _note_heartbeats(self, workers: Sequence[WorkerInfo]) -> None:
-        (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
+        (now_ms,) = (worker.heartbeat_at for worker in workers if worker.id == self._worker)
         self._started_at = self._started_at or now_ms
         self._heartbeats.note(workers, now_ms)
-        self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, GONE_SECONDS)))
+        self._roster.leave(
+            *(worker.id for worker in self._heartbeats.silent(workers, GONE_SECONDS))
+        )
         silent = self._heartbeats.silent(workers, self._balance.silence)
-        self.alive = [one for one in workers if one not in silent]
+        self.alive = [worker for worker in workers if worker not in silent]
 
     def leave(self) -> None:
         """Tell the others that this worker ends; if Redis is away, its silence tells them."""

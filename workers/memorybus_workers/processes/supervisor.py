@@ -92,12 +92,12 @@ class Supervisor:
                     {name for worker in self._workers.values() for name in worker.watch()}
                 )
                 ready = ready or self._announce_if_ready()
-                for one in self._listeners:
-                    one.note_turn()
+                for listener in self._listeners:
+                    listener.note_turn()
                 self._rest()
         finally:
-            for one in self._listeners:
-                one.note_end()
+            for listener in self._listeners:
+                listener.note_end()
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
@@ -151,8 +151,8 @@ class Supervisor:
         if not all(workers):
             return False
         print_json_line({"ready": True, "worker": workers[0], "workers": workers} | self.ready)
-        for one in self._listeners:
-            one.note_ready()
+        for listener in self._listeners:
+            listener.note_ready()
         return True
 
     def _running(self) -> list[ChildProcess]:

@@ -182,8 +182,8 @@ class Trial:
         count = "all" if residue.erased is None else residue.erased
         return "; ".join((f"{count} erased", *residue.remains))
 
-    def _is_known(self, found: Sequence[Recollection]) -> bool:
-        return any(self._word in one.text for one in found)
+    def _is_known(self, recollections: Sequence[Recollection]) -> bool:
+        return any(self._word in one.text for one in recollections)
 
     def _ask(self, asked: MemoryProvider) -> Sequence[Recollection]:
         context = RecallContext(scope=RecallScope.own(self._scope), deadline=self._deadline)

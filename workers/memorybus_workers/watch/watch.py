@@ -105,8 +105,8 @@ class LogWatch:
         before, self._log_id = self._log_id, log
         if before not in (None, log):
             self._forget()
-            held = _held_numbers(self._views) or [NO_EVENT_SEEN]
-            return [lost_gap("wiped", before, gap, now) for gap in held]
+            gaps = _held_numbers(self._views) or [NO_EVENT_SEEN]
+            return [lost_gap("wiped", before, gap, now) for gap in gaps]
         lost = [
             lost_gap("tail", log, gap, now)
             for partition, place in self._settled.items()
@@ -152,11 +152,11 @@ def _subject(alarm: Finding) -> _Subject:
     return (alarm.code, alarm.subject, alarm.severity)
 
 
-def _is_news(alarm: Finding, told: _LoggedAlarm | None, now: float) -> bool:
-    if told is None:
+def _is_news(alarm: Finding, logged_alarm: _LoggedAlarm | None, now: float) -> bool:
+    if logged_alarm is None:
         return True
-    grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
-    return grown and now - told.at >= REMINDER_SECONDS
+    grown = alarm.code == "data_loss" and alarm.text != logged_alarm.alarm.text
+    return grown and now - logged_alarm.at >= REMINDER_SECONDS
 
 
 def _log_alarm(alarm: Finding) -> None:

@@ -62,17 +62,17 @@ class LocalObjects:
 
     def list(self, folder: str) -> list[StoredFile]:
         """Return the files directly in a folder, sorted by name."""
-        return [one for one in self._list_all(folder) if not _is_fresh(one)]
+        return [file for file in self._list_all(folder) if not _is_fresh(file)]
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return the incomplete files directly in a folder; some may never be completed."""
-        return [one for one in self._list_all(folder) if _is_fresh(one)]
+        return [file for file in self._list_all(folder) if _is_fresh(file)]
 
     def _list_all(self, folder: str) -> Sequence[StoredFile]:
         path = self._root / folder
         with self._translated_errors(path):
-            found = sorted(path.iterdir()) if path.is_dir() else []
-            states = ((one, _file_state(one)) for one in found)
+            paths = sorted(path.iterdir()) if path.is_dir() else []
+            states = ((one, _file_state(one)) for one in paths)
             return [
                 StoredFile(
                     f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6)
@@ -98,8 +98,8 @@ class LocalObjects:
             ) from error
 
 
-def _is_fresh(one: StoredFile) -> bool:
-    return one.name.rpartition("/")[2].startswith(_UNFINISHED_PREFIX)
+def _is_fresh(file: StoredFile) -> bool:
+    return file.name.rpartition("/")[2].startswith(_UNFINISHED_PREFIX)
 
 
 def _is_there(path: Path) -> bool:

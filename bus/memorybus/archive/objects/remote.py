@@ -149,7 +149,7 @@ class RemoteObjects:
             StoredFile(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
             for one in cast("Any", found)
         ]
-        return sorted(stored, key=lambda one: one.name)
+        return sorted(stored, key=lambda file: file.name)
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return nothing: one request writes a file as a whole."""

@@ -115,10 +115,10 @@ def run_events_ls(
     from memorybus_console.operations import journal
     from memorybus_console.views.events import event_line, placed
 
-    wanted = journal.EventSelection(session, type, canaries=show_all)
+    selection = journal.EventSelection(session, type, canaries=show_all)
     unread: list[str] = []
     history = journal.open_history(common.settings())
-    events = journal.newest_events(history, wanted, limit, unread=unread)
+    events = journal.newest_events(history, selection, limit, unread=unread)
     nothing = Remark("no such events" if session or type else "no events yet")
     return Presentation(
         list(map(placed, events)),
@@ -149,14 +149,14 @@ def run_events_tail(
     from memorybus_console.operations import journal
     from memorybus_console.views.events import event_line, placed
 
-    wanted = journal.EventSelection(session, type, canaries=show_all)
+    selection = journal.EventSelection(session, type, canaries=show_all)
     history = journal.open_history(common.settings())
     heads = history.log.heads()
     unread: list[str] = []
-    newest = journal.newest_events(history, wanted, limit, heads, unread)
+    newest = journal.newest_events(history, selection, limit, heads, unread)
     common.output().note_unread(unread)
     places = journal.ReadPositions.behind_heads(heads)
-    following = filter(wanted.wants, journal.follow_log(history.log, places))
+    following = filter(selection.wants, journal.follow_log(history.log, places))
     for event in chain(newest, following):
         yield Presentation(placed(event), [event_line(event.envelope)])
 
@@ -199,8 +199,8 @@ def run_events_get(
     settings = common.settings()
     with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
         logged = journal.event_by_id(stores.history, event.lower(), [])
-        found = whole(story_of(stores, desk, logged))
-    return Presentation(found, event_parts(found))
+        event_whole = whole(story_of(stores, desk, logged))
+    return Presentation(event_whole, event_parts(event_whole))
 
 
 def _show_block(event: str, common: Common) -> int:

@@ -48,9 +48,9 @@ def run_sessions_tree(
     from memorybus_console.operations import journal
     from memorybus_console.views import tree
 
-    wanted = journal.EventSelection(canaries=show_all or session is not None)
+    selection = journal.EventSelection(canaries=show_all or session is not None)
     unread: list[str] = []
-    events = journal.scan_events(journal.open_history(common.settings()), wanted, unread)
+    events = journal.scan_events(journal.open_history(common.settings()), selection, unread)
     lineage = fold(event.envelope for event in events)
     rows = list(map(tree.session_row, tree.rows(lineage, session)))
     notes = list(unread_notes(unread))

@@ -242,11 +242,13 @@ def _suggest_providers(wanted: Sequence[str], settings: Settings) -> str:
     return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
 
 
-def _explain_nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
+def _explain_nothing(
+    settings: Settings, ask: _Question, answer: "RecallAnswer", budget: int
+) -> str:
     """Return why there is no text: nothing is remembered, or the budget is too small for it."""
-    if not found.results and budget < AMPLE_BUDGET:
-        found = _recall(settings, ask, AMPLE_BUDGET)
-    if not found.results:
+    if not answer.results and budget < AMPLE_BUDGET:
+        answer = _recall(settings, ask, AMPLE_BUDGET)
+    if not answer.results:
         return f"nothing is remembered about that for {ask.scope}; {_suggest_owners(settings, ask)}"
     return (
         f"something is remembered about that, but a budget of {budget} characters is too small "
@@ -266,8 +268,10 @@ def _suggest_owners(settings: Settings, ask: _Question) -> str:
         return "no provider keeps anything yet: publish with an agent, or memorybus ingest FILE"
     asked = shlex.quote(ask.question)
     options = [
-        shlex.join([word for pair in zip(_OWNER_OPTIONS, one.owner, strict=True) for word in pair])
-        for one in people
+        shlex.join(
+            [word for pair in zip(_OWNER_OPTIONS, person.owner, strict=True) for word in pair]
+        )
+        for person in people
     ]
     commands = "".join(f"\n  memorybus recall {asked} {words}" for words in options)
     return f"ask wider with {WIDER_OPTIONS}, or for these:{commands}"

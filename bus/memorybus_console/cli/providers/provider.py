@@ -54,29 +54,33 @@ def run_provider_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedPro
     return Presentation(instances, [_table(instances)])
 
 
-def _table(found: "list[ListedProvider]") -> Table:
+def _table(providers: "list[ListedProvider]") -> Table:
     table = grid(
         "provider", "kind", "delivery", "home", "lanes", "backlog", "note", texts=("note",)
     )
-    for one in found:
+    for provider in providers:
         cells = (
-            *(one.name, one.kind, one.delivery or "never served", _home(one)),
-            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), _note_text(one)),
+            *(provider.name, provider.kind, provider.delivery or "never served", _home(provider)),
+            *(
+                f"{provider.lanes_owned}/{provider.lanes}",
+                str(provider.backlog),
+                _note_text(provider),
+            ),
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table
 
 
-def _note_text(one: "ListedProvider") -> str:
+def _note_text(provider: "ListedProvider") -> str:
     """Return what serves in the instance's place, whether it is paused, and its own note."""
-    paused = f"paused: {one.paused}" if one.paused else ""
-    live = f"{one.live} serves in its place" if one.live else ""
-    return "; ".join(part for part in (live, paused, one.note) if part)
+    paused = f"paused: {provider.paused}" if provider.paused else ""
+    live = f"{provider.live} serves in its place" if provider.live else ""
+    return "; ".join(part for part in (live, paused, provider.note) if part)
 
 
-def _home(one: "ListedProvider") -> str:
+def _home(provider: "ListedProvider") -> str:
     from memorybus_console.operations.providers.inventory import describe_home
 
-    if one.home is None:
-        return "anywhere" if one.placement == "shared" else "none yet"
-    return "here" if one.here else describe_home(one.home)
+    if provider.home is None:
+        return "anywhere" if provider.placement == "shared" else "none yet"
+    return "here" if provider.here else describe_home(provider.home)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def answers_from_flags(
-    wanted: Sequence["Target"],
+    targets: Sequence["Target"],
     offers: Mapping[str, KindOffer],
     changes: Sequence[str],
     secrets: Sequence[str],
@@ -26,7 +26,7 @@ def answers_from_flags(
     """Return the values that flags give, by instance.
 
     Args:
-        wanted: the instances.
+        targets: the instances.
         offers: what each kind offers, by kind.
         changes: words ``key=value`` or ``name.key=value``.
         secrets: options, named likewise, whose values are on `lines`.
@@ -38,7 +38,7 @@ def answers_from_flags(
     from memorybus_console.operations.providers.answers import default_variable
     from memorybus_console.operations.providers.setup import SetupAnswers
 
-    answers_by_name = {target.name: SetupAnswers(target, {}, {}) for target in wanted}
+    answers_by_name = {target.name: SetupAnswers(target, {}, {}) for target in targets}
     for word in changes:
         name, key, text = _split(word, answers_by_name)
         answers = answers_by_name[name]
@@ -69,7 +69,7 @@ def _split(word: str, answers_by_name: Mapping[str, "SetupAnswers"]) -> tuple[st
 
 
 def _field(offer: KindOffer, key: str) -> OptionField | None:
-    return next((one for one in offer.options or () if one.key == key), None)
+    return next((option for option in offer.options or () if option.key == key), None)
 
 
 def _value(offer: KindOffer, key: str, text: str) -> Any:
@@ -94,7 +94,7 @@ def ask_options(
     settings: "Settings",
     fields: Sequence[OptionField],
     now: Mapping[str, Any],
-    said: "SetupAnswers",
+    answers: "SetupAnswers",
 ) -> "SetupAnswers":
     """Ask for options that flags left open: first the important ones, then the others if wanted.
 
@@ -103,12 +103,14 @@ def ask_options(
         settings: lead to the secrets that are stored already.
         fields: the options.
         now: the values in the settings.
-        said: the values that flags gave.
+        answers: the values that flags gave.
     """
-    options, secrets = dict(said.options), dict(said.secrets)
-    for field in _fields_to_ask(dialogue, [one for one in fields if one.key not in options]):
+    options, secrets = dict(answers.options), dict(answers.secrets)
+    for field in _fields_to_ask(
+        dialogue, [option_field for option_field in fields if option_field.key not in options]
+    ):
         if field.secret:
-            variable, value = _ask_secret(dialogue, settings, said.target.name, field, now)
+            variable, value = _ask_secret(dialogue, settings, answers.target.name, field, now)
             options |= {field.key: variable} if variable else {}
             secrets |= {variable: value} if value else {}
             continue
@@ -116,13 +118,15 @@ def ask_options(
         answer = _ask(dialogue, field, option_text(before))
         if answer != before and answer is not None:
             options[field.key] = answer
-    return msgspec.structs.replace(said, options=options, secrets=secrets)
+    return msgspec.structs.replace(answers, options=options, secrets=secrets)
 
 
 def _fields_to_ask(dialogue: Dialogue, fields: Sequence[OptionField]) -> Iterator[OptionField]:
-    first = [one for one in fields if one.required or one.secret or one.choices or one.hint]
+    first = [
+        field for field in fields if field.required or field.secret or field.choices or field.hint
+    ]
     yield from first
-    others = [one for one in fields if one not in first]
+    others = [field for field in fields if field not in first]
     if others and dialogue.confirm(f"{len(others)} more options: change any?", default=False):
         yield from others
 

@@ -82,44 +82,48 @@ def list_copies(stores: Stores) -> list[Copy]:
         LogUnavailable: Redis is away.
     """
     view = stores.instances.read_view()
-    live = {name for one in view.all.values() if (name := live_name(one.provider, view.live))}
+    live = {
+        name for instance in view.all.values() if (name := live_name(instance.provider, view.live))
+    }
     homes = stores.homes.all()
     return [
-        _describe_copy(stores, one, homes, paused=one.name in view.pauses, live=one.name in live)
-        for one in view.all.values()
-        if one.is_copy
+        _describe_copy(
+            stores, instance, homes, paused=instance.name in view.pauses, live=instance.name in live
+        )
+        for instance in view.all.values()
+        if instance.is_copy
     ]
 
 
 def _describe_copy(
-    stores: Stores, one: Instance, homes: dict[str, Home], *, paused: bool, live: bool
+    stores: Stores, instance: Instance, homes: dict[str, Home], *, paused: bool, live: bool
 ) -> Copy:
-    lanes = stores.lanes.states(one.name)
-    ends = [one.plan.end(partition) for partition in range(stores.settings.partitions)]
+    lanes = stores.lanes.states(instance.name)
+    ends = [instance.plan.end(partition) for partition in range(stores.settings.partitions)]
     total = None if None in ends else sum(end or 0 for end in ends)
     done = sum(
         lane.n if end is None else min(lane.n, end) for lane, end in zip(lanes, ends, strict=True)
     )
-    home = homes.get(one.name)
+    home = homes.get(instance.name)
     return Copy(
-        name=one.name,
-        provider=one.provider,
-        purpose=one.purpose,
-        state=_state_of(one, done, total, paused=paused, live=live),
+        name=instance.name,
+        provider=instance.provider,
+        purpose=instance.purpose,
+        state=_state_of(instance, done, total, paused=paused, live=live),
         done=done,
         total=total,
         parked=sum(lane.parked for lane in lanes),
-        home=_describe_place(one.name, home) if home else None,
-        made_at=iso(one.made_at),
-        made_by=one.made_by,
-        reason=one.reason,
+        home=_describe_place(instance.name, home) if home else None,
+        made_at=iso(instance.made_at),
+        made_by=instance.made_by,
+        reason=instance.reason,
     )
 
 
-def _state_of(one: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
+def _state_of(instance: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
     """Return a copy's state in a word (pure)."""
     words = (
-        ("dropped", one.dropped),
+        ("dropped", instance.dropped),
         ("paused", paused),
         ("live", live),
         ("following", total is None),
@@ -134,11 +138,11 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
     Raises:
         ConfigError: no copy has that name, or it is live, or it belongs to a rebuild.
     """
-    found = {one.name: one for one in list_copies(stores)}
-    if name not in found:
-        known = ", ".join(found) or "none"
+    copies = {copy.name: copy for copy in list_copies(stores)}
+    if name not in copies:
+        known = ", ".join(copies) or "none"
         raise ConfigError(f"no copy is called {name!r}; there are: {known}")
-    one = found[name]
+    one = copies[name]
     if one.state == "live" or one.purpose == "rebuild":
         raise ConfigError(
             f"{name} belongs to the rebuilds of {one.provider}; see: memorybus rebuild ls"
@@ -161,8 +165,8 @@ def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
 
 def mark_dropped(stores: Stores, name: str) -> None:
     """Mark a copy as dropped, so that a worker removes it; repeating this changes nothing."""
-    while (known := stores.instances.get(name)) is not None and not known.dropped:
-        stores.instances.change(known, msgspec.structs.replace(known, dropped=True))
+    while (instance := stores.instances.get(name)) is not None and not instance.dropped:
+        stores.instances.change(instance, msgspec.structs.replace(instance, dropped=True))
 
 
 def await_removal(

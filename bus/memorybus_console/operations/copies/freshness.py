@@ -27,26 +27,28 @@ def owner_of(what: InstanceDescription, copy: Instance, view: InstancesView, tab
         return ""
     first = Instance(name=copy.provider, provider=copy.provider)
     others = [first] + [
-        one
-        for one in view.all.values()
-        if one.provider == copy.provider and one.is_copy and one.name != copy.name
+        instance
+        for instance in view.all.values()
+        if instance.provider == copy.provider and instance.is_copy and instance.name != copy.name
     ]
     mine = place_of(what, copy, tables)
-    return next((one.name for one in others if place_of(what, one, tables) == mine), "")
+    return next((other.name for other in others if place_of(what, other, tables) == mine), "")
 
 
-def place_of(what: InstanceDescription, one: Instance, tables: Tables) -> tuple[str, ...]:
+def place_of(what: InstanceDescription, instance: Instance, tables: Tables) -> tuple[str, ...]:
     """Return the values of the options that say where an instance's shared state is; pure."""
-    return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
+    return _place(
+        what, {**instance.options, **tables.get(instance.name, {})} if instance.is_copy else {}
+    )
 
 
 def _place(what: InstanceDescription, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def describe_place(what: InstanceDescription, one: Instance, tables: Tables) -> str:
+def describe_place(what: InstanceDescription, instance: Instance, tables: Tables) -> str:
     """Return the options that say where a state is, as they stand on a command line; pure."""
-    texts = zip(what.place, place_of(what, one, tables), strict=True)
+    texts = zip(what.place, place_of(what, instance, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 

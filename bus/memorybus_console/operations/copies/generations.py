@@ -58,50 +58,60 @@ class Generation(msgspec.Struct, frozen=True):
 def generations(provider: str, view: InstancesView) -> list[Generation]:
     """Return a provider's generations, the instance of the settings first."""
     first = view.all.get(provider, Instance(name=provider, provider=provider))
-    copies = [one for one in view.all.values() if is_generation(one) and one.provider == provider]
-    return [_generation(one, view) for one in [first, *sorted(copies, key=number_of)]]
+    copies = [
+        instance
+        for instance in view.all.values()
+        if is_generation(instance) and instance.provider == provider
+    ]
+    return [_generation(instance, view) for instance in [first, *sorted(copies, key=number_of)]]
 
 
 def list_generations(view: InstancesView) -> list[Generation]:
     """Return the generations of all providers that have more than one."""
-    providers = sorted({one.provider for one in view.all.values()} | set(view.live))
+    providers = sorted({instance.provider for instance in view.all.values()} | set(view.live))
     every = [generations(provider, view) for provider in providers]
-    return [one for group in every if len(group) > 1 for one in group if not _is_dropped_first(one)]
+    return [
+        generation
+        for group in every
+        if len(group) > 1
+        for generation in group
+        if not _is_dropped_first(generation)
+    ]
 
 
-def _is_dropped_first(one: Generation) -> bool:
+def _is_dropped_first(generation: Generation) -> bool:
     """Whether a generation is the first one and dropped: only other dropped ones are listed."""
-    return one.state == "dropped" and one.name == one.provider
+    return generation.state == "dropped" and generation.name == generation.provider
 
 
-def _generation(one: Instance, view: InstancesView) -> Generation:
+def _generation(instance: Instance, view: InstancesView) -> Generation:
     return Generation(
-        name=one.name,
-        provider=one.provider,
-        state=_state(one, view),
-        query=one.plan.query,
-        until_then=any(len(spans) > 1 for spans in one.plan.spans.values()),
-        options=one.options,
-        made_at=one.made_at,
-        made_by=one.made_by,
-        reason=one.reason,
+        name=instance.name,
+        provider=instance.provider,
+        state=_state(instance, view),
+        query=instance.plan.query,
+        until_then=any(len(spans) > 1 for spans in instance.plan.spans.values()),
+        options=instance.options,
+        made_at=instance.made_at,
+        made_by=instance.made_by,
+        reason=instance.reason,
     )
 
 
 def _state(
-    one: Instance, view: InstancesView
+    instance: Instance, view: InstancesView
 ) -> Literal["live", "kept", "filling", "unused", "dropped"]:
-    known = view.live.get(one.provider)
-    if one.dropped:
+    live = view.live.get(instance.provider)
+    if instance.dropped:
         return "dropped"
-    if live_name(one.provider, view.live) == one.name:
+    if live_name(instance.provider, view.live) == instance.name:
         return "live"
-    if known is not None and known.previous == one.name:
+    if live is not None and live.previous == instance.name:
         return "kept"
-    if is_dropped(one.name, view):
+    if is_dropped(instance.name, view):
         return "dropped"
-    candidate = unfinished_copy(one.provider, "rebuild", view)
-    return "filling" if candidate is not None and candidate.name == one.name else "unused"
+    candidate = unfinished_copy(instance.provider, "rebuild", view)
+    return "filling" if candidate is not None and candidate.name == instance.name else "unused"
 
 
 def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> str:
@@ -111,12 +121,12 @@ def provider_of(name: str, view: InstancesView, configured: Sequence[str]) -> st
         ConfigError: there is no such instance, or it was dropped.
     """
     every = {name: Instance(name=name, provider=name) for name in configured} | dict(view.all)
-    known = {name: one for name, one in every.items() if not is_dropped(name, view)}
-    if name in every and name not in known:
-        raise ConfigError(f"{name} was dropped; there are: {', '.join(known)}")
-    if name not in known:
-        raise ConfigError(f"no instance is called {name!r}; there are: {', '.join(known)}")
-    return known[name].provider
+    instances = {name: instance for name, instance in every.items() if not is_dropped(name, view)}
+    if name in every and name not in instances:
+        raise ConfigError(f"{name} was dropped; there are: {', '.join(instances)}")
+    if name not in instances:
+        raise ConfigError(f"no instance is called {name!r}; there are: {', '.join(instances)}")
+    return instances[name].provider
 
 
 def is_dropped(name: str, view: InstancesView) -> bool:
@@ -125,21 +135,21 @@ def is_dropped(name: str, view: InstancesView) -> bool:
     The record of a dropped copy says so. The first generation stays in the settings, so it is
     paused with the state ``dropped`` instead.
     """
-    one, pause, known = view.all.get(name), view.pauses.get(name), view.live.get(name)
-    if one is not None and one.dropped:
+    instance, pause, live = view.all.get(name), view.pauses.get(name), view.live.get(name)
+    if instance is not None and instance.dropped:
         return True
-    left = known is not None and name not in (known.instance, known.previous)
+    left = live is not None and name not in (live.instance, live.previous)
     return left and pause is not None and pause.state == "dropped"
 
 
-def is_generation(one: Instance) -> bool:
+def is_generation(instance: Instance) -> bool:
     """Return whether a copy was made by a rebuild."""
-    return one.purpose == "rebuild" and one.is_copy
+    return instance.purpose == "rebuild" and instance.is_copy
 
 
-def number_of(one: Instance) -> int:
+def number_of(instance: Instance) -> int:
     """Return a generation's number, 0 for the instance of the settings."""
-    return _number_in(one.name)
+    return _number_in(instance.name)
 
 
 def _number_in(name: str) -> int:
@@ -149,48 +159,50 @@ def _number_in(name: str) -> int:
 
 def next_name(provider: str, view: InstancesView, purpose: Purpose = "rebuild") -> str:
     """Return the name of the next generation, or of a copy to compare with."""
-    names = [one.name for one in view.all.values() if one.provider == provider]
-    known = view.live.get(provider)
-    names += [known.instance, known.previous] if known else []
-    numbers = [*map(_number_in, names), known.numbered if known else 0]
+    names = [instance.name for instance in view.all.values() if instance.provider == provider]
+    live = view.live.get(provider)
+    names += [live.instance, live.previous] if live else []
+    numbers = [*map(_number_in, names), live.numbered if live else 0]
     middle = "" if purpose == "rebuild" else f".{purpose}"
     return f"{provider}{middle}@{max(numbers, default=0) + 1}"
 
 
 def unfinished_copy(provider: str, purpose: Purpose, view: InstancesView) -> Instance | None:
     """Return the newest copy that a command of this purpose has not finished, if there is one."""
-    found = [one for one in copies_never_live(provider, purpose, view) if not one.dropped]
-    return max(found, key=number_of, default=None)
+    instances = [
+        instance for instance in copies_never_live(provider, purpose, view) if not instance.dropped
+    ]
+    return max(instances, key=number_of, default=None)
 
 
 def copies_never_live(provider: str, purpose: Purpose, view: InstancesView) -> list[Instance]:
     """Return the copies that never served: those newer than the live and the kept generation."""
-    known = view.live.get(provider)
-    floor = max(_number_in(known.instance), _number_in(known.previous)) if known else 0
+    live = view.live.get(provider)
+    floor = max(_number_in(live.instance), _number_in(live.previous)) if live else 0
     return [
-        one
-        for one in view.all.values()
-        if (one.provider, one.purpose) == (provider, purpose)
-        and one.is_copy
-        and number_of(one) > floor
+        instance
+        for instance in view.all.values()
+        if (instance.provider, instance.purpose) == (provider, purpose)
+        and instance.is_copy
+        and number_of(instance) > floor
     ]
 
 
-def check_same_request(known: Instance, asked: Instance, drop: str) -> None:
+def check_same_request(instance: Instance, asked: Instance, drop: str) -> None:
     """Make sure that an unfinished copy was begun with the same request.
 
     Raises:
         ConfigError: it was begun with another request; `drop` is the command that removes it.
     """
-    if known.asked is None or known.asked != asked.asked:
-        if known.asked and asked.asked and known.asked.live != asked.asked.live:
+    if instance.asked is None or instance.asked != asked.asked:
+        if instance.asked and asked.asked and instance.asked.live != asked.asked.live:
             raise ConfigError(
-                f"{known.name} was begun beside {known.asked.live}, and {asked.asked.live} serves "
-                f"now: it cannot continue; drop it: {drop}"
+                f"{instance.name} was begun beside {instance.asked.live}, and {asked.asked.live} "
+                f"serves now: it cannot continue; drop it: {drop}"
             )
         raise ConfigError(
-            f"{known.name} was begun with another plan and is not finished; give the same options "
-            f"to continue, or drop it: {drop}"
+            f"{instance.name} was begun with another plan and is not finished; give the same "
+            f"options to continue, or drop it: {drop}"
         )
 
 
@@ -239,10 +251,10 @@ def plan_ending_at(plan: Plan, at: PartitionNumbers) -> Plan:
 def plan_without_end(plan: Plan) -> Plan:
     """Return a plan without its end; a plan that then takes everything has no spans."""
     spans = {
-        p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
-        for p, found in plan.spans.items()
+        p: (*ranges[:-1], msgspec.structs.replace(ranges[-1], last=None))
+        for p, ranges in plan.spans.items()
     }
-    whole = all(found == (NumberRange(),) for found in spans.values())
+    whole = all(span == (NumberRange(),) for span in spans.values())
     return msgspec.structs.replace(plan, spans={} if whole else spans)
 
 
@@ -254,32 +266,35 @@ def _last_span(plan: Plan, partition: int, n: int) -> NumberRange:
     return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
 
 
-def must_equal(one: Instance, live: Instance) -> bool:
+def must_equal(instance: Instance, live: Instance) -> bool:
     """Return whether a copy's state must equal the live one's: it has the same options and plan."""
-    return (one.options, plan_without_end(one.plan)) == (live.options, plan_without_end(live.plan))
+    return (instance.options, plan_without_end(instance.plan)) == (
+        live.options,
+        plan_without_end(live.plan),
+    )
 
 
 def live_after_swap(
-    known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False
+    live: Live, to: str, at: int, by: str, reason: str, *, back: bool = False
 ) -> Live:
     """Return the entry that makes another instance live, and remembers the one before it."""
-    last = known.instance
-    return Live(to, last, at, by, reason, leaving=last, back=back, numbered=known.numbered)
+    last = live.instance
+    return Live(to, last, at, by, reason, leaving=last, back=back, numbered=live.numbered)
 
 
-def live_after_drop(known: Live, gone: Collection[str]) -> Live:
+def live_after_drop(live: Live, gone: Collection[str]) -> Live:
     """Return the entry after a drop: nobody can roll back to these, or reuse their numbers."""
     return msgspec.structs.replace(
-        known,
-        previous="" if known.previous in gone else known.previous,
-        numbered=max([known.numbered, *map(_number_in, gone)]),
+        live,
+        previous="" if live.previous in gone else live.previous,
+        numbered=max([live.numbered, *map(_number_in, gone)]),
     )
 
 
 def unfinished_swap(provider: str, view: InstancesView) -> str:
     """Return the live instance if the command that swapped it in was killed; else ""."""
-    known = view.live.get(provider)
-    return known.instance if known is not None and known.leaving else ""
+    live = view.live.get(provider)
+    return live.instance if live is not None and live.leaving else ""
 
 
 def command_to_finish_swap(provider: str, view: InstancesView) -> str:

@@ -153,14 +153,14 @@ class CopyFilled(Result, frozen=True, kw_only=True):
 
 def plan_replay(
     stores: Stores,
-    wanted: ReplayRequest,
+    request: ReplayRequest,
     clock: Clock = SYSTEM,
     describe: Describe = describe_instance,
 ) -> ReplayPlan:
     """Return what a replay would do; change nothing.
 
     Args:
-        wanted: the request.
+        request: the request.
         describe: returns the description of the copy.
 
     Raises:
@@ -168,11 +168,11 @@ def plan_replay(
         MissingProvider: the copy cannot be made here.
         LogError, ArchiveError: the history cannot be read.
     """
-    check_provider(stores, wanted.provider)
-    what = describe(stores.settings, wanted.provider, wanted.into, wanted.options)
-    _check_target(stores, wanted)
-    known, instance = _find_or_build_record(stores, wanted, what, clock)
-    home = _home_of(stores, wanted.provider) if what.placement == "local" else None
+    check_provider(stores, request.provider)
+    what = describe(stores.settings, request.provider, request.into, request.options)
+    _check_target(stores, request)
+    known, instance = _find_or_build_record(stores, request, what, clock)
+    home = _home_of(stores, request.provider) if what.placement == "local" else None
     ends = instance.plan.ends(stores.settings.partitions)
     return ReplayPlan(
         instance=instance,
@@ -187,20 +187,22 @@ def plan_replay(
 
 
 def _find_or_build_record(
-    stores: Stores, wanted: ReplayRequest, what: InstanceDescription, clock: Clock
+    stores: Stores, request: ReplayRequest, what: InstanceDescription, clock: Clock
 ) -> tuple[bool, Instance]:
     """Return whether the copy exists already, and its record as it is or would be."""
-    known = stores.instances.get(wanted.into)
-    asked = _build_instance(stores, wanted, clock)
-    if known is None and not wanted.force:
-        known = _find_concurrent_copy(stores, asked, what, clock)
-    return known is not None, asked if known is None else _check_resumable(known, asked, wanted)
+    instance = stores.instances.get(request.into)
+    asked = _build_instance(stores, request, clock)
+    if instance is None and not request.force:
+        instance = _find_concurrent_copy(stores, asked, what, clock)
+    return instance is not None, asked if instance is None else _check_resumable(
+        instance, asked, request
+    )
 
 
-def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
-    into = check_name(wanted.into)
+def _check_target(stores: Stores, request: ReplayRequest) -> None:
+    into = check_name(request.into)
     registered = stores.roster.providers()
-    if into in stores.settings.providers or into == wanted.provider or into in registered:
+    if into in stores.settings.providers or into == request.provider or into in registered:
         raise ConfigError(
             f"{into!r} is a live provider; replay goes into a fresh instance: choose a new name"
         )
@@ -220,10 +222,10 @@ def _find_concurrent_copy(
         _check_empty(stores, copy, what)
     except ConfigError:
         clock.sleep(_RECORD_SECONDS)
-        known = stores.instances.get(copy.name)
-        if known is None:
+        instance = stores.instances.get(copy.name)
+        if instance is None:
             raise
-        return known
+        return instance
     return None
 
 
@@ -239,10 +241,10 @@ def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> N
             f"{describe_shared_state(copy, owner)}; {describe_remedy(what, copy.name)}; if its "
             f"options give it one already, add --force"
         )
-    left = describe_leftovers(stores, copy.name)
-    if left:
+    leftovers = describe_leftovers(stores, copy.name)
+    if leftovers:
         raise ConfigError(
-            f"{copy.name!r} is not empty: {left}; choose a new name, or continue with what is "
+            f"{copy.name!r} is not empty: {leftovers}; choose a new name, or continue with what is "
             f"there with --force"
         )
 
@@ -252,24 +254,24 @@ def _home_of(stores: Stores, provider: str) -> Home:
     return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 
-def _build_instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
-    options = normalise_options(wanted.options)
+def _build_instance(stores: Stores, request: ReplayRequest, clock: Clock) -> Instance:
+    options = normalise_options(request.options)
     return Instance(
-        name=wanted.into,
-        provider=wanted.provider,
+        name=request.into,
+        provider=request.provider,
         options=options,
         plan=Plan(
-            query=stores.history.resolve(wanted.query),
-            spans=spans_between(stores.settings, stores.history, wanted.since, wanted.until),
-            rate=wanted.rate or 0.0,
+            query=stores.history.resolve(request.query),
+            spans=spans_between(stores.settings, stores.history, request.since, request.until),
+            rate=request.rate or 0.0,
         ),
         made_at=clock.now_ms(),
-        made_by=wanted.by,
-        reason=wanted.reason,
+        made_by=request.by,
+        reason=request.reason,
         asked=CopyRequest(
-            query=wanted.query,
-            since=_recorded_moment(wanted.since),
-            until=_recorded_moment(wanted.until),
+            query=request.query,
+            since=_recorded_moment(request.since),
+            until=_recorded_moment(request.until),
             options=options,
         ),
     )
@@ -296,28 +298,33 @@ def spans_between(
     }
 
 
-def _check_resumable(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
+def _check_resumable(instance: Instance, asked: Instance, request: ReplayRequest) -> Instance:
     """Return the existing record, with the requested rate, if it is of the same replay.
 
     Raises:
         ConfigError: it is the record of something else.
     """
-    advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --yes"
-    if known.purpose != "replay":
-        raise ConfigError(f"{known.name!r} is a copy that a {known.purpose} made; {advice}")
-    if known.dropped:
-        raise ConfigError(f"{known.name!r} is being removed; wait for it, or choose another name")
-    if known.asked is None or (known.provider, known.asked) != (asked.provider, asked.asked):
-        raise ConfigError(f"{known.name!r} is a copy with another plan; {advice}")
-    return known if wanted.rate is None else _with_rate(known, wanted.rate)
+    advice = f"choose another name, or drop it: memorybus replay --cancel {instance.name} --yes"
+    if instance.purpose != "replay":
+        raise ConfigError(f"{instance.name!r} is a copy that a {instance.purpose} made; {advice}")
+    if instance.dropped:
+        raise ConfigError(
+            f"{instance.name!r} is being removed; wait for it, or choose another name"
+        )
+    if instance.asked is None or (instance.provider, instance.asked) != (
+        asked.provider,
+        asked.asked,
+    ):
+        raise ConfigError(f"{instance.name!r} is a copy with another plan; {advice}")
+    return instance if request.rate is None else _with_rate(instance, request.rate)
 
 
-def _with_rate(known: Instance, rate: float) -> Instance:
-    plan = msgspec.structs.replace(known.plan, rate=rate)
-    return msgspec.structs.replace(known, plan=plan)
+def _with_rate(instance: Instance, rate: float) -> Instance:
+    plan = msgspec.structs.replace(instance.plan, rate=rate)
+    return msgspec.structs.replace(instance, plan=plan)
 
 
-def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> ReplayPlan:
+def begin_replay(stores: Stores, plan: ReplayPlan, request: ReplayRequest) -> ReplayPlan:
     """Record the copy, or its new rate; from now on every worker of its provider fills it.
 
     Returns:
@@ -339,7 +346,7 @@ def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> Rep
         made = stores.instances.get(plan.instance.name)
         if made is None:
             raise
-        there = _check_resumable(made, plan.instance, wanted)
+        there = _check_resumable(made, plan.instance, request)
         _write_rate(stores, there)
         return msgspec.structs.replace(plan, instance=there, known=True)
     return plan
@@ -347,7 +354,7 @@ def begin_replay(stores: Stores, plan: ReplayPlan, wanted: ReplayRequest) -> Rep
 
 def _write_rate(stores: Stores, copy: Instance) -> None:
     """Write a copy's rate, which the workers that fill it obey from then on."""
-    while (known := stores.instances.get(copy.name)) is not None:
-        now = _with_rate(known, copy.plan.rate)
-        if now == known or stores.instances.change(known, now):
+    while (instance := stores.instances.get(copy.name)) is not None:
+        now = _with_rate(instance, copy.plan.rate)
+        if now == instance or stores.instances.change(instance, now):
             return

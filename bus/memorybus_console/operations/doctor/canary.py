@@ -167,8 +167,8 @@ def _recalled_line(bus: MemoryBus, word: str, clock: Clock) -> str:
     """Return the line that recalls the word; "" if none does in time."""
     deadline = clock.monotonic() + RECALLED_WITHIN
     while clock.monotonic() < deadline:
-        found = bus.recall(word, agent=CANARY_SCOPE, user=CANARY_SCOPE, timeout=RECALL_TIMEOUT)
-        for line in found.text.splitlines():
+        answer = bus.recall(word, agent=CANARY_SCOPE, user=CANARY_SCOPE, timeout=RECALL_TIMEOUT)
+        for line in answer.text.splitlines():
             if word in line:
                 return line
         clock.sleep(LOOK_EVERY)

@@ -156,9 +156,9 @@ def check_eviction(server: Server) -> Check:
 
 def check_version(server: Server) -> Check:
     """Check that the server is new enough, and name the known faults of its release."""
-    found = parse_version(f"v={server.version}")
+    version = parse_version(f"v={server.version}")
     name = f"{server.product} {server.version}"
-    if found is None or found < OLDEST_VERSION:
+    if version is None or version < OLDEST_VERSION:
         fix = f"use Redis {format_version(OLDEST_VERSION)} or later, or Valkey"
         return Check(name="redis version", ok=False, found=name, fix=fix)
     faults = list(faults_of(server))
@@ -209,7 +209,7 @@ def checks_of(status: Status, configured: Sequence[str], now_ms: int) -> Iterato
     wrong = findings_of(status, configured, now_ms)
     hidden = SERVICE_TOPICS if refuses_writes(status) else ()
     for topic in (*LOG_TOPICS, *SERVICE_TOPICS):
-        found = [finding for finding in wrong if finding.code in topic.codes]
+        findings = [finding for finding in wrong if finding.code in topic.codes]
         well = "" if topic in hidden else topic.describe(status)
-        if found or well:
-            yield Check.from_findings(topic.name, found, well)
+        if findings or well:
+            yield Check.from_findings(topic.name, findings, well)

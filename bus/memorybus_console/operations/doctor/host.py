@@ -39,8 +39,8 @@ def check_server_binary(settings: Settings) -> Check:
     """
     if settings.url:
         return Check(name="server binary", ok=True, found="not needed: a url is configured")
-    found = find_server_binary()
-    return Check(name="server binary", ok=True, found=f"{found.path} ({found.name})")
+    binary = find_server_binary()
+    return Check(name="server binary", ok=True, found=f"{binary.path} ({binary.name})")
 
 
 def check_spool(settings: Settings) -> Check:

@@ -53,9 +53,9 @@ def run_guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
         return Check(name=name, ok=False, found=str(error), fix=fix)
 
 
-def check_notes(found: Sequence[ListedProvider]) -> Check:
+def check_notes(providers: Sequence[ListedProvider]) -> Check:
     """Show the notes that instances give for people; this never fails."""
-    text = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
+    text = "; ".join(f"{provider.name}: {provider.note}" for provider in providers if provider.note)
     return Check(name="notes", ok=True, found=text or "none")
 
 
@@ -67,8 +67,8 @@ def check_health(settings: Settings, clock: Clock) -> Check:
     """
     with Stores(settings) as stores:
         served, live = stores.roster.job_providers(), stores.instances.live()
-        known = stores.roster.providers()
-    asked = [name for name, info in known.items() if info.examines and name in served]
+        providers = stores.roster.providers()
+    asked = [name for name, info in providers.items() if info.examines and name in served]
     ill = {name: why for name in asked if (why := _describe_illness(settings, clock, name, live))}
     if not ill:
         well = f"{', '.join(asked)}: healthy" if asked else "no provider has a health check"
@@ -170,16 +170,19 @@ def _unfinished_work(view: InstancesView, busy: Collection[str]) -> Iterator[tup
                 f"{begun.name} follows the log unused: its rebuild was cut short, or differed",
                 f"the same command continues; or: memorybus rebuild --drop {name} --yes",
             )
-    for one in view.all.values():
-        if one.purpose == "verify" and not one.dropped and one.provider not in busy:
-            yield f"{one.name} was left by a verification that is gone", "memorybus up removes it"
+    for instance in view.all.values():
+        if instance.purpose == "verify" and not instance.dropped and instance.provider not in busy:
+            yield (
+                f"{instance.name} was left by a verification that is gone",
+                "memorybus up removes it",
+            )
 
 
 def _all_providers(view: InstancesView) -> set[str]:
-    made = {one.provider for one in view.all.values()}
+    made = {instance.provider for instance in view.all.values()}
     return made | set(view.live) | {_provider_of(name, view) for name in view.pauses}
 
 
 def _provider_of(name: str, view: InstancesView) -> str:
-    known = view.all.get(name)
-    return known.provider if known else name
+    instance = view.all.get(name)
+    return instance.provider if instance else name

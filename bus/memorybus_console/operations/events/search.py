@@ -96,21 +96,21 @@ class EventSearch:
     def __init__(
         self,
         history: History,
-        wanted: SearchRequest,
+        request: SearchRequest,
         before: BackwardMark | None = None,
         enough: Callable[["EventSearch"], bool] = never_enough,
     ) -> None:
         """Read nothing yet.
 
         Args:
-            wanted: what to search for.
+            request: what to search for.
             before: where an earlier search stopped; None for the end of the history.
             enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.
         """
         self._history = history
-        self._wanted = wanted
-        self._selection = wanted.selection()
-        self._words = SearchWords(wanted.words)
+        self._wanted = request
+        self._selection = request.selection()
+        self._words = SearchWords(request.words)
         self._enough = enough
         self.found: list[LoggedEvent] = []
         self.checked = self.reached = 0
@@ -139,10 +139,10 @@ class EventSearch:
         self.mark = None
 
     def _matches(self, event: LoggedEvent) -> bool:
-        envelope, wanted = event.envelope, self._wanted
+        envelope, request = event.envelope, self._wanted
         if type(envelope.event) is Omitted or not self._selection.wants(event):
             return False
-        timely = wanted.since is None or envelope.at >= wanted.since
+        timely = request.since is None or envelope.at >= request.since
         return timely and self._words.are_in(envelope.event)
 
 

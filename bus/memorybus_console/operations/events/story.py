@@ -120,13 +120,13 @@ def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
         ArchiveError: the archive cannot say what was forgotten.
     """
     known = mark.partition < history.log.partitions
-    found = history.event_at(mark.partition, mark.entry) if known else None
-    if found is None or isinstance(found.envelope.event, Omitted):
+    event = history.event_at(mark.partition, mark.entry) if known else None
+    if event is None or isinstance(event.envelope.event, Omitted):
         raise MissingEvent(
             f"there is no event at p{mark.partition:02d}:{mark.entry}: it was trimmed, forgotten "
             f"or never there; search with: memorybus events search WORDS"
         )
-    return found
+    return event
 
 
 def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStory:
@@ -138,7 +138,7 @@ def story_of(stores: Stores, desk: DeadLetters, event: LoggedEvent) -> EventStor
     place, view = event.position, stores.instances.read_view()
     roles = _roles(stores, view)
     lanes = stores.lanes.lanes_of_key(place.partition, list(roles), event.envelope.key)
-    decided = {one.provider: one for one in _decisions(stores.history, event)}
+    decided = {decision.provider: decision for decision in _decisions(stores.history, event)}
     hindered = _hindered(stores, view)
     fates = []
     for name, (lane, parked_of_key) in lanes.items():
@@ -165,14 +165,22 @@ def _roles(stores: Stores, view: InstancesView) -> dict[str, str]:
     providers = dict.fromkeys([*stores.roster.providers(), *stores.settings.providers])
     serving = {live_name(name, view.live): name for name in providers}
     found = {live: "" if live == name else f"serves {name}" for live, name in serving.items()}
-    copies = {one.name: f"copy of {one.provider}" for one in view.all.values() if one.is_copy}
+    copies = {
+        instance.name: f"copy of {instance.provider}"
+        for instance in view.all.values()
+        if instance.is_copy
+    }
     return found | {name: role for name, role in copies.items() if name not in found}
 
 
 def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
     """Return why instances are paused or fail, by instance."""
-    failing = {name: why for one in stores.roster.alive() for name, why in one.failing.items()}
-    paused = {name: f"paused: {one.reason}" for name, one in view.pauses.items()}
+    failing = {
+        name: why for worker in stores.roster.alive() for name, why in worker.failing.items()
+    }
+    paused = {
+        name: f"paused: {instance_pause.reason}" for name, instance_pause in view.pauses.items()
+    }
     return failing | paused
 
 
@@ -194,8 +202,8 @@ def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResol
     after, n = place.entry, place.n
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
-        for one in page:
-            decision = one.envelope.event
+        for logged_event in page:
+            decision = logged_event.envelope.event
             if isinstance(decision, DeadLetterResolved) and decision.event_id == envelope.id:
                 yield decision
         if not page:

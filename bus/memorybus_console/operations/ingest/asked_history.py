@@ -75,9 +75,9 @@ class TurnIndex(ScratchIndex):
         every = set(scopes)
         query = Query(
             types=_TYPES,
-            agents=tuple(sorted({one.agent for one in every})),
-            users=tuple(sorted({one.user for one in every})),
-            workspaces=tuple(sorted({one.workspace for one in every})),
+            agents=tuple(sorted({scope.agent for scope in every})),
+            users=tuple(sorted({scope.user for scope in every})),
+            workspaces=tuple(sorted({scope.workspace for scope in every})),
         )
         self._db.execute("begin")
         for event in history.scan(query):
@@ -150,22 +150,22 @@ def session_digest(scope: Scope, session: str) -> bytes:
     return _hash(*identity_of(scope, session))
 
 
-def _marks_of_known(scope: Scope, one: TurnMarks) -> list[bytes]:
+def _marks_of_known(scope: Scope, marks: TurnMarks) -> list[bytes]:
     """Return everything by which a turn of the history can be found."""
-    return [*_marks_of_recorded(scope, one), _pair_mark(scope, one)]
+    return [*_marks_of_recorded(scope, marks), _pair_mark(scope, marks)]
 
 
-def _marks_of_recorded(scope: Scope, one: TurnMarks) -> list[bytes]:
+def _marks_of_recorded(scope: Scope, marks: TurnMarks) -> list[bytes]:
     """Return by what a turn of a file is looked for in sessions of other names."""
     owner = identity_of(scope, "")
-    by_source = [_hash("id", *owner, one.source, one.words.hex())] if one.source else []
-    if one.second is None:
-        return [*by_source, _pair_mark(scope, one)]
-    return [*by_source, _hash("time", *owner, str(one.second), one.words.hex())]
+    by_source = [_hash("id", *owner, marks.source, marks.words.hex())] if marks.source else []
+    if marks.second is None:
+        return [*by_source, _pair_mark(scope, marks)]
+    return [*by_source, _hash("time", *owner, str(marks.second), marks.words.hex())]
 
 
-def _pair_mark(scope: Scope, one: TurnMarks) -> bytes:
-    return _hash("words", *identity_of(scope, ""), one.words.hex(), one.answer.hex())
+def _pair_mark(scope: Scope, marks: TurnMarks) -> bytes:
+    return _hash("words", *identity_of(scope, ""), marks.words.hex(), marks.answer.hex())
 
 
 def _hash(*parts: str) -> bytes:
@@ -229,8 +229,8 @@ class AskedHistory:
             beside: the other sessions of the same input, which are not this one.
         """
         marks = [marks_of_recorded(turn) for turn in turns]
-        known = self._known_turns(scope, session, marks, beside if named else (), named=named)
-        matches = match_turns(known, marks)
+        known_turns = self._known_turns(scope, session, marks, beside if named else (), named=named)
+        matches = match_turns(known_turns, marks)
         return [self._judge(*pair) for pair in zip(turns, matches, strict=True)]
 
     def _known_turns(
@@ -244,16 +244,16 @@ class AskedHistory:
     ) -> list[KnownTurn]:
         """Return the turns of a session, also if the history has it under another name."""
         own = session_digest(scope, session)
-        known = self._index.turns(own)
-        if known and named:
-            return known
+        known_turns = self._index.turns(own)
+        if known_turns and named:
+            return known_turns
         alike = [other for other in self._index.sessions_with(scope, marks) if other != own]
         others = {session_digest(scope, name) for name in beside} if alike else frozenset()
         for other in alike:
             if other not in others:
                 turns = self._index.turns(other)
-                known += turns if is_same_session(turns, marks, named=named) else ()
-        return known
+                known_turns += turns if is_same_session(turns, marks, named=named) else ()
+        return known_turns
 
     def _judge(self, turn: RecordedTurn, match: TurnMatch) -> TurnMatch:
         """Compare the texts of a turn with those of another form that the history has."""
@@ -267,7 +267,7 @@ class AskedHistory:
             return TurnMatch("known", match.known) if is_end_of(turn, event) else TurnMatch("new")
         return match if outgrows(turn, event) else TurnMatch("known", match.known)
 
-    def envelope(self, known: KnownTurn) -> Envelope | None:
+    def envelope(self, turn: KnownTurn) -> Envelope | None:
         """Return the event of a turn of the history; None if it is there no more."""
-        logged = self._history and self._history.event_at(known.partition, known.entry)
+        logged = self._history and self._history.event_at(turn.partition, turn.entry)
         return logged.envelope if logged else None

@@ -72,30 +72,30 @@ def load_files(
     refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = ParsedFile(
+            file = ParsedFile(
                 path, read_transcript(path, options), path.stat().st_mtime_ns // 1_000_000
             )
-            _check_no_shared_session(found, sources)
-            sources.append(found)
+            _check_no_shared_session(file, sources)
+            sources.append(file)
         except TranscriptError as error:
             refused.append(RefusedInput.unreadable(str(path), error))
     return sources, refused
 
 
-def _check_no_shared_session(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+def _check_no_shared_session(file: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
     """Refuse a file if a session id made of its name is that of a different session elsewhere.
 
     A session that the file itself names may be spread over several files.
     """
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
-    for conversation in found.transcript.conversations:
-        source, other = known.get(conversation.session, (found, conversation))
+    for conversation in file.transcript.conversations:
+        source, other = known.get(conversation.session, (file, conversation))
         same = other == msgspec.structs.replace(conversation, named=other.named)
         if not same and not conversation.named:
             raise TranscriptError(
                 f"its session {conversation.session!r} would mix with that of {source.path}; "
                 f"rename one of the files",
-                str(found.path),
+                str(file.path),
             )
 
 
@@ -139,7 +139,9 @@ def ingest_conversations(
 def _scopes_of(
     settings: Settings, sources: Iterable[ParsedFile], agent: str | None, user: str | None
 ) -> set[Scope]:
-    every = {one.user for source in sources for one in source.transcript.conversations}
+    every = {
+        conversation.user for source in sources for conversation in source.transcript.conversations
+    }
     scopes = set()
     for speaker in every:
         with contextlib.suppress(EventError):  # publishing reports it
@@ -343,18 +345,18 @@ class _OpenedSession:
             TurnRefused: the turn is too large, or cannot be encoded.
             SpoolFull: the spool has reached its bound.
         """
-        event_id, known = self._event_id(turn), match.known
-        if known is None:
+        event_id, known_turn = self._event_id(turn), match.known
+        if known_turn is None:
             session = self._open()
             self._publish_turn(session, turn, event_id, self._next_ordinal(session.id))
             return IngestReport(turns=1)
-        session = self.last = Session(self._bus, self._scope, known.ref)
+        session = self.last = Session(self._bus, self._scope, known_turn.ref)
         if match.verdict == "changed":
-            self._publish_turn(session, turn, event_id, known.ordinal, known)
-            _retract(session, known.id, event_id, self._time(turn, known))
+            self._publish_turn(session, turn, event_id, known_turn.ordinal, known_turn)
+            _retract(session, known_turn.id, event_id, self._time(turn, known_turn))
             return IngestReport(turns=1, replaced=1)
-        if known.unfinished:
-            _retract(session, known.replaces, known.id, self._time(turn, known))
+        if known_turn.unfinished:
+            _retract(session, known_turn.replaces, known_turn.id, self._time(turn, known_turn))
         return IngestReport(turns=1, known=1)
 
     def _open(self) -> Session:
@@ -393,7 +395,7 @@ class _OpenedSession:
         turn: RecordedTurn,
         event_id: str,
         ordinal: int,
-        known: KnownTurn | None = None,
+        known_turn: KnownTurn | None = None,
     ) -> None:
         try:
             session.turn_completed(
@@ -405,16 +407,16 @@ class _OpenedSession:
                 user_name=turn.user_name,
                 assistant_name=turn.assistant_name,
                 source_id=turn.source_id,
-                replaces=known.id if known else "",
-                at=self._time(turn, known),
+                replaces=known_turn.id if known_turn else "",
+                at=self._time(turn, known_turn),
             )
         except EventError as error:
             raise TurnRefused(str(error)) from error
 
-    def _time(self, turn: RecordedTurn, known: KnownTurn | None = None) -> int:
+    def _time(self, turn: RecordedTurn, known_turn: KnownTurn | None = None) -> int:
         """Return when a turn was said; another form of it was said at the same time."""
         at = turn.at or self._conversation.at
-        return at or (known.at if known else self._source.modified_ms)
+        return at or (known_turn.at if known_turn else self._source.modified_ms)
 
 
 def _retract(session: Session, older: str, newer: str, at: int) -> None:

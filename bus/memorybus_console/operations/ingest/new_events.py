@@ -160,14 +160,14 @@ def publish_new(
     """
     count: Counter[str] = Counter()
     refused: dict[str, str] = {}
-    with KnownIds() as known:
-        _note_known_ids(settings, known)
+    with KnownIds() as ids:
+        _note_known_ids(settings, ids)
         forgotten = _read_forgotten(settings)
         with MemoryBus.connect(settings) as bus:
             paced = PacedPublisher(bus, SYSTEM, lambda unsent: None)
             for envelope in envelopes:
                 step()
-                is_new = known.is_new(envelope.id)
+                is_new = ids.is_new(envelope.id)
                 why = _why_refused(forgotten, envelope, timed=envelope.id not in untimed)
                 if execute and is_new and not why:
                     why = _publish_unchanged(bus, paced, envelope)
@@ -179,18 +179,20 @@ def publish_new(
     return ImportResult(executed=execute, refused=refused, logged=logged, **count)
 
 
-def _note_known_ids(settings: Settings, known: KnownIds) -> None:
+def _note_known_ids(settings: Settings, ids: KnownIds) -> None:
     """Note the ids of all events that the log has or had.
 
     The log is read before the archive: an event that is trimmed meanwhile is sealed by then.
     """
     with closing(connect_redis(settings)) as redis:
-        _note_logged_ids(EventLog(redis, settings), known)
+        _note_logged_ids(EventLog(redis, settings), ids)
         views = views_of(settings)
-        archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
+        archive = (
+            archive_of(redis, settings) if any(view.sealed for view in views.values()) else None
+        )
     if archive is not None:
         with closing(archive):
-            _note_archived_ids(archive, views, known)
+            _note_archived_ids(archive, views, ids)
 
 
 def _read_forgotten(settings: Settings) -> Forgotten:
@@ -201,21 +203,21 @@ def _read_forgotten(settings: Settings) -> Forgotten:
         return Forgotten(history.forgotten_queries())
 
 
-def _note_logged_ids(log: EventLog, known: KnownIds) -> None:
+def _note_logged_ids(log: EventLog, ids: KnownIds) -> None:
     for partition in range(log.partitions):
         after = START
         while page := log.read(partition, after, _PAGE):
-            known.add(event.envelope.id for event in page)
+            ids.add(event.envelope.id for event in page)
             after = page[-1].position.entry
 
 
 def _note_archived_ids(
-    archive: "Archive", views: Mapping[int, PartitionView], known: KnownIds
+    archive: "Archive", views: Mapping[int, PartitionView], known_ids: KnownIds
 ) -> None:
     for partition, view in views.items():
         check_reaches(archive, partition, view.sealed)
         for ids in archive.ids(partition):
-            known.add(ids)
+            known_ids.add(ids)
 
 
 def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> str:

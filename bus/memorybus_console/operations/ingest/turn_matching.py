@@ -115,31 +115,35 @@ def plain_words(text: str) -> str:
     return " ".join(clean_text(text).split())
 
 
-def outgrows(turn: RecordedTurn, known: TurnCompleted) -> bool:
+def outgrows(turn: RecordedTurn, turn_completed: TurnCompleted) -> bool:
     """Return whether a turn is a newer form of a known one, and not a shorter or an equal form."""
-    if plain_words(turn.user) != plain_words(known.user):
+    if plain_words(turn.user) != plain_words(turn_completed.user):
         return True
-    answer, before = plain_words(turn.assistant), plain_words(known.assistant)
+    answer, before = plain_words(turn.assistant), plain_words(turn_completed.assistant)
     return not before.startswith(answer)
 
 
-def is_end_of(turn: RecordedTurn, known: TurnCompleted) -> bool:
+def is_end_of(turn: RecordedTurn, turn_completed: TurnCompleted) -> bool:
     """Whether a turn without a question is the end of a known turn, whose head was cut off."""
-    return plain_words(known.assistant).endswith(plain_words(turn.assistant))
+    return plain_words(turn_completed.assistant).endswith(plain_words(turn.assistant))
 
 
-def is_same_session(known: Sequence[KnownTurn], turns: Sequence[TurnMarks], *, named: bool) -> bool:
+def is_same_session(
+    known_turns: Sequence[KnownTurn], turns: Sequence[TurnMarks], *, named: bool
+) -> bool:
     """Return whether a session of a file is a session of the history under another name.
 
     At least half of the turns that could be in both must be in both. If the file does not name the
     session and knows its times, one turn is enough. A session that the file names is looked for
     only by times and ids: many sessions consist of the same words.
     """
-    timed = any(one.second is not None for one in turns)
-    if named and not timed and not any(one.source for one in turns):
+    timed = any(turn.second is not None for turn in turns)
+    if named and not timed and not any(turn.source for turn in turns):
         return False
-    there = Counter((one.marks.words, one.marks.answer) for one in known if not one.replaced)
-    here = Counter((one.words, one.answer) for one in turns)
+    there = Counter(
+        (turn.marks.words, turn.marks.answer) for turn in known_turns if not turn.replaced
+    )
+    here = Counter((turn.words, turn.answer) for turn in turns)
     both = (there & here).total()
     return (timed and not named) or 2 * both >= min(there.total(), here.total())
 
@@ -173,8 +177,8 @@ _MOST_CANDIDATES = 100
 class _Matching:
     """Matches the turns of a file with those of the history, rule by rule."""
 
-    def __init__(self, known: Sequence[KnownTurn], turns: Sequence[TurnMarks]) -> None:
-        self._known = known
+    def __init__(self, known_turns: Sequence[KnownTurn], turns: Sequence[TurnMarks]) -> None:
+        self._known = known_turns
         self._turns = turns
         self._rows: dict[int, int] = {}
         self.matches: dict[int, TurnMatch] = {}
@@ -196,9 +200,9 @@ class _Matching:
                 self._take(index, pair.row, verdict)
 
     def _take(self, index: int, row: int, verdict: TurnVerdict) -> None:
-        one = self._known[row]
+        turn = self._known[row]
         self._rows[index] = row
-        self.matches[index] = TurnMatch("known" if one.retracted else verdict, one)
+        self.matches[index] = TurnMatch("known" if turn.retracted else verdict, turn)
 
     def turn(self, pair: _Pair) -> TurnMarks:
         """Return the turn of the file."""
@@ -215,8 +219,8 @@ class _Matching:
 
     def is_unanswered_end(self, pair: _Pair) -> bool:
         """Return whether the turn of the history is the last of its session, and has no answer."""
-        one, *after = self._known[pair.row : pair.row + 2]
-        return one.marks.answer == _NOTHING and not (after and after[0].ref.id == one.ref.id)
+        turn, *after = self._known[pair.row : pair.row + 2]
+        return turn.marks.answer == _NOTHING and not (after and after[0].ref.id == turn.ref.id)
 
     def match_first_answer(self) -> None:
         """Match a first turn without a question with the turn before that of the second one."""
@@ -225,7 +229,7 @@ class _Matching:
             self.matches[0] = TurnMatch("answer", self._known[row])
 
 
-def match_turns(known: Sequence[KnownTurn], turns: Sequence[TurnMarks]) -> list[TurnMatch]:
+def match_turns(known_turns: Sequence[KnownTurn], turns: Sequence[TurnMarks]) -> list[TurnMatch]:
     """Return for each turn of a session what the history knows of it.
 
     First equal forms are matched, then other forms of the same turn. Where only words identify a
@@ -233,16 +237,16 @@ def match_turns(known: Sequence[KnownTurn], turns: Sequence[TurnMarks]) -> list[
     ended a session without an answer: "ok" is said often.
 
     Args:
-        known: the turns of the session in the history, in its order, in all their forms.
+        known_turns: the turns of the session in the history, in its order, in all their forms.
         turns: the turns of the file, in its order.
     """
-    work = _Matching(known, turns)
-    work.claim("known", lambda one: (one.source, one.words, one.answer), _has_source)
-    work.claim("known", lambda one: (one.second, one.words, one.answer), _is_timed)
-    work.claim("known", lambda one: (one.words, one.answer), _is_untimed)
-    work.claim("changed", lambda one: one.source, _is_same_message)
-    work.claim("changed", lambda one: (one.second, one.words), _is_said_then)
-    work.claim("changed", lambda one: one.words, _stands_there)
+    work = _Matching(known_turns, turns)
+    work.claim("known", lambda marks: (marks.source, marks.words, marks.answer), _has_source)
+    work.claim("known", lambda marks: (marks.second, marks.words, marks.answer), _is_timed)
+    work.claim("known", lambda marks: (marks.words, marks.answer), _is_untimed)
+    work.claim("changed", lambda marks: marks.source, _is_same_message)
+    work.claim("changed", lambda marks: (marks.second, marks.words), _is_said_then)
+    work.claim("changed", lambda marks: marks.words, _stands_there)
     work.match_first_answer()
     return [work.matches.get(index, TurnMatch("new")) for index in range(len(turns))]
 
@@ -261,9 +265,9 @@ def _is_untimed(work: _Matching, pair: _Pair) -> bool:
 
 def _is_same_message(work: _Matching, pair: _Pair) -> bool:
     """Return whether one id means one message; a mere number may count the lines of each file."""
-    turn, known = work.turn(pair), work.known(pair)
-    same_words = turn.words == known.words and not turn.source.isdecimal()
-    return bool(turn.source) and (turn.second == known.second or same_words)
+    turn, marks = work.turn(pair), work.known(pair)
+    same_words = turn.words == marks.words and not turn.source.isdecimal()
+    return bool(turn.source) and (turn.second == marks.second or same_words)
 
 
 def _is_said_then(work: _Matching, pair: _Pair) -> bool:

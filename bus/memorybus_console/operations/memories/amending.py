@@ -181,9 +181,9 @@ def find_memory(
     skip, more = 0, True
     while more:
         page = list_memories(settings, provider, owner, skip=skip, containing=event, most=_PAGE)
-        for one in page.memories:
-            if one.event == event and text_digest(one.text) == mark:
-                return one
+        for memory in page.memories:
+            if memory.event == event and text_digest(memory.text) == mark:
+                return memory
         skip, more = skip + len(page.memories), page.more
     raise MissingEvent(f"{provider} has that memory no more; list its memories again")
 
@@ -204,7 +204,7 @@ def find_memory_of_event(
     scope = brought.scope
     owner = RecallRequest(query="", agent=scope.agent, user=scope.user, workspace=scope.workspace)
     page = list_memories(settings, provider, owner, containing=event, most=_PAGE)
-    here = [one for one in page.memories if one.event == event and text in one.text]
+    here = [memory for memory in page.memories if memory.event == event and text in memory.text]
     goes_whole = action == "delete" and not isinstance(brought.event, MemoryWritten)
     if len(here) == 1 or (here and goes_whole):
         return here[0]
@@ -223,11 +223,11 @@ def find_memory_of_event(
 def find_keepers(settings: Settings, owner: RecallRequest, event: str) -> list[str]:
     """Return the providers that keep a memory of an event; those that cannot say are left out."""
     keepers = []
-    for one in list_providers(settings):
-        if one.exports and one.served:
+    for provider in list_providers(settings):
+        if provider.exports and provider.served:
             with suppress(InspectionFailed):
-                page = list_memories(settings, one.provider, owner, containing=event, most=1)
-                keepers += [one.provider] if page.memories else []
+                page = list_memories(settings, provider.provider, owner, containing=event, most=1)
+                keepers += [provider.provider] if page.memories else []
     return keepers
 
 
@@ -269,9 +269,11 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
     for partition in written_partitions(scope, session, history.log.partitions):
         after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
         while page := history.read(partition, after, after_n=n, plan=plan).events:
-            for one in page:
-                if one.envelope.id == event and not isinstance(one.envelope.event, Omitted):
-                    return one
+            for logged_event in page:
+                if logged_event.envelope.id == event and not isinstance(
+                    logged_event.envelope.event, Omitted
+                ):
+                    return logged_event
             after, n = page[-1].position.entry, page[-1].position.n
             if parse_entry_id(after)[0] > memory.at + _ARRIVAL_MS:
                 break
@@ -298,13 +300,15 @@ def plan_amendment(
     brought = find_event(settings, memory.event, memory) if memory.event else None
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     with Stores(settings) as stores:
-        known, tools = stores.roster.providers(), stores.roster.tools()
-    correcting = [name for name, one in tools.items() if has_correction_tool(one)]
+        providers, tools = stores.roster.providers(), stores.roster.tools()
+    correcting = [
+        name for name, declared_tools in tools.items() if has_correction_tool(declared_tools)
+    ]
     drafts = draft_events(action, memory, content, brought, own, correcting)
     is_entry = isinstance(drafts[0].event, MemoryWritten)
     effects = {
-        name: _describe_effect(action, name, one, correcting, is_entry)
-        for name, one in known.items()
+        name: _describe_effect(action, name, provider, correcting, is_entry)
+        for name, provider in providers.items()
     }
     return MemoryAmendment(
         action, memory, content, brought, drafts, effects, _describe_remains(is_entry)
@@ -313,7 +317,7 @@ def plan_amendment(
 
 def has_correction_tool(declared: DeclaredTools) -> bool:
     """Return whether a provider declares the tool that corrects memories; pure."""
-    named = (one.get("name") for one in declared.schemas if isinstance(one, Mapping))
+    named = (schema.get("name") for schema in declared.schemas if isinstance(schema, Mapping))
     return TOOL in named and TOOL not in declared.reading
 
 
@@ -355,7 +359,7 @@ def draft_events(
             "publish what is right"
         )
     events = (_correction_call(name, memory, right) for name in correcting)
-    return tuple(DraftEvent(one, brought.key, brought.scope, brought.session) for one in events)
+    return tuple(DraftEvent(event, brought.key, brought.scope, brought.session) for event in events)
 
 
 def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> None:
@@ -456,13 +460,13 @@ def carry_out(
     with MemoryBus.connect(settings) as bus:
         ids = [
             bus.publish(
-                one.event, key=one.key, scope=one.scope, session=one.session, durable=True
+                draft.event, key=draft.key, scope=draft.scope, session=draft.session, durable=True
             ).event_id
-            for one in plan.drafts
+            for draft in plan.drafts
         ]
         logged = bus.flush("logged", max(wait, 1.0))
     behind = _await_served(settings, wait, clock) if logged else {}
-    sessions = {(one.scope, one.session) for one in plan.drafts}
+    sessions = {(draft.scope, draft.session) for draft in plan.drafts}
     purge_sessions(settings, sessions, plan.effects)
     if _is_shared(plan):
         purge_answers(settings, plan.effects)
@@ -471,7 +475,7 @@ def carry_out(
 
 def _is_shared(plan: MemoryAmendment) -> bool:
     """Return whether other persons may be answered with the memory: it is the agent's."""
-    writes = [one.event for one in plan.drafts if isinstance(one.event, MemoryWritten)]
+    writes = [draft.event for draft in plan.drafts if isinstance(draft.event, MemoryWritten)]
     return not plan.memory.user or any(event.store == "memory" for event in writes)
 
 

@@ -170,17 +170,19 @@ def first_browsable(settings: Settings, *, archived: bool = False) -> str:
         NoWorker: no worker serves one.
         LogError: Redis is away.
     """
-    known = list_providers(settings)
-    return choose_browsable([one for one in known if one.curates] if archived else known)
+    providers = list_providers(settings)
+    return choose_browsable(
+        [worker for worker in providers if worker.curates] if archived else providers
+    )
 
 
-def choose_browsable(known: Iterable[BrowsableProvider]) -> str:
+def choose_browsable(providers: Iterable[BrowsableProvider]) -> str:
     """Return the first of these providers that can list what it keeps; pure.
 
     Raises:
         NoWorker: no worker serves one.
     """
-    for keeper in known:
+    for keeper in providers:
         if keeper.exports and keeper.served:
             return keeper.provider
     raise NoWorker(
@@ -226,7 +228,7 @@ def list_people(
             unanswered[keeper.provider] = "it cannot list people"
             continue
         more = more or page.more
-        found[keeper.provider] = [_build_person(keeper.provider, one) for one in page.owners]
+        found[keeper.provider] = [_build_person(keeper.provider, owner) for owner in page.owners]
     merged = merge_people(found)
     return People(tuple(merged[:most]), more or len(merged) > most, unanswered)
 

@@ -55,14 +55,18 @@ def list_instances(settings: Settings) -> list[ListedProvider]:
     """
     redis = connect_redis(settings)
     try:
-        known = Roster(redis, Keys(settings.namespace)).providers()
+        providers = Roster(redis, Keys(settings.namespace)).providers()
         homes = Homes(redis, Keys(settings.namespace)).all()
     finally:
         redis.close()
     ours = find_local_home(settings)
     return [
         _describe_instance(
-            settings, status, known.get(status.name), homes.get(status.live or status.name), ours
+            settings,
+            status,
+            providers.get(status.name),
+            homes.get(status.live or status.name),
+            ours,
         )
         for status in read_status(settings).providers
     ]
@@ -98,13 +102,15 @@ def describe_home(home: Home) -> str:
     return f"{home.path or 'an unknown directory'} on {home.host}"
 
 
-def check_homes(found: Sequence[ListedProvider]) -> Check:
+def check_homes(providers: Sequence[ListedProvider]) -> Check:
     """Check that local providers whose state is on another host are served there."""
-    away = [one for one in found if one.home is not None and not one.here]
+    away = [provider for provider in providers if provider.home is not None and not provider.here]
     if not away:
         return Check(name="homes", ok=True, found="all local state is on a host with a worker")
-    listed = "; ".join(f"{one.name} in {describe_home(one.home)}" for one in away if one.home)
-    unserved = [one.name for one in away if not one.lanes_owned]
+    listed = "; ".join(
+        f"{provider.name} in {describe_home(provider.home)}" for provider in away if provider.home
+    )
+    unserved = [provider.name for provider in away if not provider.lanes_owned]
     if not unserved:
         return Check(name="homes", ok=True, found=f"served on the host of their state: {listed}")
     return Check(

@@ -62,7 +62,9 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneState]) -> Lanes
         LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane)
         for p, lane in enumerate(figures)
     ]
-    refused = _refused_letters(settings, name) if any(one.parked_keys for one in figures) else []
+    refused = (
+        _refused_letters(settings, name) if any(figure.parked_keys for figure in figures) else []
+    )
     return LanesView(lanes, pause, refused)
 
 
@@ -80,7 +82,7 @@ def lane_condition(lane: LaneState, *, paused: bool) -> LaneCondition:
 def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
     letters = DeadLetters(settings)
     try:
-        found = letters.first_letters(name, _LETTERS_PER_LANE)
+        located_letters = letters.first_letters(name, _LETTERS_PER_LANE)
     finally:
         letters.close()
-    return [one for one in found if one.stored.letter.refused]
+    return [letter for letter in located_letters if letter.stored.letter.refused]

@@ -39,9 +39,9 @@ def check_beginning(settings: Settings, name: str, since: str) -> None:
     if since == BEGINNING:
         return
     with Stores(settings) as stores:
-        if known := _count_used_lanes(stores, name):
+        if used_lanes := _count_used_lanes(stores, name):
             raise ConfigError(
-                f"{name} is known to the log: {known} of its lanes continue where they were, "
+                f"{name} is known to the log: {used_lanes} of its lanes continue where they were, "
                 f"in spite of --from {since}; remove these first: memorybus provider remove "
                 f"{name}"
             )
@@ -89,9 +89,9 @@ def _check_free(stores: Stores, name: str) -> None:
     Raises:
         ConfigError: a copy has its name, or workers still serve a removed instance of that name.
     """
-    one = stores.instances.get(name)
-    if one is not None and one.is_copy:
-        raise ConfigError(f"{name!r} is a copy of {one.provider}; choose another name")
+    instance = stores.instances.get(name)
+    if instance is not None and instance.is_copy:
+        raise ConfigError(f"{name!r} is a copy of {instance.provider}; choose another name")
     known = [worker.id for worker in stores.roster.alive() if name in worker.providers]
     if known and _is_removed(stores, name):
         raise ConfigError(
@@ -267,7 +267,7 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
     provider = view.all[live].provider if live in view.all else live
     at_work = stores.working_commands([provider])
     was = stores.instances.change_pause(
-        live, lambda known: command_part(known) if provider in at_work else None
+        live, lambda instance_pause: command_part(instance_pause) if provider in at_work else None
     )
     pause = lasting_pause(was) if provider in at_work else was
     why = pause.reason if pause else ""
@@ -280,14 +280,16 @@ def _check_can_resume(name: str, view: InstancesView) -> None:
     Raises:
         ConfigError: it was dropped, or is a generation that no longer serves.
     """
-    one = view.all.get(name, Instance(name=name, provider=name))
-    states = {known.name: known.state for known in generations(one.provider, view)}
-    state = "dropped" if one.dropped else states.get(name, "")
+    instance = view.all.get(name, Instance(name=name, provider=name))
+    states = {
+        generation.name: generation.state for generation in generations(instance.provider, view)
+    }
+    state = "dropped" if instance.dropped else states.get(name, "")
     if state in ("kept", "unused", "dropped"):
         raise ConfigError(
-            f"{name} cannot be resumed: it no longer serves {one.provider} ({state}); see "
+            f"{name} cannot be resumed: it no longer serves {instance.provider} ({state}); see "
             f"memorybus rebuild ls. To serve from a kept one again: memorybus rebuild --rollback "
-            f"{one.provider} --yes"
+            f"{instance.provider} --yes"
         )
 
 

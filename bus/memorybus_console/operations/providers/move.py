@@ -80,15 +80,17 @@ def plan_move(settings: Settings, name: str) -> Move:
     with Stores(settings) as stores:
         records, homes, ours = stores.instances.all(), stores.homes.all(), find_local_home(settings)
         provider = records[name].provider if name in records else name
-        known = _find_local_provider(settings, provider)
-        copies = [one for one in records.values() if one.provider == provider and one.is_copy]
-        along = tuple(one.name for one in copies if not one.dropped)
+        local_provider = _find_local_provider(settings, provider)
+        copies = [
+            record for record in records.values() if record.provider == provider and record.is_copy
+        ]
+        along = tuple(copy.name for copy in copies if not copy.dropped)
         every = (provider, *along)
-        live = known.live or provider
+        live = local_provider.live or provider
         return Move(
             provider=provider,
-            delivery=known.delivery,
-            origin=known.home,
+            delivery=local_provider.delivery,
+            origin=local_provider.home,
             target=ours,
             needed=any(one not in homes or not is_same_home(homes[one], ours) for one in every),
             state=str(settings.provider_home(live)),
@@ -112,14 +114,14 @@ def _has_state(settings: Settings, name: str) -> bool:
 
 
 def _find_local_provider(settings: Settings, name: str) -> ListedProvider:
-    found = {one.name: one for one in list_instances(settings)}
-    if name not in found:
-        near = get_close_matches(name, found, n=1, cutoff=0.0)
+    providers = {instance.name: instance for instance in list_instances(settings)}
+    if name not in providers:
+        near = get_close_matches(name, providers, n=1, cutoff=0.0)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"no provider instance {name!r} is known{hint}")
-    if found[name].placement == "shared":
+    if providers[name].placement == "shared":
         raise ConfigError(f"{name} is shared: any worker reaches its state, so it has no home")
-    return found[name]
+    return providers[name]
 
 
 def describe_obstacle(move: Move) -> str:

@@ -167,12 +167,12 @@ def _check_no_copies(stores: Stores, name: str, live: str) -> None:
         ConfigError: the message says what to drop first, and how.
     """
     view = stores.instances.read_view()
-    one = view.all.get(name, Instance(name=name, provider=name))
-    if one.is_copy:
+    instance = view.all.get(name, Instance(name=name, provider=name))
+    if instance.is_copy:
         raise ConfigError(
             f"{name} is a copy; drop it: memorybus replay --cancel {name}"
-            if one.purpose != "rebuild"
-            else f"{name} is a generation of {one.provider}; see: memorybus rebuild ls"
+            if instance.purpose != "rebuild"
+            else f"{name} is a generation of {instance.provider}; see: memorybus rebuild ls"
         )
     known = view.live.get(name)
     kept = {known.previous} - {""} if known else set()
@@ -242,9 +242,9 @@ def _lanes_paused(stores: Stores, names: list[str], why: InstancePause) -> "Iter
 
 
 def _restore_pause(
-    ours: InstancePause, before: InstancePause | None, known: InstancePause | None
+    ours: InstancePause, before: InstancePause | None, instance_pause: InstancePause | None
 ) -> InstancePause | None:
-    return before if known == ours else known
+    return before if instance_pause == ours else instance_pause
 
 
 def _forget_instance(stores: Stores, name: str, what: Removal) -> None:

@@ -65,8 +65,10 @@ def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
     """
     live = resolve_instance(stores, name)
     found = read_status(stores.settings)
-    status = next(one for one in (*found.providers, *found.copies) if _is_status_of(one, live))
-    workers = [one for one in stores.roster.alive() if live in one.providers]
+    status = next(
+        provider for provider in (*found.providers, *found.copies) if _is_status_of(provider, live)
+    )
+    workers = [worker for worker in stores.roster.alive() if live in worker.providers]
     return RetryNow(
         name=live,
         serves=name if name != live else "",

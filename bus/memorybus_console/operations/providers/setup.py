@@ -80,7 +80,7 @@ class SetupDraft(msgspec.Struct, frozen=True):
     @property
     def changes(self) -> bool:
         """Whether anything would be written."""
-        return any(one.before != one.after for one in (self.edit, self.secrets))
+        return any(edit.before != edit.after for edit in (self.edit, self.secrets))
 
 
 def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
@@ -89,11 +89,11 @@ def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
     Raises:
         ConfigError: a name is not valid, or given twice.
     """
-    found = [_parse_target(settings, word) for word in words]
-    names = [one.name for one in found]
+    targets = [_parse_target(settings, word) for word in words]
+    names = [one.name for one in targets]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"{', '.join(sorted(twice))} is named twice; use NAME=KIND")
-    return found
+    return targets
 
 
 def _parse_target(settings: Settings, word: str) -> Target:
@@ -105,18 +105,18 @@ def _parse_target(settings: Settings, word: str) -> Target:
     return Target(check_name(word.rpartition(":")[2].rpartition("/")[2].lower()), word)
 
 
-def find_offers(settings: Settings, wanted: Sequence[Target]) -> dict[str, KindOffer]:
+def find_offers(settings: Settings, targets: Sequence[Target]) -> dict[str, KindOffer]:
     """Return the descriptions and options of these instances' kinds, with limits, by kind.
 
     Raises:
         MissingProvider: a kind does not exist, or what it needs is not installed.
     """
-    kinds = [one.kind for one in wanted]
-    found = {one.kind: with_limits(one) for one in list_kinds(settings, kinds)}
-    for offer in found.values():
+    kinds = [target.kind for target in targets]
+    offers = {kind.kind: with_limits(kind) for kind in list_kinds(settings, kinds)}
+    for offer in offers.values():
         if offer.missing:
             raise MissingProvider(offer.missing)
-    return found
+    return offers
 
 
 def with_limits(offer: KindOffer) -> KindOffer:

@@ -11,52 +11,52 @@ from memorybus_console.operations.rebuild.plan import RebuildRequest
 from memorybus_console.operations.rebuild.rebuild import Rebuilder, RebuildResult
 
 
-def rebuild(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
+def rebuild(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
     """Make a generation, fill and compare it, and make it live.
 
     Raises:
         ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
         MemoryBusError: see `Rebuilder.swap`.
     """
-    found = plan.plan_rebuild(work.stores, wanted, SYSTEM)
-    if not found.served:
-        raise ConfigError(plan.describe_unserved(wanted.provider))
-    ended = _finish_killed_swap(work, wanted)
-    if ended is not None and found.swapped:
+    rebuild_plan = plan.plan_rebuild(work.stores, request, SYSTEM)
+    if not rebuild_plan.served:
+        raise ConfigError(plan.describe_unserved(request.provider))
+    ended = _finish_killed_swap(work, request)
+    if ended is not None and rebuild_plan.swapped:
         return ended
-    work.make_generation(found, check=wanted.verify)
+    work.make_generation(rebuild_plan, check=request.verify)
     return work.swap(
-        found.instance.name,
-        wanted.provider,
-        wanted.by,
-        wanted.reason,
-        check=wanted.verify,
-        alike=found.compared,
+        rebuild_plan.instance.name,
+        request.provider,
+        request.by,
+        request.reason,
+        check=request.verify,
+        alike=rebuild_plan.compared,
     )
 
 
-def roll_back(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult:
+def roll_back(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
     """Bring the previous generation up to date, and make it live again.
 
     Raises:
         ConfigError: there is no previous generation.
         MemoryBusError: see `Rebuilder.swap`.
     """
-    to = plan.rollback_target(work.stores, wanted.provider)
-    ended = _finish_killed_swap(work, wanted)
+    to = plan.rollback_target(work.stores, request.provider)
+    ended = _finish_killed_swap(work, request)
     if ended is not None and ended.live == to:
         return ended
-    return work.swap(to, wanted.provider, wanted.by, wanted.reason, check=False, alike=False)
+    return work.swap(to, request.provider, request.by, request.reason, check=False, alike=False)
 
 
-def drop(work: Rebuilder, wanted: RebuildRequest) -> Drop:
+def drop(work: Rebuilder, request: RebuildRequest) -> Drop:
     """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
-    what = generation_drop.plan_drop(work.stores, wanted.provider)
-    return generation_drop.drop_generations(work, what, wanted.by, SYSTEM)
+    what = generation_drop.plan_drop(work.stores, request.provider)
+    return generation_drop.drop_generations(work, what, request.by, SYSTEM)
 
 
-def _finish_killed_swap(work: Rebuilder, wanted: RebuildRequest) -> RebuildResult | None:
+def _finish_killed_swap(work: Rebuilder, request: RebuildRequest) -> RebuildResult | None:
     """Finish the swap of a command that was killed after it; return None if there is none."""
-    if not unfinished_swap(wanted.provider, work.stores.instances.read_view()):
+    if not unfinished_swap(request.provider, work.stores.instances.read_view()):
         return None
-    return work.finish_killed_swap(wanted.provider, wanted.by)
+    return work.finish_killed_swap(request.provider, request.by)

@@ -180,7 +180,9 @@ class Comparison:
 def describe_refusal(compared: ComparisonResult, provider: str, live: str, candidate: str) -> str:
     """Return the message for a rebuild that is refused because the states differ; pure."""
     words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
-    named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
+    named = "; ".join(
+        f"{difference.key} ({words[difference.how]})" for difference in compared.named
+    )
     return (
         f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
         f" Nothing was swapped, {live} continues. If it is the live state that is damaged, the "

@@ -91,8 +91,12 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
     found = generations(provider, view)
     live = live_name(provider, view.live)
     # Generations that are marked already count, so that a repeated command drops no others.
-    names = tuple(one.name for one in copies_never_live(provider, "rebuild", view)) or tuple(
-        one.name for one in found if one.name != live and _has_anything(stores, one)
+    names = tuple(
+        instance.name for instance in copies_never_live(provider, "rebuild", view)
+    ) or tuple(
+        generation.name
+        for generation in found
+        if generation.name != live and _has_anything(stores, generation)
     )
     if not names:
         check_provider(stores, provider)
@@ -120,8 +124,10 @@ def _shared_places(
     return {}
 
 
-def _has_anything(stores: Stores, one: Generation) -> bool:
-    return one.name != one.provider or stores.lanes.count_remaining(one.name) > 0
+def _has_anything(stores: Stores, generation: Generation) -> bool:
+    return (
+        generation.name != generation.provider or stores.lanes.count_remaining(generation.name) > 0
+    )
 
 
 def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
@@ -177,11 +183,11 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
 
 
 def _forget_generations(stores: Stores, what: Drop) -> None:
-    found = stores.instances.live().get(what.provider)
-    known = found or Live(what.provider)
+    live = stores.instances.live().get(what.provider)
+    known = live or Live(what.provider)
     same = known.instance == what.live
     then = live_after_drop(known, what.dropped)
-    if not same or not stores.instances.swap(what.provider, found, then):
+    if not same or not stores.instances.swap(what.provider, live, then):
         raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 
 

@@ -122,9 +122,9 @@ class LanePause:
         Raises:
             LanesStalled: it is, and would never catch up.
         """
-        left = count_behind(self.numbers(name), self.heads())
-        if left:
-            self._check_mover(name, f"{name} lacks a part of the history", left)
+        behind = count_behind(self.numbers(name), self.heads())
+        if behind:
+            self._check_mover(name, f"{name} lacks a part of the history", behind)
 
     def is_unserved(self, name: str) -> bool:
         """Return whether no worker owns a lane of an instance or takes one soon."""
@@ -143,7 +143,9 @@ class LanePause:
         Raises:
             LanesStalled: a worker keeps one.
         """
-        self._stores.instances.change_pause(name, lambda known: over_lasting(known, self._why))
+        self._stores.instances.change_pause(
+            name, lambda instance_pause: over_lasting(instance_pause, self._why)
+        )
         self.wait_for_none(
             lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
             f"the lanes of {name} are not given up",
@@ -170,17 +172,17 @@ class LanePause:
         """Change what an instance takes of the history."""
         instances = self._stores.instances
         while True:
-            known = instances.get(name)
-            if known is None:
+            instance = instances.get(name)
+            if instance is None:
                 self._add_plan(name, provider, change(WHOLE))
                 return
-            now = change(known.plan)
-            if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
+            now = change(instance.plan)
+            if not instance.is_copy and now == WHOLE and instance.purpose == "rebuild":
                 # This record was only made to give the first generation an end.
                 instances.remove(name)
                 return
-            changed = msgspec.structs.replace(known, plan=now)
-            if now == known.plan or instances.change(known, changed):
+            changed = msgspec.structs.replace(instance, plan=now)
+            if now == instance.plan or instances.change(instance, changed):
                 return
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
@@ -225,7 +227,9 @@ class LanePause:
 
     def _notice_time(self) -> float:
         """Return the seconds after which even the slowest worker has seen what we wrote."""
-        return _NOTICED_WITHIN * max((one.beat for one in self._stores.roster.alive()), default=1.0)
+        return _NOTICED_WITHIN * max(
+            (worker.beat for worker in self._stores.roster.alive()), default=1.0
+        )
 
     def _stop_live(self, live: str) -> PartitionNumbers:
         """Pause the live instance when none of its events is half done; return its positions."""

@@ -120,19 +120,19 @@ class RebuildPlan(Result, frozen=True):
 
     def facts(self) -> dict[str, str]:
         """Return the generation, what it takes, and what it keeps."""
-        one = self.instance
+        instance = self.instance
         step = (
             "serves already; its end is missing" if self.swapped else "continues where it stopped"
         )
         facts = {
-            "generation": f"{one.name}, beside {self.live}",
+            "generation": f"{instance.name}, beside {self.live}",
             "begins": step if self.known else "from an empty state",
-            "history": _describe_span(one.plan) + describe_exceptions(one.plan.query),
-            "options": ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are",
+            "history": _describe_span(instance.plan) + describe_exceptions(instance.plan.query),
+            "options": ", ".join(f"{k}={v}" for k, v in instance.options.items()) or "as they are",
             "compared": "by digest with the live one" if self.compared else "by counts only",
         }
-        if one.asked is not None and one.asked.until:
-            facts["until"] = moment_text(one.asked.until)
+        if instance.asked is not None and instance.asked.until:
+            facts["until"] = moment_text(instance.asked.until)
         if self.kept:
             facts["kept"] = "; ".join(_KEPT[what] for what in self.kept).format(live=self.live)
         return facts
@@ -147,7 +147,7 @@ class RebuildPlan(Result, frozen=True):
         return True
 
 
-def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> RebuildPlan:
+def plan_rebuild(stores: Stores, request: RebuildRequest, clock: Clock) -> RebuildPlan:
     """Return what a rebuild would do; change nothing.
 
     Raises:
@@ -155,29 +155,29 @@ def plan_rebuild(stores: Stores, wanted: RebuildRequest, clock: Clock) -> Rebuil
             state, or another rebuild is not finished.
         LogError, ArchiveError: the history cannot be read.
     """
-    provider = wanted.provider
+    provider = request.provider
     check_provider(stores, provider)
     view = stores.instances.read_view()
     live = live_name(provider, view.live)
     heads = read_heads(stores)
     serves = view.all.get(live, Instance(name=live, provider=provider))
     asked = _build_record(
-        stores, wanted, serves, find_free_name(stores, provider, view), heads, clock
+        stores, request, serves, find_free_name(stores, provider, view), heads, clock
     )
     done = needs_only_finish(asked, view)
-    known = serves if done else unfinished_copy(provider, "rebuild", view)
-    if known is None:
+    record = serves if done else unfinished_copy(provider, "rebuild", view)
+    if record is None:
         _check_own_state(stores, asked, view)
     elif not done:
-        check_same_request(known, asked, f"memorybus rebuild --drop {provider} --yes")
-    instance = known or asked
+        check_same_request(record, asked, f"memorybus rebuild --drop {provider} --yes")
+    instance = record or asked
     return RebuildPlan(
         instance=instance,
         live=live,
-        known=known is not None,
+        known=record is not None,
         swapped=done,
-        compared=wanted.verify and must_equal(instance, serves) and _has_digests(stores, provider),
-        kept=_inherited_parts(wanted, serves),
+        compared=request.verify and must_equal(instance, serves) and _has_digests(stores, provider),
+        kept=_inherited_parts(request, serves),
         served=provider in stores.roster.job_providers(),
     )
 
@@ -204,50 +204,50 @@ def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> No
 
 def _build_record(
     stores: Stores,
-    wanted: RebuildRequest,
+    request: RebuildRequest,
     live: Instance,
     name: str,
     heads: PartitionNumbers,
     clock: Clock,
 ) -> Instance:
     """Return the record for a request: the live instance's, with the changes of the request."""
-    options = normalise_options(wanted.options)
+    options = normalise_options(request.options)
     return Instance(
         name=name,
-        provider=wanted.provider,
+        provider=request.provider,
         options=live.options | options,
-        plan=_build_plan(stores, wanted, live, heads),
+        plan=_build_plan(stores, request, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
-        made_by=wanted.by,
-        reason=wanted.reason,
+        made_by=request.by,
+        reason=request.reason,
         asked=CopyRequest(
-            query=wanted.query,
-            until=str(moment_of(wanted.until)) if wanted.until else "",
+            query=request.query,
+            until=str(moment_of(request.until)) if request.until else "",
             options=options,
-            whole=wanted.whole,
+            whole=request.whole,
             live=live.name,
         ),
     )
 
 
 def _inherited_parts(
-    wanted: RebuildRequest, live: Instance
+    request: RebuildRequest, live: Instance
 ) -> tuple[Literal["history", "options"], ...]:
-    history = not wanted.whole and plan_without_end(live.plan) != WHOLE
-    options = live.options.keys() - wanted.options.keys()
+    history = not request.whole and plan_without_end(live.plan) != WHOLE
+    options = live.options.keys() - request.options.keys()
     return (*(("history",) if history else ()), *(("options",) if options else ()))
 
 
 def _build_plan(
-    stores: Stores, wanted: RebuildRequest, live: Instance, heads: PartitionNumbers
+    stores: Stores, request: RebuildRequest, live: Instance, heads: PartitionNumbers
 ) -> Plan:
     """Return the plan; what the live instance left out stays out unless `whole` is requested."""
-    before = WHOLE if wanted.whole else plan_without_end(live.plan)
-    plan = Plan(query=join_exclusions(before.query, wanted.query), spans=before.spans)
-    if not wanted.until:
+    before = WHOLE if request.whole else plan_without_end(live.plan)
+    plan = Plan(query=join_exclusions(before.query, request.query), spans=before.spans)
+    if not request.until:
         return plan
-    then = numbers_upto(stores.history, wanted.until)
+    then = numbers_upto(stores.history, request.until)
     return plan_without_interval(plan, then, heads, stores.settings.partitions)
 
 
@@ -258,9 +258,9 @@ def rollback_target(stores: Stores, provider: str) -> str:
         ConfigError: there is none.
     """
     check_provider(stores, provider)
-    known: Live | None = stores.instances.live().get(provider)
-    if known is None or not known.previous:
+    live: Live | None = stores.instances.live().get(provider)
+    if live is None or not live.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
     # If the command of a rollback was killed after its swap, only the rest of it is missing.
-    is_back = known.leaving and known.back
-    return known.instance if is_back else known.previous
+    is_back = live.leaving and live.back
+    return live.instance if is_back else live.previous

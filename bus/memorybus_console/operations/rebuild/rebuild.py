@@ -213,22 +213,24 @@ class Rebuilder:
         self._tell("compares", 0, 0)
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
-    def compare_while_running(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
+    def compare_while_running(
+        self, comparison: Comparison, pause: LanePause
+    ) -> tuple[int, DifferingKeys]:
         """Compare all keys while both instances run; return how many there are, and which differ.
 
         Raises:
             LanesStalled: the second does not reach the position of the first.
             InspectionFailed: an instance cannot be asked.
         """
-        pause.wait_until_level(one.second, one.first)
-        return one.compare_all()
+        pause.wait_until_level(comparison.second, comparison.first)
+        return comparison.compare_all()
 
     # -- the rebuild ------------------------------------------------------------------------------
 
-    def make_generation(self, found: RebuildPlan, *, check: bool) -> None:
+    def make_generation(self, plan: RebuildPlan, *, check: bool) -> None:
         """Record the new generation if a swap is possible; its provider's workers then fill it."""
-        if not found.known:
-            copy = found.instance
+        if not plan.known:
+            copy = plan.instance
             pause = self.pause(copy.provider, copy.name, copy.made_by)
             if check:
                 pause.check_complete(live_name(copy.provider, self.stores.instances.live()))
@@ -282,9 +284,9 @@ class Rebuilder:
 
     def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
         """Do what is left of a swap whose command was killed after the swap itself."""
-        known = self.stores.instances.live()[provider]
-        pause = self.pause(provider, known.instance, by)
-        return self._finish_swap(pause, provider, known.instance, known.leaving, None)
+        live = self.stores.instances.live()[provider]
+        pause = self.pause(provider, live.instance, by)
+        return self._finish_swap(pause, provider, live.instance, live.leaving, None)
 
     # -- before the swap --------------------------------------------------------------------------
 
@@ -299,18 +301,20 @@ class Rebuilder:
         alike: bool,
     ) -> ComparisonResult | None:
         """Pause both instances at the same position, and compare them as far as possible."""
-        one = self.comparison(provider, live, candidate) if alike else None
+        comparison = self.comparison(provider, live, candidate) if alike else None
         try:
-            given = one is not None and one.has_digest
-            keys, left = self.compare_while_running(one, pause) if one and given else (0, {})
+            given = comparison is not None and comparison.has_digest
+            keys, left = (
+                self.compare_while_running(comparison, pause) if comparison and given else (0, {})
+            )
             if check:
                 self._check_parked(live, candidate)
             self._tell("takes over", 0, 0)
             self._pause_both(pause, provider, live, candidate, check=check)
             self._crash("rebuild.met")
-            if one is None:
+            if comparison is None:
                 return None
-            compared = summarize(keys, one.compare_again(left)) if given else NOT_COMPARED
+            compared = summarize(keys, comparison.compare_again(left)) if given else NOT_COMPARED
         except InspectionFailed as error:
             raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
         if check and compared.differing:
@@ -422,6 +426,6 @@ class Rebuilder:
 
     def _keep_all_for_rollback(self, provider: str, live: str) -> None:
         """Keep all earlier generations paused: a killed rollback may have resumed one."""
-        for one in generations(provider, self.stores.instances.read_view()):
-            if one.state in ("kept", "unused"):
-                self._keep_for_rollback(provider, live, one.name)
+        for generation in generations(provider, self.stores.instances.read_view()):
+            if generation.state in ("kept", "unused"):
+                self._keep_for_rollback(provider, live, generation.name)

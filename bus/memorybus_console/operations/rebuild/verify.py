@@ -73,7 +73,12 @@ class VerifyResult(Result, frozen=True):
         """Return how many keys are equal, and which differ."""
         keys, named = self.compared.keys, self.compared.named
         equal = f"{self.live}: {keys - self.compared.differing} of {keys} keys equal the history's"
-        return "\n".join([equal, *(f"  {one.key}: {_DIFFERENCES[one.how]}" for one in named)])
+        return "\n".join(
+            [
+                equal,
+                *(f"  {difference.key}: {_DIFFERENCES[difference.how]}" for difference in named),
+            ]
+        )
 
     def notes(self) -> Iterator[Remark]:
         """Yield what is not shown, and what is parked."""
@@ -87,7 +92,7 @@ class VerifyResult(Result, frozen=True):
         return not self.ok
 
 
-def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> VerifyResult:
+def verify_provider(work: Rebuilder, request: VerifyRequest, clock: Clock = SYSTEM) -> VerifyResult:
     """Compare the live state with the history.
 
     Raises:
@@ -96,16 +101,16 @@ def verify_provider(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTE
         ConfigError: the provider or the moment is unknown.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
-    provider = wanted.provider
+    provider = request.provider
     check_provider(work.stores, provider)
     live = live_name(provider, work.stores.instances.live())
     if not work.inspector.ask(provider, live, ReadDigest()).given:
         raise _cannot_error(f"{provider} gives no digest")
-    copy = _build_copy(work.stores, wanted, live, clock)
+    copy = _build_copy(work.stores, request, live, clock)
     why = _reason_against_copy(work.stores, copy)
     if why:
         raise _cannot_error(why)
-    return _compare_with_copy(work, wanted, live, copy)
+    return _compare_with_copy(work, request, live, copy)
 
 
 def _cannot_error(why: str) -> CannotVerify:
@@ -123,27 +128,27 @@ def _reason_against_copy(stores: Stores, copy: Instance) -> str:
 
 
 def _compare_with_copy(
-    work: Rebuilder, wanted: VerifyRequest, live: str, copy: Instance
+    work: Rebuilder, request: VerifyRequest, live: str, copy: Instance
 ) -> VerifyResult:
     """Fill a copy, compare it with the live state, and drop it."""
-    provider, stores = wanted.provider, work.stores
+    provider, stores = request.provider, work.stores
     for name in _abandoned_copies(stores, provider):
         mark_dropped(stores, name)
-    pause = work.pause(provider, copy.name, wanted.by)
-    if not wanted.until:
+    pause = work.pause(provider, copy.name, request.by)
+    if not request.until:
         pause.check_complete(live)
     try:
         work.add_copy(copy)
-        if wanted.until:
-            found = _compare_with_moment(work, pause, live, copy)
+        if request.until:
+            comparison_result = _compare_with_moment(work, pause, live, copy)
         else:
-            found = _compare_with_now(work, pause, live, copy)
+            comparison_result = _compare_with_now(work, pause, live, copy)
     finally:
         pause.end(live)
         mark_dropped(stores, copy.name)
         pause.end(copy.name)
     aside = count_parked(stores.lanes.states(live))
-    return VerifyResult(provider, live, found.same, found, aside)
+    return VerifyResult(provider, live, comparison_result.same, comparison_result, aside)
 
 
 def _compare_with_moment(
@@ -163,35 +168,35 @@ def _compare_with_now(
 ) -> ComparisonResult:
     """Compare with the present state; the live lanes pause only if a key differs while they run."""
     work.fill(pause, copy.name, copy.provider)
-    one = work.comparison(copy.provider, live, copy.name)
-    keys, left = work.compare_while_running(one, pause)
+    comparison = work.comparison(copy.provider, live, copy.name)
+    keys, left = work.compare_while_running(comparison, pause)
     if left:
         pause.meet(copy.name, live, copy.provider)
-        left = one.compare_again(left)
+        left = comparison.compare_again(left)
     return summarize(keys, left)
 
 
 def _abandoned_copies(stores: Stores, provider: str) -> list[str]:
     """Return the copies that killed verifications left behind."""
     copies = stores.instances.all().values()
-    return [one.name for one in copies if (one.provider, one.purpose) == (provider, "verify")]
+    return [copy.name for copy in copies if (copy.provider, copy.purpose) == (provider, "verify")]
 
 
-def _build_copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
+def _build_copy(stores: Stores, request: VerifyRequest, live: str, clock: Clock) -> Instance:
     """Return the record of a copy with the live instance's plan and options."""
     view = stores.instances.read_view()
-    known = view.all.get(live, Instance(name=live, provider=wanted.provider))
-    plan = plan_without_end(known.plan)
-    if wanted.until:
+    instance = view.all.get(live, Instance(name=live, provider=request.provider))
+    plan = plan_without_end(instance.plan)
+    if request.until:
         plan = plan_up_to(
-            plan, numbers_upto(stores.history, wanted.until), stores.settings.partitions
+            plan, numbers_upto(stores.history, request.until), stores.settings.partitions
         )
     return Instance(
-        name=find_free_name(stores, wanted.provider, view, "verify"),
-        provider=wanted.provider,
-        options=known.options,
+        name=find_free_name(stores, request.provider, view, "verify"),
+        provider=request.provider,
+        options=instance.options,
         plan=plan,
         purpose="verify",
         made_at=clock.now_ms(),
-        made_by=wanted.by,
+        made_by=request.by,
     )

@@ -36,7 +36,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "said": "" if event is None else json_text(fields_json(event.envelope.event)),
         "edited": "" if shown.edited is None else json_text(shown.edited),
         "following": [
-            (place_of(one), one.stored.letter) for one in following[:_MAX_LETTERS_BEHIND]
+            (place_of(letter), letter.stored.letter) for letter in following[:_MAX_LETTERS_BEHIND]
         ],
         "more": max(0, len(following) - _MAX_LETTERS_BEHIND),
     }
@@ -50,9 +50,9 @@ def letter_at(path: Mapping[str, str], desk: DeadLetters) -> LocatedLetter:
     """
     partition, letter = _PARTITION.fullmatch(path["partition"]), path["letter"]
     if partition and _LETTER.fullmatch(letter):
-        found = desk.letter((path["provider"], int(partition[1])), letter)
-        if found is not None:
-            return found
+        located_letter = desk.letter((path["provider"], int(partition[1])), letter)
+        if located_letter is not None:
+            return located_letter
     raise MissingEvent("there is no such dead letter any more: it was applied or discarded")
 
 

@@ -71,12 +71,12 @@ def parse_place(text: str) -> BackwardMark:
         MissingEvent: the text is no position.
     """
     try:
-        found = parse_mark(text)
+        backward_mark = parse_mark(text)
     except ConfigError:
-        found = None
-    if found is None:
+        backward_mark = None
+    if backward_mark is None:
         raise MissingEvent(f"{text!r} is not the position of an event")
-    return found
+    return backward_mark
 
 
 PAGE: Final = Page(path="/events/{place}", template="event.html", show=show)

@@ -67,22 +67,22 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     """Search until the page is full or the time is over."""
     before = parse_mark(request.query.get("before"))
     remaining = _number(request, "remaining", PAGE_SIZE)
-    wanted = wanted_events(fields, request.site.clock.now_ms())
+    search_request = wanted_events(fields, request.site.clock.now_ms())
     held = "held" in request.query
     ends = request.site.clock.monotonic() + SEARCH_SECONDS
     with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
-            history, wanted, before, lambda _: request.site.clock.monotonic() >= ends
+            history, search_request, before, lambda _: request.site.clock.monotonic() >= ends
         )
         if not held:
             search.run(min(PAGE_SIZE, max(1, remaining)))
-    words = SearchWords(wanted.words)
+    words = SearchWords(search_request.words)
     remaining -= len(search.found)
     more = {**fields, "before": format_mark(search.mark) or ""}
     checked = _number(request, "checked", 0) + search.checked
     on = {**more, "remaining": remaining, "checked": checked}
     return {
-        "found": [event_row(one, words) for one in search.found],
+        "found": [event_row(event, words) for event in search.found],
         "unread": search.unread,
         "checked": checked,
         "back_to": iso(search.reached) or request.query.get("back_to", ""),

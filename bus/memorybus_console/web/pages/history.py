@@ -28,13 +28,16 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     with Stores(request.settings) as stores:
         view = stores.instances.read_view()
         names = list(stores.roster.providers())
-        providers = [*names, *(one for one in request.settings.providers if one not in names)]
+        providers = [
+            *names,
+            *(provider for provider in request.settings.providers if provider not in names),
+        ]
         known = {name: _existing(generations(name, view)) for name in providers}
-        found, working = list_copies(stores), stores.working_commands(providers)
+        copies, working = list_copies(stores), stores.working_commands(providers)
     return {
         "bus": request.bus_state(),
         "generations": known,
-        "copies": [one for one in found if one.state not in (_DROPPED, "live")],
+        "copies": [one for one in copies if one.state not in (_DROPPED, "live")],
         "working": working,
         "tasks": request.site.tasks.all(),
     }

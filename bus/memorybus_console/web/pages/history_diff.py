@@ -34,10 +34,10 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     known = tuple((provider_of(one, view, request.settings.providers), one) for one in pair)
     if any(of != provider for of, _ in known):
         raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
-    found, failed = None, ""
+    difference, failed = None, ""
     if query.strip():
         try:
-            found = _compare(request, (known[0], known[1]), query)
+            difference = _compare(request, (known[0], known[1]), query)
         except InspectionFailed as error:
             failed = str(error)
     return {
@@ -46,15 +46,19 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "pair": pair,
         "asked_for": query,
         "scope": _scope_fields(request),
-        "found": found,
-        "rows": list(zip_longest(found.first.texts, found.second.texts)) if found else [],
+        "found": difference,
+        "rows": list(zip_longest(difference.first.texts, difference.second.texts))
+        if difference
+        else [],
         "failed": failed,
     }
 
 
 def instances(provider: str, view: InstancesView) -> list[str]:
     """Return a provider's existing instances, the one with its own name first; pure."""
-    copies = sorted(one.name for one in view.all.values() if one.provider == provider)
+    copies = sorted(
+        instance.name for instance in view.all.values() if instance.provider == provider
+    )
     names = list(dict.fromkeys([provider, *copies]))
     return [name for name in names if not is_dropped(name, view)] or [provider]
 

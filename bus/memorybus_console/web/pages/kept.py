@@ -23,11 +23,11 @@ MAX_SKIP_DIGITS: Final = 9
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of what one provider keeps about the person that the fields name."""
     owner, containing = owner_fields(request.query), request.query.get("q", "").strip()
-    known = browsing.list_providers(request.settings)
-    name = request.query.get("provider") or browsing.choose_browsable(known)
-    found, problem = None, ""
+    providers = browsing.list_providers(request.settings)
+    name = request.query.get("provider") or browsing.choose_browsable(providers)
+    memories, problem = None, ""
     try:
-        found = browsing.list_memories(
+        memories = browsing.list_memories(
             *(request.settings, name, want_of(request.query)),
             skip=parse_skip(request.query),
             containing=containing,
@@ -35,24 +35,26 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     except (InspectionFailed, ConfigError) as error:
         problem = str(error)
     here = owner | {"provider": name, "q": containing}
-    more = found is not None and found.more
+    more = memories is not None and memories.more
     return {
         "owner": owner,
         "name": name,
         "q": containing,
         "iso": iso,
-        "found": found,
+        "found": memories,
         "problem": problem,
         "rows": [
-            (one, event_link(one), act_links(owner, name, one))
-            for one in (found.memories if found else ())
+            (memory, event_link(memory), act_links(owner, name, memory))
+            for memory in (memories.memories if memories else ())
         ],
         "tabs": [
-            (one.provider, link("/memories/kept", owner, {"provider": one.provider}))
-            for one in known
-            if one.exports
+            (provider.provider, link("/memories/kept", owner, {"provider": provider.provider}))
+            for provider in providers
+            if provider.exports
         ],
-        "more": link("/memories/kept", here, {"skip": next_skip(found)}) if found and more else "",
+        "more": link("/memories/kept", here, {"skip": next_skip(memories)})
+        if memories and more
+        else "",
     }
 
 
@@ -62,16 +64,16 @@ def parse_skip(fields: Mapping[str, str]) -> int:
     return int(text) if text.isdecimal() and len(text) <= MAX_SKIP_DIGITS else 0
 
 
-def next_skip(found: Memories) -> int:
+def next_skip(memories: Memories) -> int:
     """Return how many memories the next page has to skip; pure."""
-    return found.skipped + len(found.memories)
+    return memories.skipped + len(memories.memories)
 
 
-def act_links(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[str, str]:
+def act_links(owner: Mapping[str, str], provider: str, memory: KeptMemory) -> dict[str, str]:
     """Return the links to correct or delete a memory; none if no event can change it."""
-    if not amending.is_amendable(one):
+    if not amending.is_amendable(memory):
         return {}
-    which = {"provider": provider, "event": one.event, "mark": text_digest(one.text)}
+    which = {"provider": provider, "event": memory.event, "mark": text_digest(memory.text)}
     return {
         "Correct": link("/memories/change", owner, which, {"action": "correct"}),
         "Delete": link("/memories/change", owner, which, {"action": "delete"}),
@@ -81,10 +83,10 @@ def act_links(owner: Mapping[str, str], provider: str, one: KeptMemory) -> dict[
 def redirect_to_event(request: PageRequest) -> Response:
     """Redirect to the event of a memory, or to a search if it is not found near its time."""
     memory = memory_from(request.query)
-    found = amending.find_event_nearby(request.settings, memory)
-    if found is None:
+    event = amending.find_event_nearby(request.settings, memory)
+    if event is None:
         return RedirectResponse(link("/events", {"q": memory.event}), 303)
-    return RedirectResponse(f"/events/{quote(place_of(found), safe='')}", 303)
+    return RedirectResponse(f"/events/{quote(place_of(event), safe='')}", 303)
 
 
 PAGE: Final = Page(

@@ -14,19 +14,19 @@ _AFTER = ("after_agent", "after_user", "after_workspace")
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of people, and the form that searches them."""
     containing = request.query.get("name", "").strip()
-    found = browsing.list_people(
+    people = browsing.list_people(
         request.settings, start_of_page(request.query), containing=containing
     )
-    told = list(dict.fromkeys(name for one in found.people for name in one.memories))
+    told = list(dict.fromkeys(name for person in people.people for name in person.memories))
     more = ""
-    if found.more and found.people:
-        last = dict(zip(_AFTER, found.people[-1].owner, strict=True))
+    if people.more and people.people:
+        last = dict(zip(_AFTER, people.people[-1].owner, strict=True))
         more = link("/memories", {"name": containing}, last)
     return {
         "name": containing,
         "providers": told,
-        "people": [(one, memory_links(one)) for one in found.people],
-        "unanswered": found.unanswered,
+        "people": [(person, memory_links(person)) for person in people.people],
+        "unanswered": people.unanswered,
         "more": more,
     }
 
@@ -39,10 +39,10 @@ def start_of_page(fields: Mapping[str, str]) -> OwnerNames | None:
     return agent, user, workspace
 
 
-def memory_links(one: Person) -> dict[str, str]:
+def memory_links(person: Person) -> dict[str, str]:
     """Return the links to each provider's memories of a person."""
-    owner = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
-    return {name: link("/memories/kept", owner, {"provider": name}) for name in one.memories}
+    owner = {"user": person.user, "agent": person.agent, "workspace": person.workspace}
+    return {name: link("/memories/kept", owner, {"provider": name}) for name in person.memories}
 
 
 PAGE: Final = Page(path="/memories", template="memories.html", show=show, label="Memories", key="m")

@@ -24,18 +24,18 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         LogUnavailable: Redis is away.
     """
     bus, name = request.bus_state(), request.path["name"]
-    one = find_provider(request, name)
-    instance = one.live or one.name
+    provider = find_provider(request, name)
+    instance = provider.live or provider.name
     seen = view_lanes(request.settings, instance, bus.lanes[instance])
-    about = {one.name, one.live}
+    about = {provider.name, provider.live}
     findings = [each for each in bus.findings if each.subject.partition(":")[0] in about]
     return {
         "bus": bus,
-        "one": one,
+        "one": provider,
         "instance": instance,
         "seen": seen,
         "findings": findings,
-        "limits": request.settings.provider_limits(one.copy_of or one.name),
+        "limits": request.settings.provider_limits(provider.copy_of or provider.name),
     }
 
 
@@ -49,9 +49,9 @@ def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     status = request.bus_state().status
     if status is None:
         raise LogUnavailable(request.bus_state().verdict.line)
-    for one in (*status.providers, *status.copies):
-        if name in (one.name, one.live):
-            return one
+    for provider in (*status.providers, *status.copies):
+        if name in (provider.name, provider.live):
+            return provider
     raise NoSuchPage(f"no provider is called {name!r}; the overview has those that are known")
 
 

@@ -38,21 +38,32 @@ def answer_recall(request: PageRequest) -> Response:
     """Return the fragment that shows what a prompt would be given."""
     fields = form_fields(request)
     who = Asker(fields["agent"], fields["user"], fields["workspace"], fields["session"])
-    found, problem = None, ""
+    preview, problem = None, ""
     try:
-        found = preview_prompt(request.settings, fields["q"], who)
+        preview = preview_prompt(request.settings, fields["q"], who)
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
-    items = [(one, source_link(one, fields)) for one in (found.items if found else ())]
-    data = {"found": found, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
+    items = [
+        (recalled_item, source_link(recalled_item, fields))
+        for recalled_item in (preview.items if preview else ())
+    ]
+    data = {"found": preview, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
     context = answers.base_context(request.site, request.http, request.who, ()) | data
     return HTMLResponse(request.site.templates.get_template("recall_answer.html").render(context))
 
 
-def source_link(one: RecalledItem, fields: Mapping[str, str]) -> str:
+def source_link(recalled_item: RecalledItem, fields: Mapping[str, str]) -> str:
     """Return a link to the event of a recalled memory; "" if its event is unknown."""
     owner = (fields["agent"], fields["user"], fields["workspace"])
-    return event_link(KeptMemory("", *owner, session=one.session, at=one.at or 0, event=one.event))
+    return event_link(
+        KeptMemory(
+            "",
+            *owner,
+            session=recalled_item.session,
+            at=recalled_item.at or 0,
+            event=recalled_item.event,
+        )
+    )
 
 
 PAGE: Final = Page(

@@ -27,17 +27,19 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     fields = {name: request.query.get(name, "").strip() for name in FIELDS}
     data: dict[str, Any] = {"fields": fields, "types": TYPES, "problem": "", "found": []}
     try:
-        wanted = wanted_events({**fields, "since": "", "until": ""}, request.site.clock.now_ms())
+        search_request = wanted_events(
+            {**fields, "since": "", "until": ""}, request.site.clock.now_ms()
+        )
     except ConfigError as error:
         return data | {"problem": str(error)}
     ends = request.site.clock.monotonic() + SEARCH_SECONDS
     with closing(journal.open_history(request.settings)) as history:
         search = EventSearch(
-            history, wanted, enough=lambda _: request.site.clock.monotonic() >= ends
+            history, search_request, enough=lambda _: request.site.clock.monotonic() >= ends
         )
         search.run(MAX_EVENTS)
-    words = SearchWords(wanted.words)
-    return data | {"found": [event_row(one, words) for one in search.found]}
+    words = SearchWords(search_request.words)
+    return data | {"found": [event_row(event, words) for event in search.found]}
 
 
 PAGE: Final = Page(path="/tail", template="tail.html", show=show, label="Tail", key="t")

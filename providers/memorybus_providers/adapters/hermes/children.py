@@ -44,13 +44,13 @@ class Children:
         options: PluginOptions,
         plugin: str,
         directory: str,
-        known: KnownPlugin,
+        known_plugin: KnownPlugin,
     ) -> None:
         self._clock = config.clock
         self._options = options
         self._plugin = plugin
         self._directory = options.directory or directory
-        self._known = known
+        self._known = known_plugin
         self._links: OrderedDict[PluginHome, HostLink] = OrderedDict()
         self._source = options.home or _home_of(config)
         own = config.home / "hermes" if config.stands_for else self._source

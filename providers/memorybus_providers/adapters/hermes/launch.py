@@ -199,10 +199,10 @@ def find_python(given: str) -> Path:
     if importlib.util.find_spec(_HERMES_MODULE) is not None:
         return Path(sys.executable)
     command = shutil.which("hermes")
-    found = shebang(Path(command)) if command else None
-    if found is None:
+    path = shebang(Path(command)) if command else None
+    if path is None:
         raise MissingProvider(f"no Hermes installation is found: {_ADVICE}")
-    return _require_file(found)
+    return _require_file(path)
 
 
 def shebang(script: Path) -> Path | None:

@@ -208,14 +208,14 @@ class HostedHermesProvider(MemoryProvider):
         name = ctx.session.id if ctx.session else _RECALL_SESSION
         if ctx.session and len(owners) == 1:
             self._note_asked(owners[0], name)
-        found: list[Recollection] = []
+        recollections: list[Recollection] = []
         for owner in owners:
             seconds = ctx.deadline * _CHILD_SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
             with contextlib.suppress(OwnersMixed):  # a refused owner has no memories there
                 text = self._ask_beside_lane(request, owner, name, seconds)
-                found.extend(Recollection(part) for part in split_passages(text))
-        return found
+                recollections.extend(Recollection(part) for part in split_passages(text))
+        return recollections
 
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return the plugin's block of the system prompt; "" for an owner that it does not serve.

@@ -120,7 +120,7 @@ class SqliteVectorTables:
             self._db.executemany(_KEEP, rows)
             self._db.executemany(
                 "delete from meaning_missing where ticket = ?",
-                [(one.queue_number,) for one in facts],
+                [(fact.queue_number,) for fact in facts],
             )
 
     def counts(self) -> tuple[int, int]:

@@ -157,7 +157,7 @@ class VectorIndex:
 
     def _bound(self) -> None:
         """Drop the matrices of the scopes that were searched longest ago."""
-        size = sum(one.size for one in self._scopes.values())
+        size = sum(scope.size for scope in self._scopes.values())
         while size > MAX_KEPT_BYTES and len(self._scopes) > 1:
             _, oldest = self._scopes.popitem(last=False)
             size -= oldest.size

@@ -159,7 +159,7 @@ class SqliteUtterances:
             self._speakers.clear()
         self._speakers.add((scope, name))
 
-    def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
+    def _append(self, pieces: Iterable[Piece], ctx: HookContext) -> None:
         place = self._places.get(ctx)
         event_id = bytes.fromhex(ctx.event_id)
         self._pending += [
@@ -167,5 +167,5 @@ class SqliteUtterances:
                 place.scope, place.session, facts.name_of_said(place.mark, event_id, number),
                 event_id, ctx.at, one.kind, clean(one.speaker), clean(one.tags), text,
             )
-            for number, one, text in said
+            for number, one, text in pieces
         ]  # fmt: skip

@@ -228,8 +228,8 @@ class PostgresFacts:
         self, spans: Sequence[TokenSpan], scopes: Sequence[str], most: int
     ) -> Iterable[tuple[int, str, str, int]]:
         """Return the tokens within the spans."""
-        low, high = ([_token(one[side]) for one in spans] for side in (0, 1))
-        given = (list(range(len(spans))), low, high, [int(one) for one in scopes], most)
+        low, high = ([_token(span[side]) for span in spans] for side in (0, 1))
+        given = (list(range(len(spans))), low, high, [int(scope) for scope in scopes], most)
         return self._db.execute(_TOKENS, given).fetchall()
 
     def matching_rows(
@@ -241,7 +241,7 @@ class PostgresFacts:
         if asked:
             numbers, forms = zip(*asked, strict=True)
             given = {"terms": list(numbers), "tokens": list(forms), **self._view_parameters(view)}
-            given["scopes"] = [int(one) for one in scopes]
+            given["scopes"] = [int(scope) for scope in scopes]
             query = _NARROWED if view.narrowed else _MATCHING
             for term, fact in self._db.execute(query, given):
                 found[term].append(fact)

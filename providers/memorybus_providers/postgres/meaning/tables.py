@@ -138,7 +138,7 @@ class PostgresVectorTables:
 
     def keep(self, facts: Sequence[UnembeddedFact], vectors: Iterable[Vector]) -> None:
         """Store vectors; those of facts that were removed meanwhile are dropped."""
-        numbers = [one.queue_number for one in facts]
+        numbers = [fact.queue_number for fact in facts]
         with self._link.transaction(STATEMENT_SECONDS) as db:
             db.execute(_KEEP, (numbers, [_literal(vector) for vector in vectors]))
             db.execute(_KEPT, (numbers,))

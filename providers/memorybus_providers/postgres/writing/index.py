@@ -60,7 +60,8 @@ def insert(db: Connection, facts: Sequence[NewFact]) -> None:
                 copy.write_row(msgspec.structs.astuple(fact))
         with cursor.copy(_POSTINGS) as copy:
             for row in _postings(
-                (one.id, one.scope, one.kind, one.tags, one.content) for one in facts
+                (new_fact.id, new_fact.scope, new_fact.kind, new_fact.tags, new_fact.content)
+                for new_fact in facts
             ):
                 copy.write_row(row)
 

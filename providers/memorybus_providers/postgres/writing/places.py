@@ -133,5 +133,5 @@ def _insert_missing(
     columns = [list(column) for column in zip(*rows, strict=True)]
     with db.pipeline():
         db.execute(insert, columns)
-        found = db.execute(select, (columns[0],))
-    return dict(found.fetchall())
+        cursor = db.execute(select, (columns[0],))
+    return dict(cursor.fetchall())

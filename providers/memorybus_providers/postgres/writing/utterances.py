@@ -77,7 +77,7 @@ class PostgresUtterances:
         speakers, self._speakers = self._speakers, set()
         if not pending and not speakers:
             return
-        asked = {one[0] for one in pending} | {one[0] for one in speakers}
+        asked = {one[0] for one in pending} | {speaker[0] for speaker in speakers}
         found = self._places.get_all(self._db, asked)
         if speakers:
             rows = sorted({row for one, name in speakers for row in _words(found[one], name)})
@@ -126,9 +126,9 @@ class PostgresUtterances:
     def _lineage(self, ctx: HookContext) -> tuple[int, str]:
         return self._places.get(self._db, ctx).scope, encode_text(ctx.session.root)
 
-    def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
+    def _append(self, pieces: Iterable[Piece], ctx: HookContext) -> None:
         place = place_names(ctx)
-        self._pending += [(place, ctx, piece) for piece in said]
+        self._pending += [(place, ctx, piece) for piece in pieces]
 
     def _insert(self, said: Sequence[tuple[PlaceRows, HookContext, Piece]]) -> None:
         gone = forgotten_names(self._db, {(one[0].scope, _name(*one)) for one in said})

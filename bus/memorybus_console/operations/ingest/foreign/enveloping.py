@@ -95,29 +95,29 @@ class EnvelopedExport(msgspec.Struct):
 
 
 def build_envelopes(
-    source: str, name: str, found: ParsedExport, owner: ImportOwner, at: int, now: int
+    source: str, name: str, export: ParsedExport, owner: ImportOwner, at: int, now: int
 ) -> EnvelopedExport:
     """Return the events of a parsed export.
 
     Args:
         source: the source's name.
         name: the file or the address, for messages about refused records.
-        found: the parsed export.
+        export: the parsed export.
         owner: the owner of the memories.
         at: the time of records without one, milliseconds.
         now: the present, milliseconds: a memory that ends later is true and stays.
     """
     maker = _EnvelopeMaker(source, owner, at)
-    done = EnvelopedExport(untimed=maker.untimed, left_out=found.left_out)
-    for kept in found.memories:
+    done = EnvelopedExport(untimed=maker.untimed, left_out=export.left_out)
+    for kept in export.memories:
         done.left_out.drop("ends in the future", (kept.until or 0) > now)
         try:
             done.envelopes += maker.memory_events(kept, now)
         except EventError as error:
             done.left_out.refuse(RefusedInput(f"{name}: {kept.id}", str(error)))
-    for session, said in _group_by_session(found.messages).items():
+    for session, messages in _group_by_session(export.messages).items():
         try:
-            done.envelopes += maker.session(session, said)
+            done.envelopes += maker.session(session, messages)
         except EventError as error:
             done.left_out.refuse(RefusedInput(f"{name}: {session}", str(error)))
     done.envelopes.sort(key=lambda envelope: envelope.at)
@@ -156,25 +156,29 @@ class _EnvelopeMaker:
             return kept
         return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
 
-    def _with_agent_role(self, one: ForeignMessage) -> ForeignMessage:
+    def _with_agent_role(self, message: ForeignMessage) -> ForeignMessage:
         """Return the message, with the assistant's role if its person is an agent."""
-        if not self._owner.is_agent(one.user):
-            return one
-        return msgspec.structs.replace(one, user="", agent=one.user, speaker="assistant")
+        if not self._owner.is_agent(message.user):
+            return message
+        return msgspec.structs.replace(message, user="", agent=message.user, speaker="assistant")
 
-    def session(self, session: str, said: Sequence[ForeignMessage]) -> Iterator[Envelope]:
+    def session(
+        self, session: str, foreign_messages: Sequence[ForeignMessage]
+    ) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
-        said = [self._with_agent_role(one) for one in said]
-        person = next(filter(None, map(self._owner.person, said)), "")
-        agent = next((one.agent for one in said if one.agent), "")
-        workspace = next((one.workspace for one in said if one.workspace), "")
+        foreign_messages = [self._with_agent_role(message) for message in foreign_messages]
+        person = next(filter(None, map(self._owner.person, foreign_messages)), "")
+        agent = next((message.agent for message in foreign_messages if message.agent), "")
+        workspace = next(
+            (message.workspace for message in foreign_messages if message.workspace), ""
+        )
         counts: dict[Scope, int] = {}
         ref = _session_ref(self._source, session)
-        for messages in _group_by_turn(said):
+        for messages in _group_by_turn(foreign_messages):
             user = self._owner.person(messages[0]) or person
             scope = self._owner.scope(self._source, user, agent, workspace)
             key = session_key(scope, ref.root)
-            at = next((one.at for one in messages if one.at is not None), None)
+            at = next((message.at for message in messages if message.at is not None), None)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
                 owner = (scope.agent, scope.user)
@@ -182,7 +186,7 @@ class _EnvelopeMaker:
             ordinal = counts[scope] = counts.get(scope, -1) + 1
             turn = _build_turn(messages, ordinal)
             own = [text_digest(text) for text in (turn.user, turn.assistant)]
-            own += [one.id for one in messages]
+            own += [message.id for message in messages]
             yield self._envelope(turn, key, scope, ref, at, "turn", *own)
 
     def _envelope(
@@ -219,31 +223,33 @@ def _provenance_of(source: str, kept: ForeignMemory) -> Mapping[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _group_by_session(said: Iterable[ForeignMessage]) -> Mapping[str, Sequence[ForeignMessage]]:
+def _group_by_session(
+    foreign_messages: Iterable[ForeignMessage],
+) -> Mapping[str, Sequence[ForeignMessage]]:
     """Return messages by session, in the order of their times if all messages have one."""
     found: dict[str, list[ForeignMessage]] = {}
-    for one in said:
-        found.setdefault(one.session, []).append(one)
+    for message in foreign_messages:
+        found.setdefault(message.session, []).append(message)
     for messages in found.values():
         if all(one.at is not None for one in messages):
             messages.sort(key=lambda one: one.at or 0)
     return found
 
 
-def _group_by_turn(said: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessage]]:
+def _group_by_turn(messages: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessage]]:
     """Begin a turn at each message of a person; messages before the first are a turn, too."""
     group: list[ForeignMessage] = []
-    for one in said:
-        if one.speaker == "user" and group:
+    for message in messages:
+        if message.speaker == "user" and group:
             yield group
             group = []
-        group.append(one)
+        group.append(message)
     if group:
         yield group
 
 
 def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> TurnCompleted:
-    names = {one.speaker: one.name for one in reversed(messages) if one.name}
+    names = {message.speaker: message.name for message in reversed(messages) if message.name}
     texts = {
         "user": _join_side(messages, "user"),
         "assistant": _join_side(messages, "assistant"),
@@ -255,4 +261,6 @@ def _build_turn(messages: Sequence[ForeignMessage], ordinal: int) -> TurnComplet
 
 
 def _join_side(messages: Sequence[ForeignMessage], speaker: str) -> str:
-    return _MESSAGE_SEPARATOR.join(one.text for one in messages if one.speaker == speaker)
+    return _MESSAGE_SEPARATOR.join(
+        message.text for message in messages if message.speaker == speaker
+    )

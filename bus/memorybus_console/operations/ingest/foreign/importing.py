@@ -57,19 +57,21 @@ def select_new_forms(
         untimed: the ids of those for which the export gives no time.
     """
     sessions: dict[Identity, list[Envelope]] = {}
-    for one in envelopes:
-        if isinstance(one.event, TurnCompleted):
-            sessions.setdefault(identity_of(one.scope, one.session.id), []).append(one)
+    for envelope in envelopes:
+        if isinstance(envelope.event, TurnCompleted):
+            sessions.setdefault(identity_of(envelope.scope, envelope.session.id), []).append(
+                envelope
+            )
     names = {identity.session for identity in sessions}
     matches: dict[str, TurnMatch] = {}
     for turns in sessions.values():
-        recorded = [_recorded_turn(one, timed=one.id not in untimed) for one in turns]
+        recorded = [_recorded_turn(turn, timed=turn.id not in untimed) for turn in turns]
         scope, session = turns[0].scope, turns[0].session.id
-        found = asked.match(scope, session, recorded, named=True, beside=names)
-        matches |= {one.id: match for one, match in zip(turns, found, strict=True)}
+        turn_matches = asked.match(scope, session, recorded, named=True, beside=names)
+        matches |= {one.id: match for one, match in zip(turns, turn_matches, strict=True)}
     done = NewForms()
-    for one in envelopes:
-        _add(done, one, matches.get(one.id, TurnMatch("new")))
+    for envelope in envelopes:
+        _add(done, envelope, matches.get(envelope.id, TurnMatch("new")))
     return done
 
 
@@ -82,33 +84,33 @@ def _recorded_turn(envelope: Envelope, *, timed: bool) -> RecordedTurn:
 
 
 def _add(done: NewForms, envelope: Envelope, match: TurnMatch) -> None:
-    known = match.known
-    if known is None:
+    turn = match.known
+    if turn is None:
         done.envelopes.append(envelope)
     elif match.verdict == "changed":
-        done.envelopes += _newer_form(envelope, known)
+        done.envelopes += _newer_form(envelope, turn)
         done.replaced += 1
     else:
-        unfinished = (known.replaces, known.id) if known.unfinished else None
-        done.envelopes += [_rewind(envelope, known, *unfinished)] if unfinished else []
+        unfinished = (turn.replaces, turn.id) if turn.unfinished else None
+        done.envelopes += [_rewind(envelope, turn, *unfinished)] if unfinished else []
         done.known += 1
 
 
-def _newer_form(envelope: Envelope, known: KnownTurn) -> Iterator[Envelope]:
+def _newer_form(envelope: Envelope, turn: KnownTurn) -> Iterator[Envelope]:
     """Yield a turn in the place of the known one, and the rewind that takes that one back."""
-    event = msgspec.structs.replace(envelope.event, replaces=known.id, ordinal=known.ordinal)
-    key = session_key(envelope.scope, known.ref.root)
-    yield msgspec.structs.replace(envelope, event=event, session=known.ref, key=key)
-    yield _rewind(envelope, known, known.id, envelope.id)
+    event = msgspec.structs.replace(envelope.event, replaces=turn.id, ordinal=turn.ordinal)
+    key = session_key(envelope.scope, turn.ref.root)
+    yield msgspec.structs.replace(envelope, event=event, session=turn.ref, key=key)
+    yield _rewind(envelope, turn, turn.id, envelope.id)
 
 
-def _rewind(envelope: Envelope, known: KnownTurn, older: str, newer: str) -> Envelope:
-    event = replacing_rewind(known.ref.id, older)
+def _rewind(envelope: Envelope, turn: KnownTurn, older: str, newer: str) -> Envelope:
+    event = replacing_rewind(turn.ref.id, older)
     return msgspec.structs.replace(
         envelope,
         id=replacing_rewind_id(older, newer),
-        key=session_key(envelope.scope, known.ref.root),
-        session=known.ref,
+        key=session_key(envelope.scope, turn.ref.root),
+        session=turn.ref,
         v=event.version,
         event=event,
     )
@@ -153,40 +155,42 @@ def _ingest_one(
     settings: Settings, source: str, name: str, owner: ImportOwner, on_stage: OnStage
 ) -> IngestReport:
     try:
-        found, skipped = _read(settings, source, name, owner, on_stage)
+        export, skipped = _read(settings, source, name, owner, on_stage)
     except ForeignError as error:
         return IngestReport(refused=(RefusedInput.unreadable(masked(name), error),))
     read = IngestReport(
         skipped=skipped,
-        unread=found.left_out.unread,
-        dropped=found.left_out.dropped,
-        refused=tuple(found.refused),
+        unread=export.left_out.unread,
+        dropped=export.left_out.dropped,
+        refused=tuple(export.refused),
     )
     try:
-        news = _ask_history(settings, found, on_stage)
+        news = _ask_history(settings, export, on_stage)
     except LogUnavailable as error:
         return sum_reports([read, IngestReport(refused=(RefusedInput(name, str(error)),))])
     count = len(news.envelopes)
-    sent = publish_source(settings, name, news.envelopes, count, on_stage, found.untimed)
-    others = len(found.envelopes) - sent.events if sent.files else 0
+    sent = publish_source(settings, name, news.envelopes, count, on_stage, export.untimed)
+    others = len(export.envelopes) - sent.events if sent.files else 0
     counted = IngestReport(
         events=others, known=news.known, replaced=news.replaced, formats={source: sent.files}
     )
     return sum_reports([read, sent, counted])
 
 
-def _ask_history(settings: Settings, found: EnvelopedExport, on_stage: OnStage) -> NewForms:
+def _ask_history(settings: Settings, export: EnvelopedExport, on_stage: OnStage) -> NewForms:
     """Return what the history lacks of an export.
 
     Raises:
         LogUnavailable: Redis does not answer.
         ArchiveError: the archive cannot say what it has.
     """
-    scopes = {one.scope for one in found.envelopes if isinstance(one.event, TurnCompleted)}
+    scopes = {
+        envelope.scope for envelope in export.envelopes if isinstance(envelope.event, TurnCompleted)
+    }
     with AskedHistory() as asked:
         if scopes:
             asked.ask(settings, scopes, on_stage)
-        return select_new_forms(asked, found.envelopes, found.untimed)
+        return select_new_forms(asked, export.envelopes, export.untimed)
 
 
 def _read(

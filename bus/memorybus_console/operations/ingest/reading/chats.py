@@ -37,9 +37,11 @@ def claude_ai_messages(conversation: Mapping[str, Any]) -> list[Any]:
     """Return the messages of the branch that was shown last; a file stands for missing words."""
     messages = conversation["chat_messages"]
     nodes = {
-        str(one.get("uuid")): _Node(one.get("parent_message_uuid"), one.get("created_at"), one)
-        for one in messages
-        if isinstance(one, dict)
+        str(message.get("uuid")): _Node(
+            message.get("parent_message_uuid"), message.get("created_at"), message
+        )
+        for message in messages
+        if isinstance(message, dict)
     }
     if len(nodes) < len(messages):
         return list(messages)
@@ -91,5 +93,5 @@ def _with_files(message: Mapping[str, Any]) -> Mapping[str, Any]:
         return message
     listed = [message.get("attachments"), message.get("files")]
     files = [one for held in listed if isinstance(held, list) for one in held]
-    names = [str(one.get("file_name") or "a file") for one in files if isinstance(one, dict)]
+    names = [str(file.get("file_name") or "a file") for file in files if isinstance(file, dict)]
     return {**message, "text": "\n".join(f"[attached: {name}]" for name in names)}

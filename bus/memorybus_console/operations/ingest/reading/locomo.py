@@ -169,13 +169,13 @@ def _text_with_photo(raw: Mapping[str, Any]) -> str:
     return f"{text} [photo: {caption}]" if isinstance(caption, str) and caption else text
 
 
-def _pair_utterances(said: Sequence[_Utterance]) -> Iterator[_Pair]:
+def _pair_utterances(utterances: Sequence[_Utterance]) -> Iterator[_Pair]:
     """Pair each utterance of the user with the answer right after it; others stay single.
 
     So each side of a turn is at most one utterance, even if somebody speaks twice in a row.
     """
     asked: _Utterance | None = None
-    for one in said:
+    for one in utterances:
         if not one.by_user:
             yield _Pair(asked, one)
             asked = None
@@ -187,7 +187,7 @@ def _pair_utterances(said: Sequence[_Utterance]) -> Iterator[_Pair]:
         yield _Pair(asked, None)
 
 
-def _build_message(said: _Utterance) -> dict[str, Any]:
-    rest = {key: value for key, value in said.raw.items() if key not in ("speaker", "text")}
-    role = "user" if said.by_user else "assistant"
-    return rest | {"role": role, "name": said.raw["speaker"], "content": said.text}
+def _build_message(utterance: _Utterance) -> dict[str, Any]:
+    rest = {key: value for key, value in utterance.raw.items() if key not in ("speaker", "text")}
+    role = "user" if utterance.by_user else "assistant"
+    return rest | {"role": role, "name": utterance.raw["speaker"], "content": utterance.text}

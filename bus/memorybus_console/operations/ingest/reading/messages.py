@@ -247,50 +247,52 @@ class _MessageReader:
         self._left_out = left_out
         self.skipped = 0
 
-    def read(self, found: FoundMessage) -> _Message | None:
+    def read(self, message: FoundMessage) -> _Message | None:
         """Return a message; None if it is none, or says nothing."""
-        role = role_of(found.value)
+        role = role_of(message.value)
         if role is None:
-            self._refuse(found)
+            self._refuse(message)
             return None
         if role == REASONING:
             self._left_out.drop(REASONING)
             return None
-        content = content_of(found.value, role, self._left_out)
+        content = content_of(message.value, role, self._left_out)
         if role == "user" and content.by_tool and not content.text:
             role = "tool"  # Anthropic and Gemini send what a tool returned as the user
-        if _is_silent(role, content, found.value):
+        if _is_silent(role, content, message.value):
             self.skipped += 1
             return None
         return _Message(
             role,
             content.text,
-            _kept_message(found.value, role, content, self._left_out),
-            found.around,
-            _name_of(found, role),
-            time_in(found.value, self._options.zone, self._left_out),
+            _kept_message(message.value, role, content, self._left_out),
+            message.around,
+            _name_of(message, role),
+            time_in(message.value, self._options.zone, self._left_out),
         )
 
-    def _refuse(self, found: FoundMessage) -> None:
-        named = next((str(found.value[f])[:40] for f in ROLE_FIELDS if found.value.get(f)), None)
+    def _refuse(self, message: FoundMessage) -> None:
+        named = next(
+            (str(message.value[f])[:40] for f in ROLE_FIELDS if message.value.get(f)), None
+        )
         role = (
             f"the role {named!r} is not known"
             if named
             else "it names no role and lists no messages"
         )
         self._left_out.refuse(
-            RefusedInput(self._name, f"{found.where}: no message: {role}", found.where)
+            RefusedInput(self._name, f"{message.where}: no message: {role}", message.where)
         )
 
-    def session(self, session: str, said: Sequence[_Message]) -> RecordedSession:
+    def session(self, session: str, messages: Sequence[_Message]) -> RecordedSession:
         """Return the turns of a session's messages."""
-        ordered = _in_order(said)
+        ordered = _in_order(messages)
         turns = with_unique_ids([self._turn(group) for group in _group_by_turn(ordered)])
-        around = said[0].around
+        around = messages[0].around
         at = next((turn.at for turn in turns if turn.at is not None), None)
         return RecordedSession(
             session=session,
-            named=all(one.around.named for one in said),
+            named=all(one.around.named for one in messages),
             turns=turns,
             at=around.at or at,
             title=around.title,
@@ -315,13 +317,13 @@ class _MessageReader:
         )
 
 
-def _in_order(said: Sequence[_Message]) -> Sequence[_Message]:
+def _in_order(messages: Sequence[_Message]) -> Sequence[_Message]:
     """Return messages by their times if all have one; some exports begin with the newest."""
-    times = [one.at for one in said if one.at is not None]
-    if len(times) < len(said):
-        return said
+    times = [one.at for one in messages if one.at is not None]
+    if len(times) < len(messages):
+        return messages
     newest_first = times[0] > times[-1]
-    return sorted(reversed(said) if newest_first else said, key=lambda one: one.at or 0)
+    return sorted(reversed(messages) if newest_first else messages, key=lambda one: one.at or 0)
 
 
 def _is_silent(role: str, content: MessageContent, message: Message) -> bool:
@@ -340,17 +342,17 @@ def _kept_message(
     return kept | {"role": role, "content": content.kept}
 
 
-def _name_of(found: FoundMessage, role: str) -> str:
-    authors = (found.value.get(field) for field in _AUTHOR_FIELDS)
-    objects: Iterable[dict[str, Any]] = (one for one in authors if isinstance(one, dict))
-    names = (first_text(one, NAME_FIELDS) for one in (found.value, *objects))
-    return next(filter(None, names), found.around.name if role == "user" else "")
+def _name_of(message: FoundMessage, role: str) -> str:
+    authors = (message.value.get(field) for field in _AUTHOR_FIELDS)
+    objects: Iterable[dict[str, Any]] = (author for author in authors if isinstance(author, dict))
+    names = (first_text(one, NAME_FIELDS) for one in (message.value, *objects))
+    return next(filter(None, names), message.around.name if role == "user" else "")
 
 
-def _group_by_turn(said: Sequence[_Message]) -> Iterator[list[_Message]]:
+def _group_by_turn(messages: Sequence[_Message]) -> Iterator[list[_Message]]:
     """Begin a group at each user message; messages before the first one belong to its group."""
     group: list[_Message] = []
-    for one in said:
+    for one in messages:
         if one.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
             yield group
             group = []

@@ -162,7 +162,9 @@ def _parse(file: io.BufferedReader, name: str, stem: str, options: ReadingOption
         raise TranscriptError(error.why, error.place) from error
     lines = [line for part in parts for line in part.lines]
     transcripts = [transcript for part in parts for transcript in part.transcripts]
-    sessions = tuple(one for transcript in transcripts for one in transcript.conversations)
+    sessions = tuple(
+        conversation for transcript in transcripts for conversation in transcript.conversations
+    )
     formats = tuple(dict.fromkeys(part.format.name for part in parts))
     # A transcript of notes alone is read, and has nothing to publish.
     only_notes = left_out.dropped and not left_out.unread and MESSAGES.name not in formats

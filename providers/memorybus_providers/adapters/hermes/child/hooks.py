@@ -111,7 +111,7 @@ def accepts(hook: PluginHook, keyword: str) -> bool:
         parameters = inspect.signature(hook).parameters
     except (TypeError, ValueError):
         return True
-    if any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+    if any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return True
     return keyword in parameters
 
@@ -133,4 +133,6 @@ def metadata_mode(hook: PluginHook) -> str:
         inspect.Parameter.KEYWORD_ONLY,
     )
     parameters = inspect.signature(hook).parameters.values()
-    return "positional" if sum(one.kind in takers for one in parameters) >= 4 else "legacy"
+    return (
+        "positional" if sum(parameter.kind in takers for parameter in parameters) >= 4 else "legacy"
+    )

@@ -139,7 +139,9 @@ class PluginInstances:
 
     def _shrink(self, newest: InstanceKey) -> None:
         """Close the least recently used idle instances that are too many."""
-        idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
+        idle = [
+            n for n, instance in self._open.items() if n != newest and not instance.lock.locked()
+        ]
         for name in idle[: max(0, len(self._open) - self._limit)]:
             self._discard(name)
 

@@ -24,9 +24,9 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = sorted({one for one in secrets if len(one) >= _MIN_SECRET_CHARS}, key=len)[
-            ::-1
-        ]
+        self._secrets = sorted(
+            {secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS}, key=len
+        )[::-1]
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
