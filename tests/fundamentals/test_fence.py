@@ -275,7 +275,10 @@ def test_ordinary_text_is_verbatim(text):
 
 
 SUSPECTS = "".join(BRACKETS) + "˱˲⦑⦒︿﹀≮≯❰❱&＆﹠ꝸ"
-ordinary = st.characters(exclude_categories=["Cc", "Cs", "Cf"], exclude_characters=SUSPECTS)
+TAGS = "".join(map(chr, range(0xE0000, 0xE0080)))
+"""Tag characters, of which some have no category yet: invisible, and so suspects, too."""
+
+ordinary = st.characters(exclude_categories=["Cc", "Cs", "Cf"], exclude_characters=SUSPECTS + TAGS)
 
 
 @given(st.text(ordinary))
