@@ -1,9 +1,12 @@
 """Records what prompts were given, after their turns, so that no prompt waits for it."""
 
 import logging
+import os
 from collections import defaultdict, deque
 from functools import partial
+from itertools import takewhile
 from random import Random
+from weakref import WeakSet
 
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
@@ -34,20 +37,26 @@ class PromptRecorder:
         self.rng = rng
         self.share = settings.recorded_prompts
         self._publisher = publisher
+        _recorders.add(self)
 
-    def record(self, key: str, turn: str = "") -> None:
+    def record(self, key: str, turn: str = "", session: str = "") -> None:
         """Publish what the pending prompts of an order key were given.
 
         Args:
-            turn: the event of the turn that the last one began; "" if it is not known.
+            turn: the event of the turn that has just completed; "" for none.
+            session: the id of its session, since branches have one key; a compression may have
+                given it a new one.
         """
-        prompts = self.pending.pop(key, deque())
+        prompts = tuple(self.pending.pop(key, ()))  # another thread may still add to the deque
+        newest = list(takewhile(bool, reversed(prompts)))
+        own = [prompt for prompt in newest if prompt and prompt.session.id == session] or newest
         for prompt in filter(None, prompts):
-            self._publish(prompt, turn if prompt is prompts[-1] else "")
+            self._publish(prompt, turn if own and prompt is own[0] else "")
 
     def record_oldest(self) -> None:
         """Publish the prompts that have been pending longest, because there are too many (G10)."""
-        self.record(next(iter(self.pending)))
+        for key in [*self.pending][:1]:  # another thread may change it meanwhile
+            self.record(key)
 
     def record_all(self) -> None:
         """Publish all prompts, because the process ends."""
@@ -66,3 +75,15 @@ class PromptRecorder:
             )
         except MemoryBusError as error:
             _log.debug("a prompt is not recorded: %s", error)
+
+
+_recorders: WeakSet[PromptRecorder] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Drop the prompts of before a fork in the child, because the parent records them."""
+    for recorder in _recorders:
+        recorder.pending.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

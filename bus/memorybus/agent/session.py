@@ -162,7 +162,7 @@ class Session:
         receipt = self.publish(event, event_id, at, durable=durable)
         self._bus.turns.note(self.key, receipt.event_id, event)
         if self.key in self._bus.prompts.pending:
-            self._bus.prompts.record(self.key, receipt.event_id)
+            self._bus.prompts.record(self.key, receipt.event_id, self.id)
         return receipt
 
     def memory_written(
@@ -509,7 +509,12 @@ class Session:
         given (`memorybus events get TURN --shown`), unless `recorded_prompts` says otherwise.
         """
         prompts, prompt = self._bus.prompts, None
-        if block and self._asked and prompts.rng.random() < prompts.share:
+        if (
+            self._asked
+            and block
+            and isinstance(block, str)
+            and prompts.rng.random() < prompts.share
+        ):
             prompt = ShownPrompt(self.scope, self.ref, self._asked[0], block, self._asked[1])
         if prompt or self.key in prompts.pending:  # one without a block ends the one before it
             prompts.pending[self.key].append(prompt)

@@ -104,7 +104,8 @@ class Counter:
         sources = []
         if rows.files:
             files = ", ".join("'" + file.replace("'", "''") + "'" for file in rows.files)
-            sources.append(f"read_parquet([{files}])")
+            # Without the option, a folder named `user=ann` would replace that column.
+            sources.append(f"read_parquet([{files}], hive_partitioning = false)")
         for number, table in enumerate(rows.tables):
             self._db.register(f"table_{number}", table)
             sources.append(f"table_{number}")
@@ -122,7 +123,7 @@ class Counter:
 
         try:
             return self._db.execute(sql, values).fetchall()
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        except duckdb.Error as error:  # a damaged file raises nearly any of its subclasses
             raise ArchiveDamaged(
                 f"a segment cannot be read ({' '.join(str(error).split())[:200]}); run: "
                 "memorybus archive verify"

@@ -32,7 +32,7 @@ def read_insights(
     """Return the figures of the last days.
 
     Args:
-        days: how many days, from now back.
+        days: how many days, from now back, at most to 1970.
         agent: only this agent's; None for all, likewise `user` and `platform`.
         zone: the time zone of weekdays, hours and days; "" for that of the settings.
 
@@ -44,7 +44,7 @@ def read_insights(
     """
     chosen = zone_named(zone) if zone else settings.zone
     until = clock.now_ms()
-    since = until - days * _DAY_MS
+    since = max(0, until - days * _DAY_MS)
     wanted = Query(
         agents=_words(agent),
         users=_words(user),
@@ -84,7 +84,8 @@ def _zone_name(zone: tzinfo, at: int) -> str:
 
 
 def _words(name: str | None) -> tuple[str, ...]:
-    return () if name is None else (name,)
+    """Return a name for a query; bytes of a command line that are no text stand in no name."""
+    return () if name is None else (name.encode(errors="replace").decode(),)
 
 
 def _gaps(overview: Overview, without_content: int) -> list[str]:

@@ -218,6 +218,49 @@ def test_a_damaged_segment_is_named(make_settings, redis_url):
         read(settings)
 
 
+def test_whatever_bytes_are_damaged_a_segment_is_named(make_settings, redis_url):
+    """Each damage is read as before or is an error of the bus, never one of DuckDB."""
+    settings = make_settings(**QUICK)
+    with MemoryBus.connect(settings) as bus:
+        talk(bus)
+    run_once(settings)
+    (file, *_) = settings.data_dir.glob("archive/**/*.parquet")
+    sealed = file.read_bytes()
+    refused = 0
+    for place in range(5, len(sealed), len(sealed) // 40):
+        damaged = bytearray(sealed)
+        damaged[place : place + 3] = bytes(255 - byte for byte in sealed[place : place + 3])
+        file.write_bytes(damaged)
+        try:
+            read(settings)
+        except ArchiveDamaged:
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("folder", ["user=eve", "omitted=x", "it's", "a*[b]?"])
+def test_the_name_of_a_folder_changes_no_figure(make_settings, redis_url, tmp_path, folder):
+    """DuckDB takes no column, no quote and no pattern from the path of the archive."""
+    settings = make_settings(**QUICK, data_dir=tmp_path / folder)
+    with MemoryBus.connect(settings) as bus:
+        talk(bus)
+    run_once(settings)
+    assert {person.name for person in read(settings).people} == {"ann", "bob"}
+
+
+def test_a_hostile_name_is_only_a_name(talked):
+    """Quotes, backslashes and bytes that are no text select nobody, and break no statement."""
+    for name in ("' or 1=1 --", '"\\"; drop view rows;', "a\udc80", "\0"):
+        assert read(talked, user=name).overview.turns == 0
+    assert read(talked).overview.turns == 2
+
+
+def test_more_days_than_there_were_are_all_days(talked):
+    """Days before 1970 do not exist, and no number of days is an error."""
+    insights = read(talked, days=10**25)
+    assert (insights.since, insights.overview.turns) == (0, 2)
+
+
 def test_without_duckdb_the_extra_is_named(settings, monkeypatch):
     """A process that lacks the library learns which extra has it."""
     monkeypatch.setitem(sys.modules, "duckdb", None)

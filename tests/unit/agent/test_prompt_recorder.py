@@ -1,5 +1,6 @@
 """Prompts are recorded after their turns, in bounds, and never at the cost of a turn."""
 
+import os
 from typing import Any
 
 import pytest
@@ -50,6 +51,38 @@ def test_a_record_names_its_turn_after_a_compression(bus, published):
     block = session.prefetch("Where is the tea?")
     turn = session.compressed("s-2").turn_completed("Where is the tea?", "There.")
     assert records(published) == [(turn.event_id, block)]
+
+
+def test_a_record_names_the_turn_of_its_own_branch(bus, published):
+    """Branches have one order key; the prompt of one is never shown as that of the other's turn."""
+    session = bus.session("s", warm=False)
+    branch = session.branch("b")
+    for talk, block in ((session, BLOCK), (branch, f"{BLOCK} in the branch")):
+        talk.recalled_lines("Where is the tea?")
+        talk.shown(block)
+    turn = session.turn_completed("Where is the tea?", "There.")
+    assert dict(records(published))[turn.event_id] == BLOCK
+
+
+def test_a_child_records_nothing_of_its_parent(bus, tmp_path):
+    """A forked process records only the prompts that it was asked for itself."""
+    bus.session("s", warm=False).prefetch("Where is the tea?")
+    pid = os.fork()
+    if not pid:
+        tmp_path.joinpath("pending").write_text(str(len(bus.prompts.pending)))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert tmp_path.joinpath("pending").read_text() == "0"
+    assert bus.prompts.pending
+
+
+def test_a_turn_is_accepted_though_a_host_shows_no_text(bus, published):
+    """What is no text is returned as it is, and has no record."""
+    session = bus.session("s", warm=False)
+    session.recalled_lines("Where is the tea?")
+    assert session.shown(7) == 7
+    assert session.turn_completed("Where is the tea?", "There.").event_id
+    assert records(published) == []
 
 
 def test_what_is_pending_is_bounded(bus, published):
