@@ -303,12 +303,16 @@ class FactProvider(TransactionalProvider):
             parts.curations.set(event.memory, event.after, event.successor, ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Forget what was said in some events, and their notes that no other event has said."""
+        """Forget what was said in some events, and their notes that no other event has said.
+
+        The session is due, since conclusions went with their sources, or will when they come.
+        """
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.retract(event_ids, ctx)
             events = [*event_ids, *parts.derivations.retract(event_ids, ctx)]
             parts.notes.retract(events, ctx)
             parts.corrections.retract(events, ctx)
+            self._note_due(parts, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to leave the window, unless the turns have brought it already."""
@@ -388,10 +392,17 @@ class FactProvider(TransactionalProvider):
             said = search.source.said_in(session.id, session.root, due.at, scope)
             lines = profile(search.source, scope, _PROFILE_CHARS, due.at, self.config.zone)
             known = search.source.conclusions(session.id, scope)
-        essentials = [_passage(msgspec.structs.replace(s.fact, content=t)) for s, t in lines]
+        with self.opened.writing() as parts:
+            retracted = parts.derivations.retracted(due.scope)
+        essentials = [
+            _passage(msgspec.structs.replace(s.fact, content=t))
+            for s, t in lines
+            if s.fact.event not in retracted
+        ]
+        passages = [_passage(fact) for fact in said if fact.event not in retracted]
         # Without its own conclusions, a cause that is derived again leads to the same events.
         before = [conclusion for conclusion in known if conclusion.at < due.at]
-        return Material(due, [_passage(fact) for fact in said], essentials, before)
+        return Material(due, passages, essentials, before)
 
     # -- recall and tools ---------------------------------------------------------------------
 
@@ -457,6 +468,8 @@ class FactProvider(TransactionalProvider):
         if isinstance(call, tool_arguments.Reading):
             return self._read(call, ctx)
         with self.opened.writing(in_order=True) as parts:
+            if isinstance(call, tool_arguments.ForgetFact):
+                self._note_due(parts, ctx)
             return WritingTools(parts, parts.source).write(call, ctx)
 
     def _reading_tools(self, search: FactSearch) -> ReadingTools:

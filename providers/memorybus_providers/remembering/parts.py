@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from memorybus.events import Derived, MemoryState
+from memorybus.events import Derived, MemoryState, Scope
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.deriving.deriver import Due
@@ -114,7 +114,7 @@ class KeepsDerivations(Protocol):
     """Conclusions from what was said, and the sessions that wait for a deriver."""
 
     def add(self, event: Derived, ctx: HookContext) -> bool:
-        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        """Keep a conclusion; return False if it is kept already, or was retracted."""
         ...
 
     def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
@@ -122,7 +122,11 @@ class KeepsDerivations(Protocol):
         ...
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
-        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        """Forget some events and what came from them, now or later; return the conclusions' ids."""
+        ...
+
+    def retracted(self, scope: Scope) -> frozenset[str]:
+        """Return the events of a scope from which nothing may be concluded any more."""
         ...
 
     def note_due(self, ctx: HookContext) -> None:

@@ -278,6 +278,10 @@ class WritingTools:
         self._parts.curations.forget(call.fact_id, ctx)
         self._parts.notes.forget_name(call.fact_id, ctx)
         self._parts.utterances.forget_name(call.fact_id, ctx)
+        if fact is not None:
+            lost = self._parts.derivations.retract([fact.event], ctx)
+            self._parts.notes.retract(lost, ctx)
+            self._parts.corrections.retract(lost, ctx)
         return {"ok": True, "id": call.fact_id} if fact else _no_fact(call.fact_id)
 
     def _find_fact(self, name: str, ctx: HookContext) -> Fact | None:

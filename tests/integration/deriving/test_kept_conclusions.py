@@ -175,6 +175,45 @@ def test_a_session_is_due_every_few_turns_before_a_compression_and_at_its_end(fa
     assert {(due.scope, due.session) for due in facts.due(10)} == {(ADA, SESSION)}
 
 
+def test_an_undo_makes_its_session_due_without_what_was_undone(facts):
+    """A summary that lost a source to an undo is made anew of what still holds."""
+    told = Told(facts)
+    stays, gone = told(turn("I keep bees in Bergen.")), told(turn("My PIN is 4711."))
+    end = told(SessionEnded())
+    told(Derived(kind="summary", text="PIN 4711", sources=(stays, gone), cause=end))
+    cause = told(undo(gone))
+    (due,) = facts.due(10)
+    assert (due.cause, due.session) == (cause, SESSION)
+    assert facts.material(due).sources == {stays}
+
+
+def test_what_a_tool_forgets_is_in_no_conclusion(facts):
+    """A summary goes with a passage that `memory_forget` forgets; a new one comes without it."""
+    told = Told(facts)
+    said, stays = told(turn("My PIN is 4711.")), told(turn("I keep bees in Bergen."))
+    told(Derived(kind="summary", text="PIN 4711", sources=(stays, said), deriver="extractive"))
+    told(Derived(kind="fact", text="Ada has PIN 4711", sources=(said,), deriver="model"))
+    kept = facts.export(RecallScope.own(ADA))
+    (name,) = [memory.name for memory in kept if memory.text == "My PIN is 4711."]
+    ctx = hook_context(SampleStep(30, turn("unused"), ADA, SESSION), at=AT + 1)
+    assert facts.handle_tool_call("memory_forget", {"fact_id": name}, ctx)["ok"]
+    assert not any("4711" in memory.text for memory in facts.export(RecallScope.own(ADA)))
+    assert "4711" not in str(sessions_found(facts, "bees"))
+    (due,) = facts.due(10)
+    assert due.cause == ctx.event_id
+    assert facts.material(due).sources == {stays}
+
+
+def test_a_derived_fact_that_a_tool_forgets_is_gone_as_a_conclusion(facts):
+    """A derived fact that `memory_forget` forgets is not kept beside its note either."""
+    told = Told(facts)
+    told(Derived(kind="fact", text="Ada has PIN 4711", sources=("ab" * 16,), deriver="model"))
+    (name,) = [memory.name for memory in facts.export(RecallScope.own(ADA)) if memory.name]
+    ctx = hook_context(SampleStep(30, turn("unused"), ADA, SESSION), at=AT + 1)
+    assert facts.handle_tool_call("memory_forget", {"fact_id": name}, ctx)["ok"]
+    assert list(facts.export(RecallScope.own(ADA))) == []
+
+
 @pytest.mark.parametrize("first", ["cause", "conclusion"])
 def test_what_was_derived_is_not_due(facts, first):
     """A cause with a conclusion is not due, whichever of the two was applied first."""

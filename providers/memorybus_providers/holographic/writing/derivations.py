@@ -31,10 +31,15 @@ select content from derived where scope = ? and content != ''
     and event_id in (select value from json_each(?)) order by event_id
 """
 _RETRACT = "insert or ignore into retracted select ?, value from json_each(?)"
+_RETRACTED = """
+select event_id from retracted where scope = (
+    select id from scopes where agent = :agent and user = :user and workspace = :workspace
+)
+"""
 _EMPTY = """
 update derived set content = '' where scope = :scope and content != '' and event_id in (
-    select derived from derived_sources where scope = :scope
-        and source in (select value from json_each(:events))
+    select value from json_each(:events) union select derived from derived_sources
+    where scope = :scope and source in (select value from json_each(:events))
 ) returning event_id
 """
 _NOTE_DUE = """
@@ -62,10 +67,12 @@ class SqliteDerivations:
         self._places = places
 
     def add(self, event: Derived, ctx: HookContext) -> bool:
-        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        """Keep a conclusion; return False if it is kept already, or was retracted."""
         place = self._places.get(ctx)
         sources, cause = [clean(source) for source in event.sources], clean(event.cause)
-        lost = self._db.execute(_LOST, (place.scope, json.dumps(sources))).fetchone()
+        lost = self._db.execute(
+            _LOST, (place.scope, json.dumps([*sources, ctx.event_id]))
+        ).fetchone()
         content = "" if lost else clean(event.text)
         row = (place.scope, ctx.event_id, place.session, ctx.at, event.kind, content, cause)
         more = (clean(event.deriver), " ".join(map(clean, event.supersedes)))
@@ -81,10 +88,15 @@ class SqliteDerivations:
         return [row[0] for row in rows]
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
-        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        """Forget some events and what came from them, now or later; return the conclusions' ids."""
         scope, events = self._places.get(ctx).scope, json.dumps([clean(name) for name in event_ids])
         self._db.execute(_RETRACT, (scope, events))
         return [row[0] for row in self._db.execute(_EMPTY, {"scope": scope, "events": events})]
+
+    def retracted(self, scope: Scope) -> frozenset[str]:
+        """Return the events of a scope from which nothing may be concluded any more."""
+        rows = self._db.execute(_RETRACTED, _owner(scope))
+        return frozenset(row[0] for row in rows)
 
     def note_due(self, ctx: HookContext) -> None:
         """Note that the context's event made its session due, unless that was derived already."""
@@ -108,5 +120,8 @@ class SqliteDerivations:
     def settle(self, done: Iterable[Due]) -> None:
         """Forget that these were due."""
         for due in done:
-            owner = {name: getattr(due.scope, name) for name in ("agent", "user", "workspace")}
-            self._db.execute(_SETTLE_OF, {"cause": due.cause, **owner})
+            self._db.execute(_SETTLE_OF, {"cause": due.cause, **_owner(due.scope)})
+
+
+def _owner(scope: Scope) -> dict[str, str]:
+    return {name: getattr(scope, name) for name in ("agent", "user", "workspace")}

@@ -31,9 +31,11 @@ select content from derived where scope = %s and content <> '' and event_id = an
 order by event_id collate "C"
 """
 _RETRACT = "insert into retracted select %s, unnest(%s::text[]) on conflict do nothing"
+_RETRACTED = "select event_id from retracted where scope = (select id from scopes where key = %s)"
 _EMPTY = """
 update derived set content = '' where scope = %(scope)s and content <> '' and event_id in (
-    select derived from derived_sources where scope = %(scope)s and source = any(%(events)s)
+    select unnest(%(events)s::text[]) union select derived from derived_sources
+    where scope = %(scope)s and source = any(%(events)s)
 ) returning event_id
 """
 _NOTE_DUE = """
@@ -60,11 +62,11 @@ class PostgresDerivations:
         self._places = places
 
     def add(self, event: Derived, ctx: HookContext) -> bool:
-        """Keep a conclusion; return False if it is kept already, or a source was retracted."""
+        """Keep a conclusion; return False if it is kept already, or was retracted."""
         place = self._places.get(self._db, ctx)
         self._wait_turn(place.scope)
         sources = [encode_text(source) for source in event.sources]
-        lost = self._db.execute(_LOST, (place.scope, sources)).fetchone()
+        lost = self._db.execute(_LOST, (place.scope, [*sources, ctx.event_id])).fetchone()
         content, cause = "" if lost else encode_text(event.text), encode_text(event.cause)
         row = (place.scope, ctx.event_id, place.session, ctx.at, event.kind, content, cause)
         more = (encode_text(event.deriver), " ".join(map(encode_text, event.supersedes)))
@@ -79,13 +81,18 @@ class PostgresDerivations:
         return [decode_text(row[0]) for row in self._db.execute(_TEXTS, given).fetchall()]
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
-        """Forget what came from some events, also what comes later; return the conclusions' ids."""
+        """Forget some events and what came from them, now or later; return the conclusions' ids."""
         scope = self._places.get(self._db, ctx).scope
         events = [encode_text(name) for name in event_ids]
         self._wait_turn(scope)
         self._db.execute(_RETRACT, (scope, events))
         rows = self._db.execute(_EMPTY, {"scope": scope, "events": events})
         return [row[0] for row in rows.fetchall()]
+
+    def retracted(self, scope: Scope) -> frozenset[str]:
+        """Return the events of a scope from which nothing may be concluded any more."""
+        rows = self._db.execute(_RETRACTED, (_key(scope),)).fetchall()
+        return frozenset(decode_text(row[0]) for row in rows)
 
     def note_due(self, ctx: HookContext) -> None:
         """Note that the context's event made its session due, unless that was derived already."""
@@ -101,13 +108,15 @@ class PostgresDerivations:
     def settle(self, done: Iterable[Due]) -> None:
         """Forget that these were due."""
         for due in done:
-            scope = due.scope
-            key = scope_key(scope.agent, scope.user, scope.workspace)
-            self._db.execute(_SETTLE_OF, (due.cause, key))
+            self._db.execute(_SETTLE_OF, (due.cause, _key(due.scope)))
 
     def _wait_turn(self, scope: int) -> None:
         """Wait for other lanes that write conclusions of a scope: each must see what came first."""
         self._db.execute(_IN_TURN, (scope % (1 << 31),))
+
+
+def _key(scope: Scope) -> str:
+    return scope_key(scope.agent, scope.user, scope.workspace)
 
 
 def _due(cause: str, at: int, *names: str) -> Due:
