@@ -14,8 +14,10 @@ from memorybus_console.gateway.keys import LOCAL, ApiKey, KeyRing, NoAccess, Rig
 from memorybus_console.gateway.problems import RequestRefused
 
 _MOST_BUCKETS: Final = 10_000
-_MOST_RETRY_KEY: Final = 200
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+_FORWARDED: Final = (
+    *("forwarded", "via", "x-real-ip"),
+    *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"),
+)
 """Headers of proxies: behind one, everybody seems to call from this machine."""
 
 
@@ -47,10 +49,19 @@ class Gate:
             raise RequestRefused(
                 403, "ForeignOrigin", "pages of other sites may not call: --origin"
             )
+        key = self.find_key(request, right)
+        self._rates.count(key)
+        return ApiCaller(key, request.headers.get("idempotency-key", ""))
+
+    def find_key(self, request: Request, right: Right) -> ApiKey:
+        """Return the key of a request, as it is now.
+
+        Raises:
+            NoAccess, NotAllowed, LogUnavailable: as for `admit`.
+        """
         key = self._key(request)
         key.check(right)
-        self._rates.count(key)
-        return ApiCaller(key, request.headers.get("idempotency-key", "")[:_MOST_RETRY_KEY])
+        return key
 
     def _key(self, request: Request) -> ApiKey:
         kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -4,13 +4,16 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, closing, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, MemoryBusError
@@ -38,6 +41,8 @@ from memorybus_console.views.events import placed
 
 MOST_BODY_BYTES: Final = 16 << 20
 BODY_SECONDS: Final = 30.0
+MOST_STREAMS: Final = 64
+"""The most streams of events; each has a thread that waits, beside those of other requests."""
 _TAIL_SECONDS: Final = 15.0
 """Seconds after which a silent stream sends a comment, so that proxies keep it open."""
 
@@ -71,6 +76,8 @@ class Api:
         self._settings = settings
         self._ends = ends
         self._clock = clock
+        self._streams = CapacityLimiter(MOST_STREAMS)
+        self._open_streams = 0
         self._document = msgspec.json.encode(openapi_document(version("memorybus")))
 
     def routes(self) -> list[BaseRoute]:
@@ -129,9 +136,8 @@ class Api:
         kind = prepared(route.request)
 
         async def answer(request: Request, caller: ApiCaller) -> Response:
-            asked = read_request(
-                kind, request, await read_body(request) if route.has_body else None
-            )
+            body = await read_body(request) if route.has_body else None
+            asked = await run_in_threadpool(read_request, kind, request, body)
             result = await run_in_threadpool(route.run, self._gateway, caller, asked)
             if result is None:
                 return Response(status_code=route.status)
@@ -168,21 +174,33 @@ class Api:
 
     async def _tail(self, request: Request, caller: ApiCaller) -> Response:
         asked = read_request(TailEvents, request)
-        scope = self._gateway.scope(caller, asked)
-        return StreamingResponse(self._events(asked, scope, request), media_type=TAIL.media)
+        if self._open_streams >= MOST_STREAMS:
+            detail = f"{MOST_STREAMS} streams of events are open; end some, or ask again later"
+            raise problems.RequestRefused(503, "TooManyStreams", detail)
+        events = self._events(asked, self._gateway.scope(caller, asked), request)
+        first = await anext(events)  # before the status is sent: Redis may be away
+        return StreamingResponse(_continued(first, events), media_type=TAIL.media)
 
     async def _events(
         self, asked: TailEvents, scope: Scope, request: Request
-    ) -> AsyncIterator[bytes]:
-        """Yield a person's events as they arrive, until the caller leaves or the server ends."""
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield a person's events as they arrive.
+
+        They end when the caller leaves, the server or the key ends, or Redis is away.
+        """
         wanted = journal.EventSelection(asked.session or None, asked.type or None)
         history = await run_in_threadpool(journal.open_history, self._settings)
-        with closing(history):
+        with closing(history), self._counted_stream():
             places = journal.ReadPositions.behind_heads(await run_in_threadpool(history.log.heads))
             silent_since = self._clock.monotonic()
             yield b": from now on\n\n"
             while not (self._ends.is_set() or await request.is_disconnected()):
-                for event in await run_in_threadpool(_read_new, history.log, places):
+                try:
+                    read = partial(self._read_new, request, history.log, places)
+                    events = await run_sync(read, limiter=self._streams)
+                except MemoryBusError:
+                    return
+                for event in events:
                     if owns(scope, event) and wanted.wants(event):
                         silent_since = self._clock.monotonic()
                         yield _server_sent(event)
@@ -190,12 +208,30 @@ class Api:
                     silent_since = self._clock.monotonic()
                     yield b": still here\n\n"
 
+    @contextmanager
+    def _counted_stream(self) -> Iterator[None]:
+        self._open_streams += 1
+        try:
+            yield
+        finally:
+            self._open_streams -= 1
+
+    def _read_new(
+        self, request: Request, log: EventLog, places: journal.ReadPositions
+    ) -> list[LoggedEvent]:
+        """Wait a moment for events, if the caller's key is still valid."""
+        self._gate.find_key(request, TAIL.right)
+        return list(journal.read_new(log, places))
+
 
 _METHODS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-def _read_new(log: EventLog, places: journal.ReadPositions) -> list[LoggedEvent]:
-    return list(journal.read_new(log, places))
+async def _continued(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for part in rest:
+            yield part
 
 
 def owns(scope: Scope, event: LoggedEvent) -> bool:
@@ -222,7 +258,10 @@ def read_request(kind: type[Any], request: Request, body: bytes | None = None) -
         msgspec.MsgspecError: the body is no JSON, or a field is wrong.
         InvalidEvent: a field is given twice.
     """
-    fields = msgspec.json.decode(body) if body else {}
+    try:
+        fields = msgspec.json.decode(body) if body else {}
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(f"the body is no JSON that can be read: {error}") from error
     if not isinstance(fields, dict):
         raise InvalidEvent("the body is not a JSON object")
     outside = dict(request.path_params)

@@ -73,11 +73,22 @@ class ApiCaller(msgspec.Struct, frozen=True):
         """The name that the log records."""
         return f"key:{self.key.id}"
 
-    def event_id(self, number: int) -> str:
-        """Return the id of the request's event of a number; "" for a new one (G2)."""
+    def event_id(
+        self,
+        request: asked.PublishedEvent | asked.StartSession | asked.SessionRequest,
+        number: int = 0,
+    ) -> str:
+        """Return the id of an event of a number; "" for a new one (G2).
+
+        The same header with another operation, session or person means another event.
+        """
         if not self.retry_key:
             return ""
-        return Derivation("gateway", self.key.id, self.retry_key).id(number)
+        owner = (request.agent, request.user, request.workspace, request.session)
+        derivation = Derivation(
+            "gateway", self.key.id, self.retry_key, type(request).__name__, *owner
+        )
+        return derivation.id(number)
 
 
 class ToolsOffered(msgspec.Struct, frozen=True):
@@ -144,7 +155,7 @@ class Gateway:
     def publish(self, caller: ApiCaller, request: asked.Publish) -> asked.Published:
         """Publish events."""
         receipts = [
-            self._publish_event(caller, item, item.id or caller.event_id(number))
+            self._publish_event(caller, item, item.id or caller.event_id(item, number))
             for number, item in enumerate(request.events)
         ]
         waits = request.level != "spooled"
@@ -180,7 +191,7 @@ class Gateway:
         """Start a session, or continue one."""
         scope = self.scope(caller, request)
         session = self._bus.session(
-            request.session or caller.event_id(0) or None,
+            request.session or caller.event_id(request) or None,
             agent=scope.agent,
             user=scope.user,
             workspace=scope.workspace,
@@ -193,7 +204,7 @@ class Gateway:
 
     def branch(self, caller: ApiCaller, request: asked.BranchSession) -> asked.SessionPlace:
         """Fork a conversation."""
-        new_id = request.new_id or caller.event_id(0) or None
+        new_id = request.new_id or caller.event_id(request) or None
         return self._place(self.session(caller, request).branch(new_id, title=request.title))
 
     def switch(self, caller: ApiCaller, request: asked.SwitchSession) -> asked.SessionPlace:
@@ -302,7 +313,7 @@ class Gateway:
             request.tool,
             request.arguments,
             timeout=request.timeout,
-            event_id=request.id or caller.event_id(0),
+            event_id=request.id or caller.event_id(request),
         )
 
     # -- memories ---------------------------------------------------------------------------------
@@ -350,11 +361,8 @@ class Gateway:
 
     def _check_reach(self, caller: ApiCaller, event: str) -> None:
         """Raise `MissingEvent` if the caller's key does not reach an event's owner."""
-        scope = find_event(self._settings, event).scope
-        try:
-            caller.key.scope(scope, scope)
-        except NotAllowed:
-            raise MissingEvent(f"there is no event {event}") from None
+        if not caller.key.reaches(find_event(self._settings, event).scope):
+            raise MissingEvent(f"there is no event {event}")
 
     def forget(self, caller: ApiCaller, request: asked.ForgetOwner) -> PlannedErasure | Erasure:
         """Erase a person's memories of every event up to now."""

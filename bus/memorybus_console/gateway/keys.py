@@ -80,6 +80,14 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if right not in self.may:
             raise NotAllowed(f"key {self.id} is not for {right!r}, but for {', '.join(self.may)}")
 
+    def reaches(self, owner: Scope) -> bool:
+        """Return whether this key reaches an owner; pure."""
+        return (
+            self.agent in (ANY, owner.agent)
+            and not {ANY, owner.user}.isdisjoint(self.users)
+            and self.workspace in (ANY, owner.workspace)
+        )
+
     def scope(self, defaults: Scope, asked: Scope | None = None) -> Scope:
         """Return whose memory a request is about, if this key reaches it; pure.
 

@@ -18,12 +18,16 @@ from starlette.types import Receive, Scope, Send
 from memorybus_console.gateway.access import Gate
 from memorybus_console.gateway.app import MOST_BODY_BYTES, respond
 from memorybus_console.gateway.gateway import Gateway
+from memorybus_console.gateway.keys import Right
 from memorybus_console.gateway.messages import SessionRequest
 from memorybus_console.gateway.problems import RequestRefused, problem_of
 from memorybus_console.mcp.server import MemoryServer
 
 _TIMEOUT: Final = 10.0
 """Seconds to wait for providers."""
+
+_RIGHTS: Final[tuple[Right, ...]] = ("recall", "publish")
+"""What a key needs besides `tools`: a host recalls, remembers, and reads stories."""
 
 _SESSION: ContextVar[Session] = ContextVar("memorybus_mcp_session")
 """The session of the request under way: handlers run in its context."""
@@ -72,5 +76,7 @@ class McpEndpoint:
 
     def _find_session(self, request: Request) -> Session:
         caller = self._gate.admit(request, "tools")
+        for right in _RIGHTS:
+            caller.key.check(right)
         named = {"session": f"mcp-{caller.key.id}"} | dict(request.query_params)
         return self._gateway.session(caller, msgspec.convert(named, prepared(SessionRequest)))

@@ -2,18 +2,22 @@
 
 import json
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
 from helpers.making import MakeSettings
 from helpers.stories.scenario import patient, wait_applied, worker
-from helpers.web.gateway import gateway, key_ring, make_key, turn
+from helpers.web.gateway import Api, gateway, key_ring, make_key, turn
 from helpers.web.pages import told
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.log.stream import EventLog
-from memorybus_console.gateway.app import MOST_BODY_BYTES
+from memorybus_console.gateway.app import MOST_BODY_BYTES, MOST_STREAMS
 from memorybus_console.gateway.keys import RIGHTS
 from memorybus_console.gateway.routes import EXPORT, ROUTES, TAIL, Route
 
@@ -166,6 +170,64 @@ def test_events_memories_and_streams_of_others_are_out_of_reach(spawn, settings,
         assert "4711" in api.post("/recall", asked).body["text"]
 
 
+def test_a_key_of_a_workspace_reaches_no_event_without_one(settings):
+    """An event outside the key's workspace is missing for the key, as one of another person is."""
+    with gateway(settings) as api:
+        sent = {"events": [turn("s", "ann", "The PIN is 4711.")], "level": "logged"}
+        event = api.post("/events", sent).body["receipts"][0]["event_id"]
+        api.key = make_key(settings, "ann", workspace="team")
+        assert api.send("DELETE", f"/memories/{event}").status == 404
+
+
+def test_an_idempotency_key_counts_within_one_session(settings):
+    """The same header with another person, session or operation is another event."""
+    with gateway(settings) as api:
+        ids = [
+            api.post("/events", {"events": [turn(session, user, "Hi.")]}, idempotency_key=key).body[
+                "receipts"
+            ][0]["event_id"]
+            for session, user in (("s", "ann"), ("s", "bob"), ("t", "ann"))
+            for key in ("x" * 200, "x" * 201)
+        ]
+        started = api.post("/sessions", {"user": "ann"}, idempotency_key="x" * 200).body
+    assert len({*ids, started["session"]["id"]}) == len(ids) + 1
+
+
+@contextmanager
+def following(api: Api) -> Iterator[HTTPResponse]:
+    """Follow ann's events; the first line was read."""
+    with closing(HTTPConnection(api.address, timeout=30)) as connection:
+        headers = {"authorization": f"Bearer {api.key}"}
+        connection.request("GET", "/v1/events/tail?user=ann", headers=headers)
+        with connection.getresponse() as stream:
+            assert stream.status == 200, stream.read()
+            assert stream.readline() == b": from now on\n"
+            yield stream
+
+
+def test_a_stream_ends_with_its_key(settings):
+    """Whoever follows events with a key that is revoked gets no more."""
+    with gateway(settings) as api:
+        make_key(settings, "bob")
+        api.key = make_key(settings, "ann")
+        with following(api) as stream:
+            with key_ring(settings) as ring:
+                ring.revoke(api.key.split("_")[1])
+            assert stream.read() == b"\n"
+
+
+def test_streams_leave_threads_for_other_requests(settings):
+    """As many streams as may be open delay no request; one more is refused."""
+    with gateway(settings) as api, ExitStack() as streams:
+        api.key = make_key(settings, "ann")
+        for _ in range(MOST_STREAMS):
+            streams.enter_context(following(api))
+        began = time.monotonic()
+        assert {api.get("/tools").status for _ in range(10)} == {200}
+        assert time.monotonic() - began < 5
+        assert api.get("/events/tail").status == 503
+
+
 def test_a_key_that_ended_or_was_revoked_is_refused_at_once(settings):
     """An expired key, a revoked one, a wrong secret and a strange text get 401 and no more."""
     key = make_key(settings, "ann")
@@ -235,6 +297,8 @@ def test_a_key_may_send_so_many_requests_a_second(settings):
         ("/events", {"events": [turn("s", "", "x", at=1_700_000_000)]}, 422, "seconds"),
         ("/events", b"{", 400, "truncated"),
         ("/events", b"[]", 422, "object"),
+        ("/events", b'{"events":' + b"[" * 100_000, 400, "recursion"),
+        ("/events", b'{"events": "\xed\xa0\x80"}', 400, "utf-8"),
         ("/sessions/s/prefetch", {"session": "t"}, 422, "session"),
         ("/sessions/s/prefetch", {"wait": 1e9}, 422, "wait"),
         ("/acts/nothing", {}, 422, "pause-provider"),
@@ -373,4 +437,5 @@ def test_redis_is_away_and_events_are_accepted(make_settings, redis_server):
         assert (reply.status, reply.body["receipts"][0]["level"]) == (202, "spooled")
         recall = api.post("/recall", {"question": "what?"})
         assert (recall.status, recall.body["retry_after"] > 0) == (503, True)
+        assert api.get("/events/tail").status == 503
         redis_server.start()

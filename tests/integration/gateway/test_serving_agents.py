@@ -88,7 +88,10 @@ def test_others_are_served_with_keys_only(settings):
 
 
 def test_a_host_uses_mcp_over_http(spawn, settings, redis_client):
-    """What a host remembers by its key another request with that key recalls, and no other key."""
+    """What a host remembers by its key another request with that key recalls, and no other key.
+
+    A key that may not recall and publish does neither by MCP.
+    """
     anyio = pytest.importorskip("anyio", reason="the extra mcp is not installed")
     mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
     http = pytest.importorskip("mcp.client.streamable_http")
@@ -115,9 +118,13 @@ def test_a_host_uses_mcp_over_http(spawn, settings, redis_client):
     wait_applied(redis_client, settings, "holographic")
     assert "under the pot" in anyio.run(recall, ann)
     assert anyio.run(recall, bob) == "Memory has nothing about this."
-    with closing(HTTPConnection(api.address)) as connection:
-        connection.request("POST", "/mcp", b"{}", {"content-type": "application/json"})
-        assert connection.getresponse().status == 401
+    limited = make_key(settings, "ann", may=("tools",))
+    for headers, status in (({}, 401), ({"authorization": f"Bearer {limited}"}, 403)):
+        with closing(HTTPConnection(api.address)) as connection:
+            connection.request(
+                "POST", "/mcp", b"{}", headers | {"content-type": "application/json"}
+            )
+            assert connection.getresponse().status == status
 
 
 def test_a_response_is_sent_at_once():
