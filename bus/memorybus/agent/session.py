@@ -357,8 +357,8 @@ class Session:
         reason = "reset" if reset else reason
         if reason not in get_args(Reason):
             raise refusal("reason", Reason, reason)
-        ref = self._bus.sessions.get(self.scope, check_id("new_id", new_id))
-        return self._switch(graph.follow(self.ref, new_id, reason, ref), reason, at)
+        stored = self._bus.sessions.get(self.scope, check_id("new_id", new_id))
+        return self._switch(graph.follow(self.ref, new_id, reason, stored), reason, at)
 
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
         """Take back what was said last; return this session in its next epoch.

@@ -63,19 +63,19 @@ class ReadAheadThread:
         self._thread: Thread | None = None
         self._lock = Lock()
 
-    def begin(self, pending_group: PendingGroup) -> PendingGroup:
+    def begin(self, group: PendingGroup) -> PendingGroup:
         """Queue a group; it is read after those that were queued before. Return it."""
         with self._lock:
-            self._queue.put(pending_group)
+            self._queue.put(group)
             if self._thread is None or not self._thread.is_alive():  # a forked child lacks it
                 self._thread = Thread(target=self._run, name="memorybus-ahead", daemon=True)
                 self._thread.start()
-        return pending_group
+        return group
 
     def _run(self) -> None:
-        while (pending_group := self._next()) is not None:
-            pending_group.run()
-            del pending_group  # else the group would stay in memory until the next one
+        while (group := self._next()) is not None:
+            group.run()
+            del group  # else the group would stay in memory until the next one
 
     def _next(self) -> PendingGroup | None:
         try:

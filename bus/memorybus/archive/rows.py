@@ -66,20 +66,20 @@ class SealedRows:
     def read(self, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """See `Archive.read`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
-        logged_events: list[LoggedEvent] = []
+        collected: list[LoggedEvent] = []
         place = parse_entry_id(after)
-        while len(logged_events) < count:
+        while len(collected) < count:
             try:
-                page = self._next_page(place, count - len(logged_events), wanted)
+                page = self._next_page(place, count - len(collected), wanted)
             except ArchiveDamaged:
-                if not logged_events:
+                if not collected:
                     raise
                 break  # return what was read; the next call raises the error
             if page is None:
                 break
             place, events = page
-            logged_events += events
-        return logged_events
+            collected += events
+        return collected
 
     def _next_page(
         self, place: EntryMoment, count: int, wanted: RowFilter
@@ -252,9 +252,8 @@ class SealedRows:
         content = self._part.group(segment, index, CONTENT_COLUMNS)
         if not any(why):
             events = events_of(self._partition, content, rows, why, self._decoder)
-            if are_plausible(
-                [event.envelope for event in events]
-            ):  # another program may have written
+            envelopes = [event.envelope for event in events]
+            if are_plausible(envelopes):  # another program may have written
                 return [event for event in events if not isinstance(event.envelope.event, Omitted)]
         chosen = [row for row, reason in zip(rows, why, strict=True) if reason is None]
         return wanted_events(self._partition, content, chosen, self._decoder)

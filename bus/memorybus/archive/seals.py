@@ -74,7 +74,7 @@ class ArchiverReports(msgspec.Struct, frozen=True):
     @property
     def working(self) -> bool:
         """Whether some worker archives, according to its last report."""
-        return any(not worker.error and not worker.elsewhere for worker in self.workers.values())
+        return any(not report.error and not report.elsewhere for report in self.workers.values())
 
     @property
     def error(self) -> str:
@@ -83,21 +83,13 @@ class ArchiverReports(msgspec.Struct, frozen=True):
         It is "" if nothing is damaged and one of them archives, or none is alive.
         """
         working = self.working
-        archiver_reports = (
-            worker for worker in self.workers.values() if worker.damaged or not working
-        )
-        return "; ".join(
-            dict.fromkeys(
-                archiver_report.error
-                for archiver_report in archiver_reports
-                if archiver_report.error
-            )
-        )
+        reports = (report for report in self.workers.values() if report.damaged or not working)
+        return "; ".join(dict.fromkeys(report.error for report in reports if report.error))
 
     @property
     def place(self) -> str:
         """Where the archive is; "" if no worker says so."""
-        named = [worker.place for worker in self.workers.values() if worker.place]
+        named = [report.place for report in self.workers.values() if report.place]
         return named[0] if named else ""
 
 
@@ -117,9 +109,9 @@ class SealReports:
         """Return the server's wall time in milliseconds."""
         return read_server_ms(self._redis)
 
-    def write_report(self, worker: str, archiver_report: ArchiverReport) -> None:
+    def write_report(self, worker: str, report: ArchiverReport) -> None:
         """Write a worker's report."""
-        self._note(worker, archiver_report)
+        self._note(worker, report)
 
     def write_part(self, partition: int, part: ArchivedPart) -> None:
         """Write what the archive has of a partition."""
@@ -148,7 +140,7 @@ class SealReports:
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
         parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}
-        archiver_reports = {
+        reports = {
             k.decode("utf-8", "replace"): _decode(body, ArchiverReport)
             for k, body in bodies.items()
             if k not in names
@@ -156,9 +148,9 @@ class SealReports:
         return ArchiverReports(
             {p: part for p, part in parts.items() if part},
             {
-                k: archiver_report
-                for k, archiver_report in archiver_reports.items()
-                if archiver_report and now_ms - archiver_report.at <= ALIVE_SECONDS * 1000
+                k: report
+                for k, report in reports.items()
+                if report and now_ms - report.at <= ALIVE_SECONDS * 1000
             },
         )
 

@@ -121,11 +121,11 @@ def _report_unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[File
         if stored_file.name not in named:
             file = stored_file.name.removeprefix(f"{part.folder}/")
             why = "superseded: deleted within an hour"
-            file_report = FileReport(
+            report = FileReport(
                 partition=part.of.partition,
                 file=file,
                 found="unlisted",
                 why=why,
                 bytes=stored_file.size,
             )
-            yield file_report
+            yield report

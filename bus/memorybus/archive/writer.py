@@ -242,7 +242,7 @@ class _UnneededFiles(msgspec.Struct, frozen=True):
 def _find_unneeded(
     folder: str,
     recent: Sequence[Manifest],
-    stored_files: Mapping[str, StoredFile],
+    stored: Mapping[str, StoredFile],
     before: int,
     damaged: Collection[str] = (),
 ) -> _UnneededFiles:
@@ -257,21 +257,17 @@ def _find_unneeded(
     Args:
         folder: the partition's folder.
         recent: its manifests, newest last.
-        stored_files: its segment files by name.
+        stored: its segment files by name.
         before: files that were written, or replaced, after this time stay (wall time, ms).
         damaged: the SHA-256 of segments that cannot be read.
     """
     files = [{f"{folder}/{segment.file}" for segment in manifest.segments} for manifest in recent]
-    if (
-        not recent
-        or any(manifest.damage for manifest in recent)
-        or not files[-1] <= stored_files.keys()
-    ):
+    if not recent or any(manifest.damage for manifest in recent) or not files[-1] <= stored.keys():
         return _UnneededFiles()
     lost = [segment for segment in recent[-1].segments if segment.sha256 in damaged]
     old = [
         name
-        for name, file in stored_files.items()
+        for name, file in stored.items()
         if name not in files[-1]
         and max(file.modified_at, _rewritten_at(recent[-1], name)) < before
         and not any(_has_rows_of(name, segment) for segment in lost)

@@ -321,9 +321,9 @@ def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
 def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:
     """Yield a finding if no worker is alive; it names those that disappeared."""
     if not status.workers:
-        gone = "; ".join(_describe_gone(worker_status, now_ms) for worker_status in status.gone)
+        gone = "; ".join(_describe_gone(worker, now_ms) for worker in status.gone)
         text = f"no worker is alive: {gone}" if gone else "no worker is alive"
-        since = max((worker_status.heartbeat_at for worker_status in status.gone), default=None)
+        since = max((worker.heartbeat_at for worker in status.gone), default=None)
         yield Finding("no_worker", "critical", "workers", text, START_REMEDY, since)
 
 
@@ -332,12 +332,10 @@ def find_gone_workers(status: Status, now_ms: int) -> Iterator[Finding]:
 
     It ends when another worker is started in its place, or 15 minutes after the last heartbeat.
     """
-    for worker_status in status.gone if status.workers else ():
-        remedy = f"see on {worker_status.host} why it ended (its log, or dmesg), and start it again"
-        text = _describe_gone(worker_status, now_ms)
-        yield Finding(
-            "worker_gone", "warning", worker_status.id, text, remedy, worker_status.heartbeat_at
-        )
+    for worker in status.gone if status.workers else ():
+        remedy = f"see on {worker.host} why it ended (its log, or dmesg), and start it again"
+        text = _describe_gone(worker, now_ms)
+        yield Finding("worker_gone", "warning", worker.id, text, remedy, worker.heartbeat_at)
 
 
 def _describe_gone(worker: WorkerStatus, now_ms: int) -> str:
@@ -471,25 +469,27 @@ def find_mixed_versions(status: Status) -> Iterator[Finding]:
 
 def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
     """Yield a finding for each queue whose recalls fail or pile up."""
-    for job in jobs:
-        if job.failing:
+    for queue in jobs:
+        if queue.failing:
             yield Finding(
                 "recalls",
-                "critical" if job.failing >= FAILURES_BEFORE_PAUSE else "warning",
-                job.queue,
-                f"{job.queue}: {job.failing} failed in a row"
-                f"{', recalls paused' if job.paused else ''}, the last with: {job.error}",
+                "critical" if queue.failing >= FAILURES_BEFORE_PAUSE else "warning",
+                queue.queue,
+                f"{queue.queue}: {queue.failing} failed in a row"
+                f"{', recalls paused' if queue.paused else ''}, the last with: {queue.error}",
                 "look at the backend and its options; recalls resume by themselves once it answers",
             )
-        elif job.queued >= MAX_WAITING_JOBS or _age(job.oldest_at, now_ms) > _RECALL_WAIT_SECONDS:
+        elif (
+            queue.queued >= MAX_WAITING_JOBS or _age(queue.oldest_at, now_ms) > _RECALL_WAIT_SECONDS
+        ):
             yield Finding(
                 "recalls",
                 "critical",
-                job.queue,
-                f"{job.queue}: too many recalls wait ({job.queued}); one that waits "
+                queue.queue,
+                f"{queue.queue}: too many recalls wait ({queue.queued}); one that waits "
                 f"{JOB_TTL_SECONDS} s is dropped",
                 "run more recall processes: memorybus worker --jobs 2",
-                job.oldest_at,
+                queue.oldest_at,
             )
 
 

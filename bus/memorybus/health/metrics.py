@@ -171,7 +171,7 @@ def status_metrics(
     yield _applied(status.providers)
     for name, text, of in HISTOGRAM:
         yield _histogram(name, text, {key: of(provider) for key, provider in providers.items()})
-    yield from _figures(RECALL, {job.provider: job for job in status.jobs}, "provider")
+    yield from _figures(RECALL, {queue.provider: queue for queue in status.jobs}, "provider")
     yield from _prompts(status.jobs)
     yield _versions(status)
     yield from _figures(HOST, {spool.host: spool.spool for spool in status.spools}, "host")
@@ -225,12 +225,12 @@ def _prompts(jobs: Sequence[JobsStatus]) -> Iterator[Metric]:
     answers = CounterMetricFamily(f"{PREFIX}recall", text, labels=["provider", "result"])
     text = "How long prompts waited for a fresh recall."
     waits = SummaryMetricFamily(f"{PREFIX}recall_wait_seconds", text, labels=["provider"])
-    for job in jobs:
-        counts = job.prompts
-        answers.add_metric([job.provider, "warm"], counts.warm)
-        answers.add_metric([job.provider, "fresh"], counts.fresh)
-        answers.add_metric([job.provider, "late"], counts.late)
-        waits.add_metric([job.provider], counts.fresh + counts.late, counts.waited_ms / 1000)
+    for queue in jobs:
+        counts = queue.prompts
+        answers.add_metric([queue.provider, "warm"], counts.warm)
+        answers.add_metric([queue.provider, "fresh"], counts.fresh)
+        answers.add_metric([queue.provider, "late"], counts.late)
+        waits.add_metric([queue.provider], counts.fresh + counts.late, counts.waited_ms / 1000)
     return iter((answers, waits))
 
 
@@ -298,6 +298,6 @@ class BusCollector(Collector):
 
 def registry(settings: Settings) -> CollectorRegistry:
     """Return a registry with this collector alone."""
-    collector_registry = CollectorRegistry(auto_describe=False)
-    collector_registry.register(BusCollector(settings))
-    return collector_registry
+    collectors = CollectorRegistry(auto_describe=False)
+    collectors.register(BusCollector(settings))
+    return collectors

@@ -149,7 +149,7 @@ def build_archive_status(
     return ArchiveStatus(
         working=reports.working,
         error=_error(reports, home),
-        damaged=any(worker.damaged for worker in reports.workers.values()),
+        damaged=any(report.damaged for report in reports.workers.values()),
         hindered=bool(reports.error) and not reports.working,
         place=reports.place or None,
         home=home,

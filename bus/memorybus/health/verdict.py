@@ -56,7 +56,7 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
     findings = sorted(findings_of(status, configured, now_ms), key=lambda finding: finding.severity)
     worst = {finding.severity for finding in findings}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
-    summary = "; ".join(one.text for one in findings) or _describe_well(status)
+    summary = "; ".join(finding.text for finding in findings) or _describe_well(status)
     return _build_verdict(state, summary, _figures(status), findings)
 
 

@@ -442,8 +442,8 @@ def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int
 
     Events behind the last one that this log sealed may be another log's.
     """
-    logged_event = archive.last_before(partition, entry)
-    if logged_event is not None and logged_event.position.n > upto:
-        older = archive.read_backward(partition, logged_event.position.entry)
-        logged_event = next((event for event in older if event.position.n <= upto), None)
-    return Place(logged_event.position.entry, logged_event.position.n) if logged_event else None
+    event = archive.last_before(partition, entry)
+    if event is not None and event.position.n > upto:
+        older = archive.read_backward(partition, event.position.entry)
+        event = next((event for event in older if event.position.n <= upto), None)
+    return Place(event.position.entry, event.position.n) if event else None

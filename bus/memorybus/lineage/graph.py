@@ -98,19 +98,15 @@ _STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType
 })  # fmt: skip
 
 
-def follow(
-    ref: SessionRef, new_id: str, reason: Reason, session_ref: SessionRef | None
-) -> SessionRef:
-    """Return the session that follows `ref`; `session_ref` is where `new_id` is, if known.
+def follow(ref: SessionRef, new_id: str, reason: Reason, stored: SessionRef | None) -> SessionRef:
+    """Return the session that follows `ref`; `stored` is what is known of `new_id`, if anything.
 
     Raises `InvalidEvent` for an id that the reason does not allow.
     """
-    if reason == "reset" and session_ref is not None:
-        return reset(
-            session_ref, new_id
-        )  # the id is used again, so its epoch must be above all before
+    if reason == "reset" and stored is not None:
+        return reset(stored, new_id)  # the id is used again, so its epoch must be above all before
     step = _STEPS.get(reason)
-    return step(ref, new_id) if step else resume(session_ref, new_id)
+    return step(ref, new_id) if step else resume(stored, new_id)
 
 
 def switch_event(

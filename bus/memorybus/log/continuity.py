@@ -148,9 +148,9 @@ def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterat
     if numbers.done or numbers.restarted or _overlaps(view) or view.last is None:
         return
     # Behind the end of the scan, only the counts say how many are gone.
-    mismatch = count_mismatch(view) + numbers.foreign - missing
-    if mismatch > 0:
-        yield Gap(partition, numbers.upto.n + 1, view.last.n - 1, mismatch)
+    unexplained = count_mismatch(view) + numbers.foreign - missing
+    if unexplained > 0:
+        yield Gap(partition, numbers.upto.n + 1, view.last.n - 1, unexplained)
 
 
 def _overlaps(view: PartitionView) -> bool:

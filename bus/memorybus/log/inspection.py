@@ -86,9 +86,9 @@ class LogInspector:
             redis.RedisError: no answer.
         """
         return {
-            p: self._numbers(p, partition_state.view)
-            for p, partition_state in states.items()
-            if count_mismatch(partition_state.view)
+            p: self._numbers(p, state.view)
+            for p, state in states.items()
+            if count_mismatch(state.view)
         }
 
     def _numbers(self, partition: int, view: PartitionView) -> Numbers:

@@ -183,9 +183,7 @@ class PendingFlushes:
         """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
         waiting = tuple(self._waiting)
         return [
-            pending_flush
-            for pending_flush in waiting
-            if pending_flush.sequence <= upto and pending_flush.replicated == replicated
+            flush for flush in waiting if flush.sequence <= upto and flush.replicated == replicated
         ]
 
     def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:

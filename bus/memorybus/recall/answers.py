@@ -187,7 +187,7 @@ def _amounts(answer: Answer) -> list[Counted]:
 
 
 def _size(lines: Mapping[str, Lines]) -> int:
-    return sum(len(text) for line in lines.values() for text in line)
+    return sum(len(text) for texts in lines.values() for text in texts)
 
 
 def _related_lines(

@@ -173,7 +173,7 @@ class Cluster(Redis):
     def _send_round(self, commands: Sequence[Command]) -> tuple[list[Any], list[str]]:
         asked = [self._nodes.owner(key_of(args)) for args, _ in commands]
         replies: list[Any] = [None] * len(commands)
-        with ExitStack() as exit_stack:
+        with ExitStack() as stack:
             requests = []
             for address in dict.fromkeys(asked):
                 mine = [i for i, at in enumerate(asked) if at == address]
@@ -181,7 +181,7 @@ class Cluster(Redis):
                     _ShardRequest(self._nodes, address, [commands[i] for i in mine], mine)
                 )
             for request in requests:
-                exit_stack.enter_context(request)
+                stack.enter_context(request)
                 request.write()
             for request in requests:
                 for i, reply in zip(request.places, request.read(), strict=True):

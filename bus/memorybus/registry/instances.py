@@ -50,23 +50,23 @@ def lasting_pause(pause: InstancePause | None) -> InstancePause | None:
     return pause.under if pause is not None and pause.candidate else pause
 
 
-def over_lasting(instance_pause: InstancePause | None, why: InstancePause) -> InstancePause:
+def over_lasting(pause: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return a command's pause `why`, which keeps an operator's pause beneath it."""
-    return msgspec.structs.replace(why, under=lasting_pause(instance_pause))
+    return msgspec.structs.replace(why, under=lasting_pause(pause))
 
 
-def beside_command(instance_pause: InstancePause | None, why: InstancePause) -> InstancePause:
+def beside_command(pause: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return an operator's pause `why`, added to a command's; an earlier operator's pause stays."""
-    if lasting_pause(instance_pause) is not None or instance_pause is None:
-        return instance_pause or why
-    return msgspec.structs.replace(instance_pause, under=why)
+    if lasting_pause(pause) is not None or pause is None:
+        return pause or why
+    return msgspec.structs.replace(pause, under=why)
 
 
-def command_part(instance_pause: InstancePause | None) -> InstancePause | None:
+def command_part(pause: InstancePause | None) -> InstancePause | None:
     """Return the pause that stays when no operator pauses the instance any more."""
-    if instance_pause is None or not instance_pause.candidate:
+    if pause is None or not pause.candidate:
         return None
-    return msgspec.structs.replace(instance_pause, under=None)
+    return msgspec.structs.replace(pause, under=None)
 
 
 def command_pause(what: str, provider: str, candidate: str, by: str, at: int) -> InstancePause:
@@ -325,9 +325,8 @@ class Instances:
     def change(self, instance: Instance, to: Instance) -> bool:
         """Replace a copy's record; return False if the record is not `instance` any more."""
         key = self._keys.instances
-        seen, now = self._entry(
-            key, instance.name, Instance
-        )  # another release may write other bytes
+        # another release may write other bytes
+        seen, now = self._entry(key, instance.name, Instance)
         body = msgspec.json.encode(to)
         return now == instance and self._change(key, instance.name, body, seen) == seen
 
@@ -368,9 +367,7 @@ class Instances:
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
         """Pause an instance until somebody resumes it; return the pause it had already, if any."""
-        return lasting_pause(
-            self.change_pause(name, lambda instance_pause: beside_command(instance_pause, why))
-        )
+        return lasting_pause(self.change_pause(name, lambda pause: beside_command(pause, why)))
 
     def change_pause(
         self, name: str, change: Callable[[InstancePause | None], InstancePause | None]
@@ -382,11 +379,11 @@ class Instances:
         """
         key = self._keys.pauses
         while True:
-            seen, instance_pause = self._entry(key, name, InstancePause)
-            to = change(instance_pause)
+            seen, pause = self._entry(key, name, InstancePause)
+            to = change(pause)
             body = msgspec.json.encode(to) if to else b""
-            if to == instance_pause or self._change(key, name, body, seen) == (seen or None):
-                return instance_pause
+            if to == pause or self._change(key, name, body, seen) == (seen or None):
+                return pause
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
         return decode_entries(key, ask_redis(lambda: self._redis.hgetall(key), key), kind)

@@ -275,10 +275,10 @@ def unreplaced(silent: Iterable[WorkerInfo], alive: Iterable[WorkerInfo]) -> lis
     A worker takes the place of one of its host that served the same and fell silent before.
     """
     free, gone = list(alive), []
-    for worker_info in sorted(silent, key=lambda worker: worker.heartbeat_at):
-        successor = next((other for other in free if _follows(other, worker_info)), None)
+    for worker in sorted(silent, key=lambda worker: worker.heartbeat_at):
+        successor = next((other for other in free if _follows(other, worker)), None)
         if successor is None:
-            gone.append(worker_info)
+            gone.append(worker)
         else:
             free.remove(successor)
     return gone

@@ -135,8 +135,8 @@ def _escape_slowly(text: str) -> str:
     return text
 
 
-def _canonical(events: re.Match[str]) -> str:
-    piece = events[0]
+def _canonical(match: re.Match[str]) -> str:
+    piece = match[0]
     if len(piece) > 1:  # only an emoji flag may contain tag characters
         return piece
     return _STRONG.get(piece, "\ufffd")

@@ -89,15 +89,15 @@ def select_letters(
     ways = (selection.event, selection.key, selection.error, selection.everything or None)
     if sum(way is not None for way in ways) != 1:
         raise ConfigError("name the dead letters: an event's id, --key, --error or --all")
-    located_letters = [dead for dead in letters if _is_selected(selection, dead)]
+    selected = [dead for dead in letters if _is_selected(selection, dead)]
     if selection.event is not None:
-        _check_one_event(selection.event, located_letters)
-    if not located_letters and not selection.everything:
+        _check_one_event(selection.event, selected)
+    if not selected and not selection.everything:
         raise NoSuchLetter(
             f"no dead letter has {_describe_selection(selection)}; it may be applied or discarded "
             f"already: see memorybus dlq ls"
         )
-    return located_letters
+    return selected
 
 
 def _describe_selection(selection: LetterSelection) -> str:

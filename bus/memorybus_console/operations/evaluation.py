@@ -123,15 +123,15 @@ def read_questions(path: Path) -> list[ExpectedAnswer]:
 
 def _parse_question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
     try:
-        answer = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
+        expected = msgspec.json.decode(line, type=prepared(ExpectedAnswer))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableQuestions(
             f"{path}, line {number}: {error}; a line reads "
             '{"question": "…", "expected": ["…"], "user": "…"}'
         ) from error
-    if not answer.question.strip():
+    if not expected.question.strip():
         raise UnreadableQuestions(f"{path}, line {number}: the question is empty")
-    return answer
+    return expected
 
 
 def judge_answers(

@@ -303,7 +303,7 @@ class Eraser:
         leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
         tombstone = self._hide(plan, reason, by)
         self._await_lanes(plan.instances)
-        instances = [self._erase_in(plan.owner, *instance) for instance in plan.instances.items()]
+        instances = [self._erase_in(plan.owner, *pair) for pair in plan.instances.items()]
         self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()

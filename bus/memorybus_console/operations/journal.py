@@ -150,7 +150,7 @@ def older_forms(history: History, query: Query) -> frozenset[str]:
     """
     owners = msgspec.structs.replace(query, ids=(), upto=0, types=(SessionSwitched.__name__,))
     switches = (event.envelope.event for event in history.scan(owners))
-    if not any(isinstance(started, SessionSwitched) and started.retracted for started in switches):
+    if not any(isinstance(switch, SessionSwitched) and switch.retracted for switch in switches):
         return frozenset()
     turns = msgspec.structs.replace(owners, types=(TurnCompleted.__name__,))
     events = (event.envelope.event for event in history.scan(turns))

@@ -103,54 +103,43 @@ def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
     return table
 
 
-def memory_details(number: int, recalled_item: RecalledItem) -> Padding:
+def memory_details(number: int, item: RecalledItem) -> Padding:
     """Return one memory with its origin and with why it was found.
 
     Args:
         number: its number in the answer, from 1.
-        recalled_item: the memory.
+        item: the memory.
     """
     text = Text()
-    text.append(f"{number}. ", style="bold").append(_origin(recalled_item), style="bold")
-    text.append("\n").append_text(line(_text(recalled_item)))
-    for name, value in _reasons(recalled_item):
+    text.append(f"{number}. ", style="bold").append(_origin(item), style="bold")
+    text.append("\n").append_text(line(_text(item)))
+    for name, value in _reasons(item):
         text.append(f"\n{name:<9}", style="dim").append(one_line(value))
     return Padding(text, _INDENT)
 
 
-def _text(recalled_item: RecalledItem) -> str:
-    more = " (and more, which the provider left out)" if recalled_item.truncated else ""
-    ended = iso(recalled_item.until)
+def _text(item: RecalledItem) -> str:
+    more = " (and more, which the provider left out)" if item.truncated else ""
+    ended = iso(item.until)
     until = f" (until {ended[:10]})" if ended else ""
-    before = f" (before: {recalled_item.before})" if recalled_item.before else ""
-    return f"{recalled_item.text}{more}{until}{before}"
+    before = f" (before: {item.before})" if item.before else ""
+    return f"{item.text}{more}{until}{before}"
 
 
-def _origin(recalled_item: RecalledItem) -> str:
-    where = (
-        recalled_item.provider,
-        recalled_item.speaker,
-        iso(recalled_item.at),
-        recalled_item.session,
-        recalled_item.source,
-    )
+def _origin(item: RecalledItem) -> str:
+    where = (item.provider, item.speaker, iso(item.at), item.session, item.source)
     return one_line(" · ".join(part for part in where if part))
 
 
-def _reasons(recalled_item: RecalledItem) -> list[tuple[str, str]]:
+def _reasons(item: RecalledItem) -> list[tuple[str, str]]:
     """Return why a memory was found, as names and values; unknown ones are left out."""
-    parts = ", ".join(f"{name} {amount:.3g}" for name, amount in recalled_item.parts.items())
-    score = f"{recalled_item.score:.3g}" if recalled_item.score else ""
+    parts = ", ".join(f"{name} {amount:.3g}" for name, amount in item.parts.items())
+    score = f"{item.score:.3g}" if item.score else ""
     told = (
-        ("matched", ", ".join(recalled_item.matched)),
-        ("meaning", "" if recalled_item.meaning is None else f"{recalled_item.meaning:.2f} of 1"),
+        ("matched", ", ".join(item.matched)),
+        ("meaning", "" if item.meaning is None else f"{item.meaning:.2f} of 1"),
         ("score", f"{score} ({parts})" if parts else score),
-        (
-            "event",
-            f"{recalled_item.event}: memorybus events get {recalled_item.event}"
-            if recalled_item.event
-            else "",
-        ),
+        ("event", f"{item.event}: memorybus events get {item.event}" if item.event else ""),
     )
     return [(name, value) for name, value in told if value]
 

@@ -101,10 +101,10 @@ def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[R
             return PlainTextResponse(said, 501)
 
         return missing
-    collector_registry = registry(settings)
+    collectors = registry(settings)
 
     async def metrics(_: PageRequest) -> Response:
-        body = await run_in_threadpool(generate_latest, collector_registry)
+        body = await run_in_threadpool(generate_latest, collectors)
         return Response(body, headers={"content-type": CONTENT_TYPE_LATEST})
 
     return metrics

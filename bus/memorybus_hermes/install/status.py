@@ -86,22 +86,22 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
         settings: the settings that its plugin uses.
         python: whether the Python that runs Hermes can import the bus.
     """
-    hermes_look, error = _look_or_spool(settings)
+    look, error = _look_or_spool(settings)
     checks = [
         _plugin(home, python.placement),
         _importable(python),
         _active(home),
         *([_isolation()] if isolates_plugins(home.config) else []),
         _log(settings, error),
-        *([] if error else [_workers(hermes_look)]),
-        *map(_provider, hermes_look.providers),
+        *([] if error else [_workers(look)]),
+        *map(_provider, look.providers),
     ]
     return HermesStatus(
         home=str(home.path),
         profile=home.profile,
         ok=all(check.ok for check in checks),
         checks=checks,
-        look=hermes_look,
+        look=look,
         problems=problems.read(settings),
     )
 
@@ -211,12 +211,12 @@ def _log(settings: Settings, error: str) -> Check:
     )
 
 
-def _workers(hermes_look: HermesLook) -> Check:
-    idle = not hermes_look.workers
+def _workers(look: HermesLook) -> Check:
+    idle = not look.workers
     return Check(
         name="workers",
         ok=not idle,
-        found=f"{hermes_look.workers} alive",
+        found=f"{look.workers} alive",
         fix="start one with `memorybus up`: nothing is applied or recalled" if idle else "",
     )
 
@@ -239,9 +239,9 @@ def describe_check(check: Check) -> str:
     return f"{'✓' if check.ok else '✗'} {check.found}{remedy}"
 
 
-def describe_spool(hermes_look: HermesLook) -> str:
+def describe_spool(look: HermesLook) -> str:
     """Return in words how much the spool holds."""
-    spool = hermes_look.spool
+    spool = look.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     return f"{count_text(spool.events, 'unsent event')}, {spool.bytes} bytes{since}"
 

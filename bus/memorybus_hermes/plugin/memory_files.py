@@ -217,7 +217,7 @@ class MemoryFiles:
     def _was_found_in_file(self, write: FileWrite) -> bool:
         """Return whether a hook's write was found in the file already; each change counts once."""
         now = self._clock.monotonic()
-        self._told = [(file_write, until) for file_write, until in self._told if until > now]
+        self._told = [(write, until) for write, until in self._told if until > now]
         for i, (told, _) in enumerate(self._told):
             if is_same_write(told, write):
                 del self._told[i]

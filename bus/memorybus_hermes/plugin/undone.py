@@ -274,13 +274,11 @@ def claim_undone(
 
 def _turn_of(message: TakenBack, turns: Sequence[BegunTurn], *, told: bool) -> BegunTurn | None:
     """Return the turn that a message opened; first one that is undone already without its row."""
-    begun_turns = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
-    begun_turns.sort(key=lambda turn: not turn.undone)
-    near = [turn for turn in begun_turns if message.at <= turn.at + _MAX_DELAY_MS]
+    rowless = [t for t in reversed(turns) if not t.row and message.at >= t.at - _MAX_DELAY_MS]
+    rowless.sort(key=lambda turn: not turn.undone)
+    near = [turn for turn in rowless if message.at <= turn.at + _MAX_DELAY_MS]
     mark = mark_of(message.words)
-    same = [
-        turn for turn in begun_turns if turn.mark == mark or _is_copy(turn.masked, message.words)
-    ]
+    same = [turn for turn in rowless if turn.mark == mark or _is_copy(turn.masked, message.words)]
     exact = [turn for turn in same if turn in near]
     unknown = [turn for turn in near if told and not turn.undone]
     return next(iter((*exact, *same, *unknown)), None)

@@ -87,16 +87,16 @@ class UsageMeter:
             owed = _subtract(own[-1].total, total)
             self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
 
-    def delegation(self, child: str, turn_usage: TurnUsage) -> TurnUsage:
-        """Return what a sub-agent used: values of `turn_usage`, or what Hermes counted."""
+    def delegation(self, child: str, usage: TurnUsage) -> TurnUsage:
+        """Return what a sub-agent used: values of `usage`, or what Hermes counted."""
         total = self._total(child) if child else None
         if total is None or not total.model:
-            return turn_usage
+            return usage
         return TurnUsage(
-            model=turn_usage.model or total.model,
-            tokens_in=turn_usage.tokens_in or total.tokens_in,
-            tokens_out=turn_usage.tokens_out or total.tokens_out,
-            tool_count=turn_usage.tool_count if turn_usage.tool_count >= 0 else total.tool_calls,
+            model=usage.model or total.model,
+            tokens_in=usage.tokens_in or total.tokens_in,
+            tokens_out=usage.tokens_out or total.tokens_out,
+            tool_count=usage.tool_count if usage.tool_count >= 0 else total.tool_calls,
         )
 
     def _total(self, session: str) -> SessionUsage | None:

@@ -204,18 +204,18 @@ class HistoryIndex(ScratchIndex):
             turns: the undone turns: user's text, answer, and time in milliseconds.
         """
         session = _hash(session_id)
-        logged_turns = [
+        claimed = [
             self._claim(_BY_PAIR, session, pair_digest(user, assistant))
             for user, assistant, _ in turns
         ]
         for number, (user, assistant, at) in enumerate(turns):
             where = (session, _words_digest(user), at - MAX_EARLY_MS, at + MAX_LATE_MS)
-            logged_turns[number] = (
-                logged_turns[number]
+            claimed[number] = (
+                claimed[number]
                 or self._claim_masked(session, user, assistant)
                 or self._claim(_BY_USER, *where)
             )
-        return [turn.event for turn in logged_turns if turn is not None and not turn.retracted]
+        return [turn.event for turn in claimed if turn is not None and not turn.retracted]
 
     def _claim(self, sql: str, *values: Any) -> LoggedTurn | None:
         """Take a turn of the log, if there is one.

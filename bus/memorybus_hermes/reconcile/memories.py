@@ -49,21 +49,21 @@ def _entries(path: Path, store: StoreName) -> Iterator[FileEntry]:
 def publish(
     bus: MemoryBus,
     scope: Scope,
-    export: list[FileEntry],
+    missing: list[FileEntry],
     accepted: Callable[[Callable[[], object]], None],
 ) -> list[str]:
     """Publish entries as additions, masked, each under an id derived from its text.
 
     Args:
         scope: whose memory files they are.
-        export: the entries.
+        missing: the entries.
         accepted: runs one publishing call at the speed of the log.
 
     Returns:
         What the bus refused, and why; one line for each.
     """
     refused = []
-    for entry in export:
+    for entry in missing:
         try:
             accepted(_publish_call(bus, scope, entry))
         except EventError as error:

@@ -65,7 +65,7 @@ def find_place(
     chain = list(_ancestors(session, stored))
     own = known(session.id)
     ref = own or _new_ref(
-        session, origin, [known(stored_session.id) for stored_session in chain[1:]], chain[-1].id
+        session, origin, [known(earlier.id) for earlier in chain[1:]], chain[-1].id
     )
     return LineagePlace(ref, origin, chain[-1].id)
 

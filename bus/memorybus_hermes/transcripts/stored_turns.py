@@ -156,9 +156,9 @@ def read_undone_turns(rows: Iterable[StoredMessage], room: int) -> Iterator[Stor
 
 
 def _finish(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:
-    stored_turn = turn.finish(is_open=is_open) if turn else None
-    if stored_turn is not None:
-        yield stored_turn
+    stored = turn.finish(is_open=is_open) if turn else None
+    if stored is not None:
+        yield stored
 
 
 def _begin_turn(row: StoredMessage, text: str, room: int) -> _Turn | None:

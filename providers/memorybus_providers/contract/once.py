@@ -41,16 +41,16 @@ class OnceRules(Rules):
 
     def test_the_same_events_again_change_nothing(self, tmp_path: Path) -> None:
         """A lane that begins again applies nothing twice, even after a restart (G4)."""
-        sample_steps = steps(*every_event(f"{_WORD} again"))
+        samples = steps(*every_event(f"{_WORD} again"))
         with self.opened(tmp_path) as provider:
             if provider.delivery not in {"transactional", "keyed"}:
                 pytest.skip(f"not claimed: delivery is {provider.delivery!r}")
-            feed(provider, sample_steps)
+            feed(provider, samples)
             before = self.state(provider, _WORD)
-            feed(provider, sample_steps)
+            feed(provider, samples)
             require(self.state(provider, _WORD) == before, "the same events changed the state")
         with self.opened(tmp_path) as provider:
-            feed(provider, sample_steps)
+            feed(provider, samples)
             require(self.state(provider, _WORD) == before, "after a restart they changed it")
 
     def test_a_lookup_knows_what_the_backend_holds(self, tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ class OnceRules(Rules):
 
     def test_the_ledger_knows_what_was_applied(self, tmp_path: Path) -> None:
         """Later transactions know exactly the ids that were recorded in a transaction (G4)."""
-        sample_steps = steps(*every_event(_WORD))
-        ids = [step.event_id for step in sample_steps]
+        samples = steps(*every_event(_WORD))
+        ids = [step.event_id for step in samples]
         with self.opened_transactional(tmp_path) as provider:
-            feed(provider, sample_steps[:3])
+            feed(provider, samples[:3])
             require(_known_ids(provider, ids) == set(ids[:3]), "the ledger differs from the record")
         with self.opened_transactional(tmp_path) as provider:
             require(
@@ -81,28 +81,26 @@ class OnceRules(Rules):
     def test_an_event_at_a_new_position_is_known(self, tmp_path: Path) -> None:
         """An event that comes again later in the log is found by its id (G4)."""
         with self.opened_transactional(tmp_path) as provider:
-            sample_steps = steps(self.remember(provider, _WORD))
-            feed(provider, sample_steps)
+            samples = steps(self.remember(provider, _WORD))
+            feed(provider, samples)
             before = self.state(provider, _WORD)
             with provider.transaction(Fence(LANE, 1)) as transaction:
-                known = transaction.applied([sample_steps[0].event_id])
-                require(
-                    known == {sample_steps[0].event_id}, "the id is not known at a new position"
-                )
-                transaction.record([sample_steps[0].event_id], Progress(1, "1800000000000-0", 99))
+                known = transaction.applied([samples[0].event_id])
+                require(known == {samples[0].event_id}, "the id is not known at a new position")
+                transaction.record([samples[0].event_id], Progress(1, "1800000000000-0", 99))
             require(self.state(provider, _WORD) == before, "recording it again changed the state")
 
     def test_progress_is_what_was_recorded_last(self, tmp_path: Path) -> None:
         """A lane's progress is None at first, and then what its last commit recorded (G4)."""
-        sample_steps = steps(*every_event(_WORD))
+        samples = steps(*every_event(_WORD))
         with self.opened_transactional(tmp_path) as provider:
             require(provider.progress(LANE) is None, "a fresh store knows a lane's progress")
-            for part in (sample_steps[:2], sample_steps[2:5]):
+            for part in (samples[:2], samples[2:5]):
                 feed(provider, part)
                 _require_progress(provider, progress_at(part[-1]))
             require(provider.progress("p01") is None, "a lane's progress shows in another's")
         with self.opened_transactional(tmp_path) as provider:
-            _require_progress(provider, progress_at(sample_steps[4]))
+            _require_progress(provider, progress_at(samples[4]))
 
     def test_a_rolled_back_transaction_leaves_nothing(self, tmp_path: Path) -> None:
         """An exception in a transaction undoes its effects, ledger and checkpoint (G4)."""
@@ -151,10 +149,10 @@ def _require_knows(provider: MemoryProvider, sent: SampleStep, unsent: SampleSte
     require(denied, "knows claims an event that was never sent")
 
 
-def _abandon(provider: TransactionalProvider, sample_steps: list[SampleStep]) -> None:
+def _abandon(provider: TransactionalProvider, samples: list[SampleStep]) -> None:
     with suppress(_Abandoned), provider.transaction(Fence(LANE, 1)) as transaction:
-        call_hooks(provider, sample_steps)
-        transaction.record([step.event_id for step in sample_steps], progress_at(sample_steps[-1]))
+        call_hooks(provider, samples)
+        transaction.record([step.event_id for step in samples], progress_at(samples[-1]))
         raise _Abandoned
 
 
@@ -219,10 +217,10 @@ def _turns() -> Sequence[SampleStep]:
     )
 
 
-def _send(provider: MemoryProvider, sample_steps: Sequence[SampleStep]) -> None:
+def _send(provider: MemoryProvider, samples: Sequence[SampleStep]) -> None:
     turns = [
         TurnCall(step.event, hook_context(step))
-        for step in sample_steps
+        for step in samples
         if isinstance(step.event, TurnCompleted)
     ]
     failed = provider.sync_turns(turns)

@@ -84,8 +84,8 @@ class RecallRules(Rules):
             if not handles_event(provider, TurnCompleted):
                 pytest.skip("not claimed: it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
-                turn_completed = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
-                feed(provider, [SampleStep(n, turn_completed, _in(where))])
+                event = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
+                feed(provider, [SampleStep(n, event, _in(where))])
             for n, where in enumerate(WORKSPACES, 1):
                 _require_only(self._recall(provider, _in(where)), f"number{n}", repr(where))
 
@@ -182,17 +182,17 @@ class DigestRules(Rules):
 
     def test_the_same_events_give_the_same_digest(self, tmp_path: Path) -> None:
         """Two instances with the same events, differently batched, have the same digest (G8)."""
-        sample_steps = self._story(tmp_path, "the same")
-        one = self._digest(tmp_path / "one", sample_steps)
-        two = self._digest(tmp_path / "two", *([step] for step in sample_steps))
+        samples = self._story(tmp_path, "the same")
+        one = self._digest(tmp_path / "one", samples)
+        two = self._digest(tmp_path / "two", *([step] for step in samples))
         require(one == two, f"the same events gave {_differing(one, two)}")
 
     def test_another_event_gives_another_digest(self, tmp_path: Path) -> None:
         """An event that is remembered changes the digest (G8)."""
-        sample_steps = self._story(tmp_path, "the first")
+        samples = self._story(tmp_path, "the first")
         more = self._story(tmp_path, "one thing more", first=_LATER_NUMBER)[-1:]
-        before = self._digest(tmp_path / "one", sample_steps)
-        after = self._digest(tmp_path / "two", sample_steps, more)
+        before = self._digest(tmp_path / "one", samples)
+        after = self._digest(tmp_path / "two", samples, more)
         require(before != after, "one thing more was remembered, and the digest is the same")
 
     def test_the_order_of_unrelated_keys_does_not_matter(self, tmp_path: Path) -> None:

@@ -153,17 +153,12 @@ class Calls:
     def get_document(self, bank: str, name: str) -> StoredDocument | None:
         """Return the document of this name; None if it is missing."""
         try:
-            document_response = self._request(
-                lambda client: client.documents.get_document(bank, name)
-            )
+            response = self._request(lambda client: client.documents.get_document(bank, name))
         except _NotFound:
             return None
-        metadata = {str(k): str(v) for k, v in (document_response.document_metadata or {}).items()}
+        metadata = {str(k): str(v) for k, v in (response.document_metadata or {}).items()}
         return StoredDocument(
-            document_response.id,
-            document_response.original_text or "",
-            metadata,
-            tuple(document_response.tags or ()),
+            response.id, response.original_text or "", metadata, tuple(response.tags or ())
         )
 
     def document_names(self, bank: str, tags: Sequence[str], containing: str = "") -> Iterator[str]:
@@ -182,7 +177,7 @@ class Calls:
 
     def _page(self, bank: str, tags: Sequence[str], containing: str, offset: int) -> list[str]:
         try:
-            list_documents_response = self._request(
+            page = self._request(
                 lambda client: client.documents.list_documents(
                     bank,
                     q=containing or None,
@@ -195,7 +190,7 @@ class Calls:
             )
         except _NotFound:
             return []
-        return [document_list_item.id for document_list_item in list_documents_response.items]
+        return [document.id for document in page.items]
 
     def delete_bank(self, bank: str) -> int:
         """Delete a bank with its whole content; return how many rows were deleted."""
@@ -203,16 +198,12 @@ class Calls:
 
     def bank_names(self, prefix: str) -> list[str]:
         """Return all names of banks that begin with a prefix, the one last written first."""
-        bank_list_items: list[BankListItem] = []
-        while page := self._banks(prefix, len(bank_list_items)):
-            bank_list_items += page
-        ours = [
-            bank_list_item
-            for bank_list_item in bank_list_items
-            if bank_list_item.bank_id.startswith(prefix)
-        ]
-        ours.sort(key=lambda bank_list_item: bank_list_item.last_write_at or "", reverse=True)
-        return [bank_list_item.bank_id for bank_list_item in ours]
+        banks: list[BankListItem] = []
+        while page := self._banks(prefix, len(banks)):
+            banks += page
+        ours = [bank for bank in banks if bank.bank_id.startswith(prefix)]
+        ours.sort(key=lambda bank: bank.last_write_at or "", reverse=True)
+        return [bank.bank_id for bank in ours]
 
     def queued_documents(self, bank: str) -> set[str]:
         """Return the names of the documents in Hindsight's queue, the newest 100 of each state."""
@@ -227,10 +218,10 @@ class Calls:
         return self._request(lambda client: client.aget_version()).features
 
     def _banks(self, prefix: str, offset: int) -> list[BankListItem]:
-        bank_list_response = self._request(
+        page = self._request(
             lambda client: client.banks.list_banks(q=prefix, limit=_PAGE, offset=offset)
         )
-        return list(bank_list_response.banks)
+        return list(page.banks)
 
     def _operations(self, bank: str, state: str) -> list[Any]:
         listed = self._request(

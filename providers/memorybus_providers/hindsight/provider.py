@@ -192,9 +192,9 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
             reflected = (self._reflect(calls, bank, question, ctx.scope, tokens) for bank in banks)
             return [Recollection(text, source="reflection") for text in reflected if text]
         recollections = [
-            documents.to_recollection(recall_result)
+            documents.to_recollection(result)
             for bank in banks
-            for recall_result in self._recall(calls, bank, question, ctx.scope, tokens)
+            for result in self._recall(calls, bank, question, ctx.scope, tokens)
         ]
         return (
             recollections
@@ -208,12 +208,10 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         bank = self._bank(ctx.scope)
         match call:
             case tools.Recall():
-                recall_results = self._recall(calls, bank, sendable(call.query), scope)
+                results = self._recall(calls, bank, sendable(call.query), scope)
                 return {
                     "ok": True,
-                    "results": [
-                        documents.to_tool_result(recall_result) for recall_result in recall_results
-                    ],
+                    "results": [documents.to_tool_result(result) for result in results],
                 }
             case tools.Reflect():
                 return {"ok": True, "text": self._reflect(calls, bank, call.query, scope)}

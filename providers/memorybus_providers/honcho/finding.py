@@ -68,8 +68,8 @@ def merge_by_place(lists: Iterable[Sequence[Recollection]]) -> list[Recollection
         for place, recollection in enumerate(recollections, 1)
     ]
     once: dict[str, Recollection] = {}
-    for one in sorted(ranked, key=lambda recollection: -recollection.score):
-        once.setdefault(one.text, one)
+    for recollection in sorted(ranked, key=lambda recollection: -recollection.score):
+        once.setdefault(recollection.text, recollection)
     return list(once.values())
 
 
@@ -97,10 +97,10 @@ def fetch_or_empty(fetch: Callable[[], Sequence[T]]) -> Sequence[T]:
         return ()
 
 
-def _base_from_response(peer_context_response: PeerContextResponse) -> BaseContext:
-    lines = [line.strip() for line in (peer_context_response.representation or "").splitlines()]
+def _base_from_response(response: PeerContextResponse) -> BaseContext:
+    lines = [line.strip() for line in (response.representation or "").splitlines()]
     return BaseContext(
-        tuple(filter(None, peer_context_response.peer_card or ())),
+        tuple(filter(None, response.peer_card or ())),
         tuple(line for line in lines if line and not line.startswith("#")),
     )
 

@@ -163,16 +163,11 @@ class ParallelApplier(Applier):
         if not self._bulk or not self._breaker.is_closed:
             return ()
         most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
-        run = list(
-            takewhile(
-                lambda logged_event: is_turn(logged_event) and self._is_fresh(lane, logged_event),
-                most,
-            )
-        )
+        run = list(takewhile(lambda turn: is_turn(turn) and self._is_fresh(lane, turn), most))
         if len(run) < 2:
             return ()
-        for one in run:  # a turn that gets no answer is tried alone the next time
-            self._failing_events.note_doubt(one.envelope.id)
+        for turn in run:  # a turn that gets no answer is tried alone the next time
+            self._failing_events.note_doubt(turn.envelope.id)
         return tuple(run[1:])
 
     def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
@@ -267,7 +262,7 @@ class ParallelApplier(Applier):
         if isinstance(done.error, Withdrawn):
             self._release_probe(done.task)
             self._failing_events.forget(
-                logged_event.envelope.id for logged_event in done.task.behind and done.task.events
+                turn.envelope.id for turn in done.task.behind and done.task.events
             )
             lane.window.postpone(event, self._breaker.until)
         elif isinstance(done.error, PartlyFailed):

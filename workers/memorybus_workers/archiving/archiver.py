@@ -155,10 +155,10 @@ class ArchiverThread:
         shown = one_line(error, self._settings.secrets)
         damaged = bool(archiving.errors)
         self._reported_at = self._clock.monotonic()
-        archiver_report = ArchiverReport(
+        report = ArchiverReport(
             self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged
         )
-        self._reports.write_report(self._worker, archiver_report)
+        self._reports.write_report(self._worker, report)
 
     def _log(self, error: str, unknown: Exception | None = None) -> None:
         if error and error != self._logged_error:

@@ -129,16 +129,16 @@ def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -
     Raises:
         NumbersGivenTwice: a number is not above those before it.
     """
-    raw_entries = []
+    numbered = []
     for entry, fields in entries:
         n = number_of(fields)
         if n is None:
             continue
         if n <= after:
             raise NumbersGivenTwice(entry, n, after)
-        raw_entries.append(RawEntry(entry, n, fields))
+        numbered.append(RawEntry(entry, n, fields))
         after = n
-    return raw_entries
+    return numbered
 
 
 def find_gaps(partition: int, after: int, taken: Iterable[RawEntry]) -> list[Gap]:

@@ -134,13 +134,13 @@ def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
     That request waits for the next pass, so that the earlier one is carried out first.
     """
     named: set[str] = set()
-    letter_requests = list[LetterRequest]()
+    disjoint = list[LetterRequest]()
     for request in requests:
         if not named.isdisjoint(request.entries):
             break
         named.update(request.entries)
-        letter_requests.append(request)
-    return letter_requests
+        disjoint.append(request)
+    return disjoint
 
 
 def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:

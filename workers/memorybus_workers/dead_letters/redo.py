@@ -126,10 +126,10 @@ class Redo:
         new = sorted(set(fields) - self._unreadable)
         requests = self._requests.read(new)
         self._unreadable.update(f for f, r in zip(new, requests, strict=True) if r is None)
-        letter_requests = [request for request in requests if request is not None]
-        if letter_requests:
+        readable = [request for request in requests if request is not None]
+        if readable:
             self._passes[lane.partition] = Pass(
-                lane.epoch, take_disjoint(letter_requests), lane.parked.worker
+                lane.epoch, take_disjoint(readable), lane.parked.worker
             )
 
     def _continue_pass(self, lane: Lane, share: float) -> None:
@@ -184,14 +184,14 @@ class Redo:
             # The lane may read its event once more, and must then find its key parked.
             way.postpone(stored.letter)
             return
-        event = published_event(self._history, lane.partition, stored.letter)
+        logged = published_event(self._history, lane.partition, stored.letter)
         if act.discard is not None:
-            lane.parked.settle(stored, self._resolution(act.discard, stored.letter, event.event))
+            lane.parked.settle(stored, self._resolution(act.discard, stored.letter, logged.event))
             way.counts["discarded"] += 1
         if act.edit is not None:
-            stored = self._edit_letter(lane, way, stored, act.edit, event.event)
+            stored = self._edit_letter(lane, way, stored, act.edit, logged.event)
         if act.apply:
-            self._apply_letter(lane, way, stored, event)
+            self._apply_letter(lane, way, stored, logged)
         self._crash("redo.after_settle")
 
     def _edit_letter(
@@ -216,14 +216,14 @@ class Redo:
         return self._encoder.envelope(build_resolution(self._provider, request, letter, event))
 
     def _apply_letter(
-        self, lane: Lane, way: Pass, stored: StoredLetter, event: LetterEvent
+        self, lane: Lane, way: Pass, stored: StoredLetter, logged: LetterEvent
     ) -> None:
         if stored.strange:
             way.note_left(stored.letter)
             way.counts["not readable by this release"] += 1
             return
         self._crash("redo.before_apply")
-        failure = self._try_letter(lane, way, stored, event)
+        failure = self._try_letter(lane, way, stored, logged)
         self._crash("redo.after_apply")
         if failure is None:
             lane.parked.settle(stored)
@@ -236,12 +236,12 @@ class Redo:
             way.counts["refused again"] += 1
 
     def _try_letter(
-        self, lane: Lane, way: Pass, stored: StoredLetter, event: LetterEvent
+        self, lane: Lane, way: Pass, stored: StoredLetter, logged: LetterEvent
     ) -> Failure | None:
-        if event.event is None:
-            return self._failure(event.why)
+        if logged.event is None:
+            return self._failure(logged.why)
         try:
-            wanted = apply_edit(event.event, stored.amendment)
+            wanted = apply_edit(logged.event, stored.amendment)
         except InvalidEvent as error:
             return self._failure(f"the edited event: {error}")
         try:

@@ -121,11 +121,9 @@ class ServedInstances:
 
     def _note_new_retries(self, requests: Mapping[str, RetryRequest]) -> None:
         """Note which retry requests are new; those from before this worker began are ignored."""
-        retry_requests = requests if self._retry_requests is None else self._retry_requests
+        before = requests if self._retry_requests is None else self._retry_requests
         self._retry_requests = requests
-        self.retries |= {
-            name for name, request in requests.items() if retry_requests.get(name) != request
-        }
+        self.retries |= {name for name, request in requests.items() if before.get(name) != request}
 
     def provider_of(self, name: str) -> str:
         """Return the instance of the settings that an instance is, or is a copy of."""
@@ -171,12 +169,12 @@ class ServedInstances:
             )
         return freed
 
-    def _lift_pause(self, name: str, instance_pause: InstancePause) -> bool:
+    def _lift_pause(self, name: str, pause: InstancePause) -> bool:
         """Lift exactly the pause that was seen; return whether no other pause remains."""
         was = self._instances.change_pause(
-            name, lambda known: lasting_pause(known) if known == instance_pause else known
+            name, lambda current: lasting_pause(current) if current == pause else current
         )
-        return was == instance_pause and instance_pause.under is None
+        return was == pause and pause.under is None
 
     def _is_ours(self, instance: Instance) -> bool:
         if not instance.is_copy or instance.name in self._settings.providers:

@@ -132,7 +132,7 @@ class InspectionRunner:
         found = self._filter_by_text(
             kept,
             asked.containing,
-            lambda one: (one.text, one.event),
+            lambda item: (item.text, item.event),
             until,
         )
         for memory in islice(found, asked.skip, None):
@@ -169,9 +169,9 @@ class InspectionRunner:
             Transient: the time is up before a page is full.
         """
         wanted = containing.casefold()
-        for checked, one in enumerate(items):
-            if not wanted or any(wanted in text.casefold() for text in texts(one)):
-                yield one
+        for checked, item in enumerate(items):
+            if not wanted or any(wanted in text.casefold() for text in texts(item)):
+                yield item
             elif self._clock.monotonic() > until:
                 raise Transient(f"the time was enough for {checked}; ask for less")
 

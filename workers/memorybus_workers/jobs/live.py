@@ -73,9 +73,9 @@ class LiveInstances:
     @contextmanager
     def visit(self, name: str) -> Iterator[MemoryProvider]:
         """Open an instance for a moment, unless it is open."""
-        memory_provider = self._opened.get(name)
-        if memory_provider is not None:
-            yield memory_provider
+        opened = self._opened.get(name)
+        if opened is not None:
+            yield opened
             return
         provider = self._make(name)
         try:

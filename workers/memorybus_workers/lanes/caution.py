@@ -68,6 +68,6 @@ class Caution:
 
     def forget(self, is_done: Callable[[int], bool]) -> None:
         """Forget events that are done."""
-        for suspect in (self.suspects, self.calling):
-            for n in [n for n in suspect if is_done(n)]:
-                del suspect[n]
+        for counts in (self.suspects, self.calling):
+            for n in [n for n in counts if is_done(n)]:
+                del counts[n]

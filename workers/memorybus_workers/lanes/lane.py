@@ -197,9 +197,9 @@ class Lane:
             self._caution.skip(max(0, events[0].position.n - 1 - window.n))
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
-        logged_events = pace.take(_up_to(self._end, _consecutive(events)))
-        self.more = page.cut_short or len(logged_events) < len(events)
-        return logged_events
+        taken = pace.take(_up_to(self._end, _consecutive(events)))
+        self.more = page.cut_short or len(taken) < len(events)
+        return taken
 
     def _read_page(self, count: int) -> EventPage:
         window = self.window

@@ -42,16 +42,16 @@ class StartFinder:
             point = StartPoint(lane.entry, lane.n)  # dead letters behind it may be lost
         if point.entry == START or self._has_entry_of(point):
             return point  # START may have a number, if a gap was skipped at the beginning
-        start_point = self._last_surviving(point)
+        surviving = self._last_surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
             "trimmed, or the store served another log; continuing behind %d",
             lane.provider,
             self._partition,
             point.n,
-            start_point.n,
+            surviving.n,
         )
-        return start_point
+        return surviving
 
     def _has_entry_of(self, point: StartPoint) -> bool:
         """Return whether the history has a checkpoint's entry and continues behind it.

@@ -105,16 +105,8 @@ class RecallProcesses:
     def serve(self, providers: Collection[str]) -> None:
         """Answer the recalls of these providers from now on, and of no other."""
         with self._lock:
-            gone = [
-                provider_recalls
-                for provider_recalls in self._recalling
-                if provider_recalls.provider not in providers
-            ]
-            self._recalling = [
-                provider_recalls
-                for provider_recalls in self._recalling
-                if provider_recalls not in gone
-            ]
+            gone = [recalls for recalls in self._recalling if recalls.provider not in providers]
+            self._recalling = [recalls for recalls in self._recalling if recalls not in gone]
             self._providers = tuple(providers)
             self._within = [name for name in providers if self._is_transactional(name)]
         self._news.put()  # so that the thread looks now
@@ -130,9 +122,9 @@ class RecallProcesses:
             redis.RedisError, OSError: the Redis of the jobs is away.
         """
         with self._lock:
-            for provider_recalls in self._recalling:
-                provider_recalls.poll()
-            running = {one.provider for one in self._recalling}
+            for recalls in self._recalling:
+                recalls.poll()
+            running = {recalls.provider for recalls in self._recalling}
             asleep = [name for name in self._providers if name not in running]
         for name in self._demand.providers_with_work(asleep):
             self._begin(name)
@@ -140,7 +132,7 @@ class RecallProcesses:
     def _begin(self, name: str) -> None:
         with self._lock:
             if name in self._providers and name not in {
-                provider_recalls.provider for provider_recalls in self._recalling
+                recalls.provider for recalls in self._recalling
             }:
                 begun = _ProviderRecalls(name, self._make_keepers(name), self._clock.monotonic())
                 begun.poll()
@@ -165,10 +157,7 @@ class RecallProcesses:
         """Return the transactional providers whose processes may not answer prompts yet."""
         now = self._clock.monotonic()
         with self._lock:
-            begun = {
-                provider_recalls.provider: provider_recalls.begun
-                for provider_recalls in self._recalling
-            }
+            begun = {recalls.provider: recalls.begun for recalls in self._recalling}
             return {n for n in self._within if now < begun.get(n, now) + _STARTING_SECONDS}
 
     def _make_keepers(self, name: str) -> list[Keeper]:
@@ -191,9 +180,7 @@ class RecallProcesses:
         self._demand.close()
 
     def _end_processes(self, gone: Iterable[_ProviderRecalls]) -> None:
-        children = [
-            keeper.child for provider_recalls in gone for keeper in provider_recalls.keepers
-        ]
+        children = [keeper.child for recalls in gone for keeper in recalls.keepers]
         running = [child for child in children if child is not None]
         for child in running:
             child.terminate()

@@ -183,7 +183,7 @@ class Trial:
         return "; ".join((f"{count} erased", *residue.remains))
 
     def _is_known(self, recollections: Sequence[Recollection]) -> bool:
-        return any(self._word in one.text for one in recollections)
+        return any(self._word in recollection.text for recollection in recollections)
 
     def _ask(self, asked: MemoryProvider) -> Sequence[Recollection]:
         context = RecallContext(scope=RecallScope.own(self._scope), deadline=self._deadline)

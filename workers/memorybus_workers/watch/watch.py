@@ -152,11 +152,11 @@ def _subject(alarm: Finding) -> _Subject:
     return (alarm.code, alarm.subject, alarm.severity)
 
 
-def _is_news(alarm: Finding, logged_alarm: _LoggedAlarm | None, now: float) -> bool:
-    if logged_alarm is None:
+def _is_news(alarm: Finding, logged: _LoggedAlarm | None, now: float) -> bool:
+    if logged is None:
         return True
-    grown = alarm.code == "data_loss" and alarm.text != logged_alarm.alarm.text
-    return grown and now - logged_alarm.at >= REMINDER_SECONDS
+    grown = alarm.code == "data_loss" and alarm.text != logged.alarm.text
+    return grown and now - logged.at >= REMINDER_SECONDS
 
 
 def _log_alarm(alarm: Finding) -> None:

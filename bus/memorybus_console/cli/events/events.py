@@ -199,8 +199,8 @@ def run_events_get(
     settings = common.settings()
     with Stores(settings) as stores, closing(open_dead_letters(settings)) as desk:
         logged = journal.event_by_id(stores.history, event.lower(), [])
-        event_whole = whole(story_of(stores, desk, logged))
-    return Presentation(event_whole, event_parts(event_whole))
+        story = whole(story_of(stores, desk, logged))
+    return Presentation(story, event_parts(story))
 
 
 def _show_block(event: str, common: Common) -> int:

@@ -107,7 +107,7 @@ def ask_options(
     """
     options, secrets = dict(answers.options), dict(answers.secrets)
     for field in _fields_to_ask(
-        dialogue, [option_field for option_field in fields if option_field.key not in options]
+        dialogue, [option for option in fields if option.key not in options]
     ):
         if field.secret:
             variable, value = _ask_secret(dialogue, settings, answers.target.name, field, now)

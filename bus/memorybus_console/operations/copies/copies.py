@@ -142,12 +142,12 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
     if name not in copies:
         known = ", ".join(copies) or "none"
         raise ConfigError(f"no copy is called {name!r}; there are: {known}")
-    one = copies[name]
-    if one.state == "live" or one.purpose == "rebuild":
+    copy = copies[name]
+    if copy.state == "live" or copy.purpose == "rebuild":
         raise ConfigError(
-            f"{name} belongs to the rebuilds of {one.provider}; see: memorybus rebuild ls"
+            f"{name} belongs to the rebuilds of {copy.provider}; see: memorybus rebuild ls"
         )
-    return one
+    return copy
 
 
 def drop_copy(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:

@@ -254,7 +254,7 @@ def plan_without_end(plan: Plan) -> Plan:
         p: (*ranges[:-1], msgspec.structs.replace(ranges[-1], last=None))
         for p, ranges in plan.spans.items()
     }
-    whole = all(span == (NumberRange(),) for span in spans.values())
+    whole = all(ranges == (NumberRange(),) for ranges in spans.values())
     return msgspec.structs.replace(plan, spans={} if whole else spans)
 
 

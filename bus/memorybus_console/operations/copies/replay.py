@@ -194,9 +194,9 @@ def _find_or_build_record(
     asked = _build_instance(stores, request, clock)
     if instance is None and not request.force:
         instance = _find_concurrent_copy(stores, asked, what, clock)
-    return instance is not None, asked if instance is None else _check_resumable(
-        instance, asked, request
-    )
+    if instance is None:
+        return False, asked
+    return True, _check_resumable(instance, asked, request)
 
 
 def _check_target(stores: Stores, request: ReplayRequest) -> None:

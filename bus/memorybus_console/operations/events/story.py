@@ -178,9 +178,7 @@ def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
     failing = {
         name: why for worker in stores.roster.alive() for name, why in worker.failing.items()
     }
-    paused = {
-        name: f"paused: {instance_pause.reason}" for name, instance_pause in view.pauses.items()
-    }
+    paused = {name: f"paused: {pause.reason}" for name, pause in view.pauses.items()}
     return failing | paused
 
 
@@ -202,8 +200,8 @@ def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResol
     after, n = place.entry, place.n
     while n < place.n + DECISIONS:
         page = history.read(place.partition, after, after_n=n, plan=Plan(query=query)).events
-        for logged_event in page:
-            decision = logged_event.envelope.event
+        for logged in page:
+            decision = logged.envelope.event
             if isinstance(decision, DeadLetterResolved) and decision.event_id == envelope.id:
                 yield decision
         if not page:

@@ -115,17 +115,17 @@ def plain_words(text: str) -> str:
     return " ".join(clean_text(text).split())
 
 
-def outgrows(turn: RecordedTurn, turn_completed: TurnCompleted) -> bool:
+def outgrows(turn: RecordedTurn, event: TurnCompleted) -> bool:
     """Return whether a turn is a newer form of a known one, and not a shorter or an equal form."""
-    if plain_words(turn.user) != plain_words(turn_completed.user):
+    if plain_words(turn.user) != plain_words(event.user):
         return True
-    answer, before = plain_words(turn.assistant), plain_words(turn_completed.assistant)
+    answer, before = plain_words(turn.assistant), plain_words(event.assistant)
     return not before.startswith(answer)
 
 
-def is_end_of(turn: RecordedTurn, turn_completed: TurnCompleted) -> bool:
+def is_end_of(turn: RecordedTurn, event: TurnCompleted) -> bool:
     """Whether a turn without a question is the end of a known turn, whose head was cut off."""
-    return plain_words(turn_completed.assistant).endswith(plain_words(turn.assistant))
+    return plain_words(event.assistant).endswith(plain_words(turn.assistant))
 
 
 def is_same_session(
@@ -265,9 +265,9 @@ def _is_untimed(work: _Matching, pair: _Pair) -> bool:
 
 def _is_same_message(work: _Matching, pair: _Pair) -> bool:
     """Return whether one id means one message; a mere number may count the lines of each file."""
-    turn, marks = work.turn(pair), work.known(pair)
-    same_words = turn.words == marks.words and not turn.source.isdecimal()
-    return bool(turn.source) and (turn.second == marks.second or same_words)
+    turn, logged = work.turn(pair), work.known(pair)
+    same_words = turn.words == logged.words and not turn.source.isdecimal()
+    return bool(turn.source) and (turn.second == logged.second or same_words)
 
 
 def _is_said_then(work: _Matching, pair: _Pair) -> bool:

@@ -223,11 +223,11 @@ def find_memory_of_event(
 def find_keepers(settings: Settings, owner: RecallRequest, event: str) -> list[str]:
     """Return the providers that keep a memory of an event; those that cannot say are left out."""
     keepers = []
-    for provider in list_providers(settings):
-        if provider.exports and provider.served:
+    for keeper in list_providers(settings):
+        if keeper.exports and keeper.served:
             with suppress(InspectionFailed):
-                page = list_memories(settings, provider.provider, owner, containing=event, most=1)
-                keepers += [provider.provider] if page.memories else []
+                page = list_memories(settings, keeper.provider, owner, containing=event, most=1)
+                keepers += [keeper.provider] if page.memories else []
     return keepers
 
 
@@ -269,11 +269,9 @@ def _search_nearby(history: History, event: str, memory: KeptMemory) -> LoggedEv
     for partition in written_partitions(scope, session, history.log.partitions):
         after, n = f"{max(0, memory.at - _SKEW_MS)}-0", 0
         while page := history.read(partition, after, after_n=n, plan=plan).events:
-            for logged_event in page:
-                if logged_event.envelope.id == event and not isinstance(
-                    logged_event.envelope.event, Omitted
-                ):
-                    return logged_event
+            for logged in page:
+                if logged.envelope.id == event and not isinstance(logged.envelope.event, Omitted):
+                    return logged
             after, n = page[-1].position.entry, page[-1].position.n
             if parse_entry_id(after)[0] > memory.at + _ARRIVAL_MS:
                 break
@@ -301,9 +299,7 @@ def plan_amendment(
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     with Stores(settings) as stores:
         providers, tools = stores.roster.providers(), stores.roster.tools()
-    correcting = [
-        name for name, declared_tools in tools.items() if has_correction_tool(declared_tools)
-    ]
+    correcting = [name for name, declared in tools.items() if has_correction_tool(declared)]
     drafts = draft_events(action, memory, content, brought, own, correcting)
     is_entry = isinstance(drafts[0].event, MemoryWritten)
     effects = {

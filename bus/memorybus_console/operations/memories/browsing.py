@@ -172,7 +172,7 @@ def first_browsable(settings: Settings, *, archived: bool = False) -> str:
     """
     providers = list_providers(settings)
     return choose_browsable(
-        [worker for worker in providers if worker.curates] if archived else providers
+        [keeper for keeper in providers if keeper.curates] if archived else providers
     )
 
 

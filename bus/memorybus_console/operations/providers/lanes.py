@@ -62,9 +62,7 @@ def view_lanes(settings: Settings, name: str, figures: list[LaneState]) -> Lanes
         LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane)
         for p, lane in enumerate(figures)
     ]
-    refused = (
-        _refused_letters(settings, name) if any(figure.parked_keys for figure in figures) else []
-    )
+    refused = _refused_letters(settings, name) if any(lane.parked_keys for lane in figures) else []
     return LanesView(lanes, pause, refused)
 
 
@@ -82,7 +80,7 @@ def lane_condition(lane: LaneState, *, paused: bool) -> LaneCondition:
 def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
     letters = DeadLetters(settings)
     try:
-        located_letters = letters.first_letters(name, _LETTERS_PER_LANE)
+        first = letters.first_letters(name, _LETTERS_PER_LANE)
     finally:
         letters.close()
-    return [letter for letter in located_letters if letter.stored.letter.refused]
+    return [letter for letter in first if letter.stored.letter.refused]

@@ -39,9 +39,9 @@ def check_beginning(settings: Settings, name: str, since: str) -> None:
     if since == BEGINNING:
         return
     with Stores(settings) as stores:
-        if used_lanes := _count_used_lanes(stores, name):
+        if used := _count_used_lanes(stores, name):
             raise ConfigError(
-                f"{name} is known to the log: {used_lanes} of its lanes continue where they were, "
+                f"{name} is known to the log: {used} of its lanes continue where they were, "
                 f"in spite of --from {since}; remove these first: memorybus provider remove "
                 f"{name}"
             )
@@ -267,7 +267,7 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
     provider = view.all[live].provider if live in view.all else live
     at_work = stores.working_commands([provider])
     was = stores.instances.change_pause(
-        live, lambda instance_pause: command_part(instance_pause) if provider in at_work else None
+        live, lambda before: command_part(before) if provider in at_work else None
     )
     pause = lasting_pause(was) if provider in at_work else was
     why = pause.reason if pause else ""

@@ -80,17 +80,17 @@ def plan_move(settings: Settings, name: str) -> Move:
     with Stores(settings) as stores:
         records, homes, ours = stores.instances.all(), stores.homes.all(), find_local_home(settings)
         provider = records[name].provider if name in records else name
-        local_provider = _find_local_provider(settings, provider)
+        listed = _find_local_provider(settings, provider)
         copies = [
             record for record in records.values() if record.provider == provider and record.is_copy
         ]
         along = tuple(copy.name for copy in copies if not copy.dropped)
         every = (provider, *along)
-        live = local_provider.live or provider
+        live = listed.live or provider
         return Move(
             provider=provider,
-            delivery=local_provider.delivery,
-            origin=local_provider.home,
+            delivery=listed.delivery,
+            origin=listed.home,
             target=ours,
             needed=any(one not in homes or not is_same_home(homes[one], ours) for one in every),
             state=str(settings.provider_home(live)),
@@ -114,7 +114,7 @@ def _has_state(settings: Settings, name: str) -> bool:
 
 
 def _find_local_provider(settings: Settings, name: str) -> ListedProvider:
-    providers = {instance.name: instance for instance in list_instances(settings)}
+    providers = {provider.name: provider for provider in list_instances(settings)}
     if name not in providers:
         near = get_close_matches(name, providers, n=1, cutoff=0.0)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -242,9 +242,9 @@ def _lanes_paused(stores: Stores, names: list[str], why: InstancePause) -> "Iter
 
 
 def _restore_pause(
-    ours: InstancePause, before: InstancePause | None, instance_pause: InstancePause | None
+    ours: InstancePause, before: InstancePause | None, pause: InstancePause | None
 ) -> InstancePause | None:
-    return before if instance_pause == ours else instance_pause
+    return before if pause == ours else pause
 
 
 def _forget_instance(stores: Stores, name: str, what: Removal) -> None:

@@ -90,7 +90,7 @@ def parse_targets(settings: Settings, words: Sequence[str]) -> list[Target]:
         ConfigError: a name is not valid, or given twice.
     """
     targets = [_parse_target(settings, word) for word in words]
-    names = [one.name for one in targets]
+    names = [target.name for target in targets]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"{', '.join(sorted(twice))} is named twice; use NAME=KIND")
     return targets
@@ -112,7 +112,7 @@ def find_offers(settings: Settings, targets: Sequence[Target]) -> dict[str, Kind
         MissingProvider: a kind does not exist, or what it needs is not installed.
     """
     kinds = [target.kind for target in targets]
-    offers = {kind.kind: with_limits(kind) for kind in list_kinds(settings, kinds)}
+    offers = {offer.kind: with_limits(offer) for offer in list_kinds(settings, kinds)}
     for offer in offers.values():
         if offer.missing:
             raise MissingProvider(offer.missing)

@@ -16,7 +16,7 @@ class RecallSide(msgspec.Struct, frozen=True):
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts alone, best first."""
-        return tuple(recalled_item.text for recalled_item in self.items)
+        return tuple(item.text for item in self.items)
 
 
 class RecallDifference(msgspec.Struct, frozen=True):
@@ -52,9 +52,9 @@ def compare_recalls(
     """
     found = []
     for want in wants:
-        side, two = (
+        first, second = (
             RecallSide(name, inspector.ask(of, name, TryRecall(want)).items)
             for of, name in instances
         )
-        found.append(RecallDifference(want.query, side.texts == two.texts, side, two))
+        found.append(RecallDifference(want.query, first.texts == second.texts, first, second))
     return found

@@ -143,9 +143,7 @@ class LanePause:
         Raises:
             LanesStalled: a worker keeps one.
         """
-        self._stores.instances.change_pause(
-            name, lambda instance_pause: over_lasting(instance_pause, self._why)
-        )
+        self._stores.instances.change_pause(name, lambda pause: over_lasting(pause, self._why))
         self.wait_for_none(
             lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
             f"the lanes of {name} are not given up",

@@ -140,15 +140,15 @@ def _compare_with_copy(
     try:
         work.add_copy(copy)
         if request.until:
-            comparison_result = _compare_with_moment(work, pause, live, copy)
+            result = _compare_with_moment(work, pause, live, copy)
         else:
-            comparison_result = _compare_with_now(work, pause, live, copy)
+            result = _compare_with_now(work, pause, live, copy)
     finally:
         pause.end(live)
         mark_dropped(stores, copy.name)
         pause.end(copy.name)
     aside = count_parked(stores.lanes.states(live))
-    return VerifyResult(provider, live, comparison_result.same, comparison_result, aside)
+    return VerifyResult(provider, live, result.same, result, aside)
 
 
 def _compare_with_moment(

@@ -50,9 +50,9 @@ def letter_at(path: Mapping[str, str], desk: DeadLetters) -> LocatedLetter:
     """
     partition, letter = _PARTITION.fullmatch(path["partition"]), path["letter"]
     if partition and _LETTER.fullmatch(letter):
-        located_letter = desk.letter((path["provider"], int(partition[1])), letter)
-        if located_letter is not None:
-            return located_letter
+        located = desk.letter((path["provider"], int(partition[1])), letter)
+        if located is not None:
+            return located
     raise MissingEvent("there is no such dead letter any more: it was applied or discarded")
 
 

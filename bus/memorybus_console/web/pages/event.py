@@ -71,12 +71,12 @@ def parse_place(text: str) -> BackwardMark:
         MissingEvent: the text is no position.
     """
     try:
-        backward_mark = parse_mark(text)
+        mark = parse_mark(text)
     except ConfigError:
-        backward_mark = None
-    if backward_mark is None:
+        mark = None
+    if mark is None:
         raise MissingEvent(f"{text!r} is not the position of an event")
-    return backward_mark
+    return mark
 
 
 PAGE: Final = Page(path="/events/{place}", template="event.html", show=show)

@@ -37,7 +37,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     return {
         "bus": request.bus_state(),
         "generations": known,
-        "copies": [one for one in copies if one.state not in (_DROPPED, "live")],
+        "copies": [copy for copy in copies if copy.state not in (_DROPPED, "live")],
         "working": working,
         "tasks": request.site.tasks.all(),
     }

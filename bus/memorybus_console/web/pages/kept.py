@@ -25,9 +25,9 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     owner, containing = owner_fields(request.query), request.query.get("q", "").strip()
     providers = browsing.list_providers(request.settings)
     name = request.query.get("provider") or browsing.choose_browsable(providers)
-    memories, problem = None, ""
+    page, problem = None, ""
     try:
-        memories = browsing.list_memories(
+        page = browsing.list_memories(
             *(request.settings, name, want_of(request.query)),
             skip=parse_skip(request.query),
             containing=containing,
@@ -35,26 +35,24 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     except (InspectionFailed, ConfigError) as error:
         problem = str(error)
     here = owner | {"provider": name, "q": containing}
-    more = memories is not None and memories.more
+    more = page is not None and page.more
     return {
         "owner": owner,
         "name": name,
         "q": containing,
         "iso": iso,
-        "found": memories,
+        "found": page,
         "problem": problem,
         "rows": [
             (memory, event_link(memory), act_links(owner, name, memory))
-            for memory in (memories.memories if memories else ())
+            for memory in (page.memories if page else ())
         ],
         "tabs": [
             (provider.provider, link("/memories/kept", owner, {"provider": provider.provider}))
             for provider in providers
             if provider.exports
         ],
-        "more": link("/memories/kept", here, {"skip": next_skip(memories)})
-        if memories and more
-        else "",
+        "more": link("/memories/kept", here, {"skip": next_skip(page)}) if page and more else "",
     }
 
 
@@ -64,9 +62,9 @@ def parse_skip(fields: Mapping[str, str]) -> int:
     return int(text) if text.isdecimal() and len(text) <= MAX_SKIP_DIGITS else 0
 
 
-def next_skip(memories: Memories) -> int:
+def next_skip(page: Memories) -> int:
     """Return how many memories the next page has to skip; pure."""
-    return memories.skipped + len(memories.memories)
+    return page.skipped + len(page.memories)
 
 
 def act_links(owner: Mapping[str, str], provider: str, memory: KeptMemory) -> dict[str, str]:

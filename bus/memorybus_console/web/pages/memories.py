@@ -14,19 +14,19 @@ _AFTER = ("after_agent", "after_user", "after_workspace")
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of people, and the form that searches them."""
     containing = request.query.get("name", "").strip()
-    people = browsing.list_people(
+    page = browsing.list_people(
         request.settings, start_of_page(request.query), containing=containing
     )
-    told = list(dict.fromkeys(name for person in people.people for name in person.memories))
+    told = list(dict.fromkeys(name for person in page.people for name in person.memories))
     more = ""
-    if people.more and people.people:
-        last = dict(zip(_AFTER, people.people[-1].owner, strict=True))
+    if page.more and page.people:
+        last = dict(zip(_AFTER, page.people[-1].owner, strict=True))
         more = link("/memories", {"name": containing}, last)
     return {
         "name": containing,
         "providers": told,
-        "people": [(person, memory_links(person)) for person in people.people],
-        "unanswered": people.unanswered,
+        "people": [(person, memory_links(person)) for person in page.people],
+        "unanswered": page.unanswered,
         "more": more,
     }
 

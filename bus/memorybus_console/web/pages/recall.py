@@ -43,26 +43,17 @@ def answer_recall(request: PageRequest) -> Response:
         preview = preview_prompt(request.settings, fields["q"], who)
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
-    items = [
-        (recalled_item, source_link(recalled_item, fields))
-        for recalled_item in (preview.items if preview else ())
-    ]
+    items = [(item, source_link(item, fields)) for item in (preview.items if preview else ())]
     data = {"found": preview, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
     context = answers.base_context(request.site, request.http, request.who, ()) | data
     return HTMLResponse(request.site.templates.get_template("recall_answer.html").render(context))
 
 
-def source_link(recalled_item: RecalledItem, fields: Mapping[str, str]) -> str:
+def source_link(item: RecalledItem, fields: Mapping[str, str]) -> str:
     """Return a link to the event of a recalled memory; "" if its event is unknown."""
     owner = (fields["agent"], fields["user"], fields["workspace"])
     return event_link(
-        KeptMemory(
-            "",
-            *owner,
-            session=recalled_item.session,
-            at=recalled_item.at or 0,
-            event=recalled_item.event,
-        )
+        KeptMemory("", *owner, session=item.session, at=item.at or 0, event=item.event)
     )
 
 

@@ -27,5 +27,5 @@ def facts_of(rows: Iterable[tuple[Any, ...]]) -> list[Fact]:
 def _fact(
     row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
 ) -> Fact:
-    text = (decode_text(one) if isinstance(one, str) else one for one in more)
-    return fact_of(row, session, seq, helpful, unhelpful, *text)
+    texts = (decode_text(one) if isinstance(one, str) else one for one in more)
+    return fact_of(row, session, seq, helpful, unhelpful, *texts)

@@ -60,8 +60,7 @@ def insert(db: Connection, facts: Sequence[NewFact]) -> None:
                 copy.write_row(msgspec.structs.astuple(fact))
         with cursor.copy(_POSTINGS) as copy:
             for row in _postings(
-                (new_fact.id, new_fact.scope, new_fact.kind, new_fact.tags, new_fact.content)
-                for new_fact in facts
+                (fact.id, fact.scope, fact.kind, fact.tags, fact.content) for fact in facts
             ):
                 copy.write_row(row)
 

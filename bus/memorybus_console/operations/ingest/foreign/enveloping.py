@@ -162,31 +162,27 @@ class _EnvelopeMaker:
             return message
         return msgspec.structs.replace(message, user="", agent=message.user, speaker="assistant")
 
-    def session(
-        self, session: str, foreign_messages: Sequence[ForeignMessage]
-    ) -> Iterator[Envelope]:
+    def session(self, session: str, messages: Sequence[ForeignMessage]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
-        foreign_messages = [self._with_agent_role(message) for message in foreign_messages]
-        person = next(filter(None, map(self._owner.person, foreign_messages)), "")
-        agent = next((message.agent for message in foreign_messages if message.agent), "")
-        workspace = next(
-            (message.workspace for message in foreign_messages if message.workspace), ""
-        )
+        messages = [self._with_agent_role(message) for message in messages]
+        person = next(filter(None, map(self._owner.person, messages)), "")
+        agent = next((message.agent for message in messages if message.agent), "")
+        workspace = next((message.workspace for message in messages if message.workspace), "")
         counts: dict[Scope, int] = {}
         ref = _session_ref(self._source, session)
-        for messages in _group_by_turn(foreign_messages):
-            user = self._owner.person(messages[0]) or person
+        for turn_messages in _group_by_turn(messages):
+            user = self._owner.person(turn_messages[0]) or person
             scope = self._owner.scope(self._source, user, agent, workspace)
             key = session_key(scope, ref.root)
-            at = next((message.at for message in messages if message.at is not None), None)
+            at = next((message.at for message in turn_messages if message.at is not None), None)
             if scope not in counts:
                 began = SessionStarted(platform=self._source)
                 owner = (scope.agent, scope.user)
                 yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
-            turn = _build_turn(messages, ordinal)
+            turn = _build_turn(turn_messages, ordinal)
             own = [text_digest(text) for text in (turn.user, turn.assistant)]
-            own += [message.id for message in messages]
+            own += [message.id for message in turn_messages]
             yield self._envelope(turn, key, scope, ref, at, "turn", *own)
 
     def _envelope(
@@ -223,16 +219,14 @@ def _provenance_of(source: str, kept: ForeignMemory) -> Mapping[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _group_by_session(
-    foreign_messages: Iterable[ForeignMessage],
-) -> Mapping[str, Sequence[ForeignMessage]]:
+def _group_by_session(messages: Iterable[ForeignMessage]) -> Mapping[str, Sequence[ForeignMessage]]:
     """Return messages by session, in the order of their times if all messages have one."""
     found: dict[str, list[ForeignMessage]] = {}
-    for message in foreign_messages:
+    for message in messages:
         found.setdefault(message.session, []).append(message)
-    for messages in found.values():
-        if all(one.at is not None for one in messages):
-            messages.sort(key=lambda one: one.at or 0)
+    for group in found.values():
+        if all(message.at is not None for message in group):
+            group.sort(key=lambda message: message.at or 0)
     return found
 
 

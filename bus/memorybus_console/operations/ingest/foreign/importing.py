@@ -68,7 +68,7 @@ def select_new_forms(
         recorded = [_recorded_turn(turn, timed=turn.id not in untimed) for turn in turns]
         scope, session = turns[0].scope, turns[0].session.id
         turn_matches = asked.match(scope, session, recorded, named=True, beside=names)
-        matches |= {one.id: match for one, match in zip(turns, turn_matches, strict=True)}
+        matches |= {turn.id: match for turn, match in zip(turns, turn_matches, strict=True)}
     done = NewForms()
     for envelope in envelopes:
         _add(done, envelope, matches.get(envelope.id, TurnMatch("new")))

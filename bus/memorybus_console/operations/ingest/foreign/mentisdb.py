@@ -38,7 +38,7 @@ def parse(export: Export) -> ParsedExport:
     """
     left_out = LeftOut()
     records = list(export.records(LISTS, left_out))
-    parsed_export = parse_records(records, _parse_thought, left_out)
+    parsed = parse_records(records, _parse_thought, left_out)
     replaced = {
         id_text(record.value.get("id")): _replaced_ids(record.value.get("relations"))
         for record in records
@@ -46,11 +46,9 @@ def parse(export: Export) -> ParsedExport:
     given = (record.value.get("relations") for record in records)
     relations = sum(len(one) for one in given if isinstance(one, list))
     left_out.drop("relations", relations - sum(map(len, replaced.values())))
-    texts = {kept.id: kept.text for kept in parsed_export.memories}
-    parsed_export.memories = [
-        _with_replaced(kept, replaced[kept.id], texts) for kept in parsed_export.memories
-    ]
-    return parsed_export
+    texts = {kept.id: kept.text for kept in parsed.memories}
+    parsed.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in parsed.memories]
+    return parsed
 
 
 def _parse_thought(record: Record) -> ParsedRecord:

@@ -87,14 +87,14 @@ def members_of(file: io.BufferedReader, name: str, stem: str) -> Iterator[Member
 def _json_members(archive: zipfile.ZipFile, name: str) -> list[zipfile.ZipInfo]:
     """Return the files of an archive that hold the conversations."""
     paths = {info: PurePosixPath(info.filename) for info in archive.infolist()}
-    infos = [
+    members = [
         info
         for info, path in paths.items()
         if path.suffix in _JSON_ENDINGS and not path.name.startswith(".")
         if "__MACOSX" not in path.parts
     ]
-    chats = [info for info in infos if paths[info].name.startswith(_CHATS)]
-    chosen = chats or infos
+    chats = [info for info in members if paths[info].name.startswith(_CHATS)]
+    chosen = chats or members
     if not chosen:
         held = ", ".join(repr(str(path)[:40]) for path in list(paths.values())[:3])
         raise UnreadableInput(

@@ -175,14 +175,14 @@ def _pair_utterances(utterances: Sequence[_Utterance]) -> Iterator[_Pair]:
     So each side of a turn is at most one utterance, even if somebody speaks twice in a row.
     """
     asked: _Utterance | None = None
-    for one in utterances:
-        if not one.by_user:
-            yield _Pair(asked, one)
+    for utterance in utterances:
+        if not utterance.by_user:
+            yield _Pair(asked, utterance)
             asked = None
             continue
         if asked is not None:
             yield _Pair(asked, None)
-        asked = one
+        asked = utterance
     if asked is not None:
         yield _Pair(asked, None)
 

@@ -292,7 +292,7 @@ class _MessageReader:
         at = next((turn.at for turn in turns if turn.at is not None), None)
         return RecordedSession(
             session=session,
-            named=all(one.around.named for one in messages),
+            named=all(message.around.named for message in messages),
             turns=turns,
             at=around.at or at,
             title=around.title,
@@ -319,11 +319,12 @@ class _MessageReader:
 
 def _in_order(messages: Sequence[_Message]) -> Sequence[_Message]:
     """Return messages by their times if all have one; some exports begin with the newest."""
-    times = [one.at for one in messages if one.at is not None]
+    times = [message.at for message in messages if message.at is not None]
     if len(times) < len(messages):
         return messages
     newest_first = times[0] > times[-1]
-    return sorted(reversed(messages) if newest_first else messages, key=lambda one: one.at or 0)
+    ordered = reversed(messages) if newest_first else messages
+    return sorted(ordered, key=lambda message: message.at or 0)
 
 
 def _is_silent(role: str, content: MessageContent, message: Message) -> bool:
@@ -352,12 +353,12 @@ def _name_of(message: FoundMessage, role: str) -> str:
 def _group_by_turn(messages: Sequence[_Message]) -> Iterator[list[_Message]]:
     """Begin a group at each user message; messages before the first one belong to its group."""
     group: list[_Message] = []
-    for one in messages:
-        if one.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
+    for message in messages:
+        if message.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
             yield group
             group = []
-        group.append(one)
-    if any(one.role in SPOKEN_ROLES for one in group):
+        group.append(message)
+    if any(message.role in SPOKEN_ROLES for message in group):
         yield group
 
 
