@@ -185,6 +185,6 @@ def test_without_a_worker_the_views_say_what_to_start(settings):
     """A bus that nobody serves: the views open, and name the remedy."""
     with looked_at(settings) as visitor:
         assert "memorybus up" in answer(visitor, "/recall?q=heron")
-        assert "No memories of anybody" in visitor.get("/memories").text
+        assert "No memories." in visitor.get("/memories").text
         found = visitor.get("/memories/kept?user=ana")
     assert "memorybus up" in found.text

@@ -24,6 +24,7 @@ from memorybus.events import (
     ContextCompressing,
     Delegated,
     Derived,
+    MemoryCurated,
     MemoryWritten,
     Scope,
     SessionEnded,
@@ -88,7 +89,9 @@ def host(target: str) -> type[MemoryProvider]:
         "directory": target if "/" in target else "",
         "known": about,
         "capabilities": Capabilities(
-            tools=True, reading_tools=about.reading_tools, handles=frozenset(HOOKS) - {Derived}
+            tools=True,
+            reading_tools=about.reading_tools,
+            handles=frozenset(HOOKS) - {Derived, MemoryCurated},
         ),
     }
     return type(f"Hosted_{name}", (HostedHermesProvider,), fields)
