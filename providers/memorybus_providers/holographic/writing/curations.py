@@ -27,7 +27,10 @@ insert into curations(scope, fact, forgotten) values (?, ?, ?)
 on conflict do update set forgotten = max(forgotten, excluded.forgotten)
 """
 _FORGOTTEN = "select 1 from curations where scope = ? and fact = ? and forgotten >= ?"
-_ANY_FORGOTTEN = "select 1 from curations where forgotten > 0 limit 1"
+_ANY_FORGOTTEN = """
+select 1 from curations
+where forgotten > 0 and scope in (select value from json_each(?)) limit 1
+"""
 _FORGOTTEN_NAMES = """
 select scope, fact from curations where forgotten > 0
     and scope in (select value from json_each(?)) and fact in (select value from json_each(?))
@@ -71,11 +74,11 @@ def forgotten_names(
     db: sqlite3.Connection, named: Collection[tuple[int, str]]
 ) -> set[tuple[int, str]]:
     """Return which of some facts, by scope and name, are forgotten."""
-    if db.execute(_ANY_FORGOTTEN).fetchone() is None:  # as a rule: it takes no time for each turn
+    scopes = json.dumps(sorted({scope for scope, _ in named}))
+    if db.execute(_ANY_FORGOTTEN, (scopes,)).fetchone() is None:  # as a rule
         return set()
-    scopes, names = ({pair[place] for pair in named} for place in (0, 1))
-    given = (json.dumps(sorted(scopes)), json.dumps(sorted(names)))
-    return set(named) & set(db.execute(_FORGOTTEN_NAMES, given).fetchall())
+    names = json.dumps(sorted({name for _, name in named}))
+    return set(named) & set(db.execute(_FORGOTTEN_NAMES, (scopes, names)).fetchall())
 
 
 def note_used(db: sqlite3.Connection, rows: Sequence[int], now: int) -> None:
