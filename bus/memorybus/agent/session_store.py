@@ -203,10 +203,22 @@ def _connect(path: Path) -> sqlite3.Connection:
     private.file(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     try:
-        db.execute("pragma journal_mode = wal")
+        _write_ahead(db)
         db.execute("pragma synchronous = normal")
         db.executescript(_SCHEMA)
     except sqlite3.Error:
         db.close()
         raise
     return db
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, unless another agent that starts does so at the moment.
+
+    SQLite does not wait for the lock that the switch needs. Only a new file needs the switch.
+    """
+    try:
+        db.execute("pragma journal_mode = wal")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise

@@ -1,6 +1,8 @@
 """What a host notes of its sessions' system prompts: bounded in number and time."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,20 @@ def test_what_is_forgotten_is_not_in_the_file(notes, tmp_path):
     assert b"turns of bob" in left
     assert b"wolpertinger" not in left
     assert b"turns of ann" not in left
+
+
+def test_an_agent_opens_the_file_that_another_one_is_opening(tmp_path, monkeypatch):
+    """Of two agents that start at once neither fails, though SQLite refuses one the lock."""
+    path = tmp_path / "sessions.db"
+    HostSessions(path).close()
+    connect = sqlite3.connect
+    with closing(connect(path, isolation_level=None)) as other:
+        other.execute("pragma journal_mode = delete")
+        other.execute("begin")
+        other.execute("select count(*) from sqlite_master").fetchone()
+        monkeypatch.setattr(
+            session_store.sqlite3,
+            "connect",
+            lambda place, **options: connect(place, **(options | {"timeout": 0})),
+        )
+        HostSessions(path).close()
