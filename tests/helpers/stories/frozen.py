@@ -49,6 +49,7 @@ _MEASURED = frozenset(
         "sealed",
         "seconds_left",
         "segments",
+        "sound",
         "spans",
         "token",
         "types",
