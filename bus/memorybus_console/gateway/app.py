@@ -27,7 +27,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
-from starlette.routing import Route as Path_
+from starlette.routing import Route as HttpRoute
 
 from memorybus_console.gateway import problems
 from memorybus_console.gateway.access import Gate
@@ -84,20 +84,20 @@ class Api:
         """Return the routes of the application."""
         streams = ((EXPORT, self._export), (TAIL, self._tail))
         return [
-            Path_(f"{PREFIX}/openapi.json", self._show_document),
+            HttpRoute(f"{PREFIX}/openapi.json", self._show_document),
             *(
-                Path_(f"{PREFIX}{each.path}", self._guarded(each.right, run))
+                HttpRoute(f"{PREFIX}{each.path}", self._guarded(each.right, run))
                 for each, run in streams
             ),
             *(
-                Path_(
+                HttpRoute(
                     f"{PREFIX}{route.path}",
                     self._guarded(route.right, self._endpoint(route)),
                     methods=[route.method],
                 )
                 for route in ROUTES
             ),
-            Path_(f"{PREFIX}/{{rest:path}}", self._report_missing, methods=_METHODS),
+            HttpRoute(f"{PREFIX}/{{rest:path}}", self._report_missing, methods=_METHODS),
         ]
 
     async def _show_document(self, _: Request) -> Response:
@@ -141,9 +141,7 @@ class Api:
             result = await run_in_threadpool(route.run, self._gateway, caller, asked)
             if result is None:
                 return Response(status_code=route.status)
-            return Response(
-                msgspec.json.encode(result), route.status, media_type="application/json"
-            )
+            return respond_json(msgspec.json.encode(result), route.status)
 
         return answer
 
@@ -237,9 +235,7 @@ async def _continued(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIt
 def owns(scope: Scope, event: LoggedEvent) -> bool:
     """Return whether an event is of this agent, person and workspace; pure."""
     owner = event.envelope.scope
-    return (owner.agent, owner.user, owner.workspace) == (
-        *(scope.agent, scope.user, scope.workspace),
-    )
+    return (owner.agent, owner.user, owner.workspace) == (scope.agent, scope.user, scope.workspace)
 
 
 def _server_sent(event: LoggedEvent) -> bytes:

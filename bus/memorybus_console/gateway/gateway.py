@@ -190,17 +190,24 @@ class Gateway:
     def start_session(self, caller: ApiCaller, request: asked.StartSession) -> asked.SessionPlace:
         """Start a session, or continue one."""
         scope = self.scope(caller, request)
-        session = self._bus.session(
+        session = self._open_session(
+            scope,
             request.session or caller.event_id(request) or None,
-            agent=scope.agent,
-            user=scope.user,
-            workspace=scope.workspace,
-            platform=scope.platform,
             title=request.title,
             agent_context=request.agent_context,
             details=request.details,
         )
         return self._place(session)
+
+    def _open_session(self, scope: Scope, session_id: str | None, **details: Any) -> Session:
+        return self._bus.session(
+            session_id,
+            agent=scope.agent,
+            user=scope.user,
+            workspace=scope.workspace,
+            platform=scope.platform,
+            **details,
+        )
 
     def branch(self, caller: ApiCaller, request: asked.BranchSession) -> asked.SessionPlace:
         """Fork a conversation."""
@@ -237,14 +244,7 @@ class Gateway:
             if session is not None:
                 self._sessions.move_to_end((scope, session_id))
                 return session
-        session = self._bus.session(
-            session_id,
-            agent=scope.agent,
-            user=scope.user,
-            workspace=scope.workspace,
-            platform=scope.platform,
-            warm=False,
-        )
+        session = self._open_session(scope, session_id, warm=False)
         self._keep(session)
         return session
 

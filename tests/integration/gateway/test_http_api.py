@@ -242,7 +242,7 @@ def test_a_key_that_ended_or_was_revoked_is_refused_at_once(settings):
             api.key = ""
             reply = api.get("/tools", authorization=f"Bearer {token}".encode().decode("latin-1"))
             assert reply.status == 401, token
-            assert "Bearer" not in reply.body["detail"] or token not in reply.body["detail"]
+            assert token == "x" or token not in json.dumps(reply.body), token
 
 
 def test_a_wildcard_reaches_everybody_and_several_people_have_to_be_named(settings):
@@ -409,7 +409,7 @@ def test_an_address_that_is_none_is_a_problem(settings):
     """An unknown path, or a method that a path does not have, is a problem."""
     with gateway(settings) as api:
         assert api.get("/nothing").body["type"] == "urn:memorybus:problem:no-such-path"
-        assert api.send("DELETE", "/events").status in (404, 405)
+        assert api.send("DELETE", "/events").status == 404
 
 
 def test_the_document_describes_every_route(settings):
