@@ -27,7 +27,6 @@ class Column:
 
     Attributes:
         title: its head in a table or a block; by default the field's name.
-        unit: how its number is shown.
         hidden: whether only ``--json`` has it.
         wraps: whether it is running text, which a narrow terminal may wrap.
         style: its colour, if it is neither 0 nor empty.
@@ -78,8 +77,6 @@ class Presentation(Generic[T]):
     Attributes:
         value: what ``--json`` prints.
         parts: what people see in its place; made only if people look.
-        notes: remarks below it.
-        code: the exit code.
     """
 
     value: T

@@ -28,12 +28,7 @@ class FileWrite(msgspec.Struct, frozen=True):
 
 
 def import_id(key: str, content: str) -> str:
-    """Return the event id of an entry's import into a store; every importer derives the same (G2).
-
-    Args:
-        key: the order key of the store.
-        content: the entry.
-    """
+    """Return the event id of an entry's import; every importer derives the same (G2)."""
     return derived_id("reconcile", key, text_digest(content))
 
 

@@ -114,7 +114,6 @@ def profile_of(path: Path, native: Path) -> str:
     """Return the profile's name of a home, as Hermes infers it.
 
     Args:
-        path: the home.
         native: the default home, ``~/.hermes``.
     """
     home, standard = path.resolve(), native.resolve()

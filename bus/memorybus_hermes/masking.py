@@ -55,7 +55,6 @@ def mask_texts(value: _T, mask: Callable[[str], str] = masked) -> _T:
 
     Args:
         value: a text, or mappings, lists and tuples with texts in them.
-        mask: masks one text.
     """
     secrets: set[str] = set()
 

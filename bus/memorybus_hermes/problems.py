@@ -26,7 +26,6 @@ class Problem(msgspec.Struct, frozen=True):
     """The last error of one kind.
 
     Attributes:
-        hook: the hook that failed.
         error: the error as one line that is safe for a terminal.
         count: how often it happened in the process that wrote this.
         at: when it last happened, milliseconds.

@@ -43,8 +43,6 @@ class Author(msgspec.Struct, frozen=True):
 
     Attributes:
         id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if it is unknown.
-        name: the author's name.
-        is_bot: whether no person wrote it.
     """
 
     id: str = ""
@@ -83,7 +81,6 @@ def as_stored(arguments: Mapping[str, Any], stored: StoredSession | None) -> Map
     """Return what Hermes passes to `initialize`, completed by whose session it has stored.
 
     Args:
-        arguments: what Hermes passes.
         stored: the session in ``state.db``; None if it has none.
     """
     names_person = _text(arguments, "user_id") or _text(arguments, "user_id_alt")

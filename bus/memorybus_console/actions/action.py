@@ -39,11 +39,7 @@ class Ground:
     """Where an action is carried out, and by whom.
 
     Attributes:
-        settings: the settings of the bus.
-        operator: who acts, for the record.
         wait: the most seconds to wait for workers.
-        progress: receives how far it is.
-        clock: time.
         new_id: makes ids of requests.
     """
 

@@ -12,12 +12,7 @@ from memorybus_console.operations.ingest.new_events import ImportResult
 
 @dataclass(frozen=True, kw_only=True)
 class ImportArchive(Action[ImportResult, ImportResult]):
-    """Publish the events of an archive into this log, in order; skip those that it has already.
-
-    Attributes:
-        directory: where the archive lies.
-        query: selects the events.
-    """
+    """Publish the events of an archive into this log, in order; skip those that it has already."""
 
     title = "import archive"
     recorded = ("directory",)

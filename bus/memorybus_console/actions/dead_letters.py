@@ -31,12 +31,9 @@ class PlannedLetters(Result, frozen=True):
     """What would be done with dead letters.
 
     Attributes:
-        action: what would be done.
         events: how many events would be retried, discarded or edited.
         then: how many other events of their keys would be applied after that.
-        keys: the same by key.
         untried: how many events of a discard were never refused, and only wait behind others.
-        executed: never.
     """
 
     action: OperatorAction
@@ -73,19 +70,12 @@ class LettersActed(Result, frozen=True):
     """What was done with dead letters.
 
     Attributes:
-        action: what was done.
         events: how many events were retried, discarded or edited.
         then: how many other events of their keys were to be applied after that.
-        keys: the same by key.
         finished: whether the owners of the lanes have done all of it.
-        settled: how many events are applied or discarded.
-        discarded: how many of these are discarded.
         remaining: how many events of these keys still wait.
-        refused: the ids of the events that were refused again.
-        reasons: why they were, by id.
         requests: how many requests the owners have not carried out yet.
         unowned: whether no worker owns their lanes.
-        executed: always.
     """
 
     action: OperatorAction
@@ -130,15 +120,7 @@ class LettersActed(Result, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class LettersAction(Action[PlannedLetters, LettersActed]):
-    """An act on the dead letters of a selection; exactly one of the first four fields is given.
-
-    Attributes:
-        event: an event's id, or the beginning of one.
-        key: an order key.
-        error: an error group.
-        everything: whether all are selected.
-        provider: only those of this instance.
-    """
+    """An act on the dead letters of a selection; exactly one of the first four fields is given."""
 
     recorded = ("event", "key", "error", "everything", "provider")
     action: ClassVar[OperatorAction]
@@ -197,7 +179,6 @@ class LettersAction(Action[PlannedLetters, LettersActed]):
         return plan_action(desk, self.action, selection)
 
     def _fields(self) -> dict[str, Any]:
-        """Return the fields of the edited event."""
         return {}
 
 

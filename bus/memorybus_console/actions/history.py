@@ -20,9 +20,7 @@ class PlannedRollback(Result, frozen=True):
     """What a rollback would do.
 
     Attributes:
-        provider: the provider.
         to: the generation that would serve again.
-        executed: never.
     """
 
     provider: str
@@ -70,7 +68,6 @@ class Rebuild(GenerationsAction[RebuildPlan, RebuildResult]):
         query: selects the events that are left out.
         until: the last moment of the past that is taken; "" for all of it.
         whole: whether to take the whole history, including what the live instance leaves out.
-        options: the options in which the generation differs from the provider.
         verify: whether the new state must equal the live one, where the two can be compared.
     """
 

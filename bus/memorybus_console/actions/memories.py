@@ -29,12 +29,7 @@ class PlannedAmendment(Result, frozen=True):
     """What would be done to a memory.
 
     Attributes:
-        memory: the memory.
         content: the right text; "" if it is deleted.
-        events: the events that would be published.
-        effects: what each provider does with them, in words.
-        stays: what they do not reach, in words.
-        executed: never.
     """
 
     memory: KeptMemory
@@ -64,11 +59,7 @@ class AmendMemory(Action[PlannedAmendment, AmendmentResult]):
     """An act on one memory, which its event names, or which was found already.
 
     Attributes:
-        event: the event that the memory came from.
-        provider: as this provider keeps it.
         text: if several memories came from the event: the one that contains this text.
-        memory: the memory, if it is known.
-        content: the right text, for a correction.
     """
 
     recorded = ("event", "provider")

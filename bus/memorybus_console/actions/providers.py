@@ -23,7 +23,6 @@ def checked_stores(ground: Ground) -> Iterator[Stores]:
 
     Raises:
         WrongPartitionCount: the log was created with another number of partitions.
-        LogUnavailable: Redis is away.
     """
     with Stores(ground.settings) as stores:
         stores.check_partitions()

@@ -24,14 +24,10 @@ class Replay(Action[ReplayPlan, CopyFilled]):
 
     Attributes:
         provider: the instance whose kind and options the copy has.
-        into: the copy's name.
-        query: selects the events.
         since: the first moment; "" for the beginning.
         until: the last moment; "" for now.
         rate: events a second at most; None for the rate with which the copy was begun.
-        options: the options in which the copy differs from the provider.
         force: whether the target may already hold something.
-        watch: receives how far the copy is.
     """
 
     title = "replay"

@@ -53,12 +53,7 @@ def act(
     """Carry an action out, or return its plan; a person at a terminal decides between the two.
 
     Args:
-        action: the act.
-        common: the options of every command.
-        yes: whether to do it without asking.
         wait: the most seconds to wait for workers.
-        interrupted: the note on Ctrl-C.
-        show_plan: shows the plan before the question.
 
     Returns:
         The plan if nothing is to be done; None if that was shown already; else the result.

@@ -24,7 +24,6 @@ def checked_stores(settings: Settings) -> "Iterator[Stores]":
 
     Raises:
         WrongPartitionCount: the log was created with another number of partitions.
-        LogUnavailable: Redis is away.
     """
     from memorybus_console.operations.stores import Stores
 
@@ -42,9 +41,6 @@ def show_bar(
     The function takes the step, how much is done, and the total (0 if it is unknown).
 
     Args:
-        output: where the bar is shown.
-        what: the first step.
-        unit: what is counted.
         interrupted: the note on Ctrl-C and SIGTERM.
     """
     with note_on_interrupt(output, interrupted), output.progress(unit) as bar:
@@ -63,9 +59,6 @@ def show_stage(
     """Show the progress bar of one stage, and yield a function that advances it.
 
     Args:
-        output: where the bar is shown.
-        what: what is done.
-        unit: what is counted.
         total: how many there are; None if that is unknown.
     """
     with output.progress(unit) as bar:

@@ -86,7 +86,6 @@ def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settin
 
     Raises:
         UnknownSession: no session has this id, or those of several people do.
-        LogError: the history cannot be read.
     """
     from memorybus_console.operations import journal
 

@@ -114,7 +114,6 @@ def _every_second(settings: Settings) -> Iterator["Status"]:
 
 
 def _parts(status: "Status", verdict: "Verdict") -> "Iterator[Table | Text]":
-    """Yield what people see of a status."""
     from memorybus_console.views.status import status_tables
 
     yield from status_tables(status, verdict.findings, SYSTEM.now_ms())

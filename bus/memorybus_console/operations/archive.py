@@ -60,11 +60,7 @@ class ArchiveVerified(Result, frozen=True):
     """The files of the archive: how many are sound, which are damaged, other findings.
 
     Attributes:
-        ok: whether nothing is damaged.
-        sound: how many files are sound.
-        damaged: the damaged ones.
         noted: files that no manifest names, and numbers that were lost before they were sealed.
-        where: where the archive is.
     """
 
     ok: bool
@@ -112,7 +108,6 @@ def open_archive(settings: Settings) -> Archive:
 
     Raises:
         ArchiveUnavailable: the log does not exist yet, or its archive lies on another host.
-        LogUnavailable: Redis does not answer.
     """
     with closing(connect_redis(settings)) as redis:
         archive = archive_of(redis, settings)
@@ -134,7 +129,6 @@ def archive_now(settings: Settings) -> ArchiverRun:
 
     Raises:
         ArchiveUnavailable: there is no log, or the archive cannot be reached.
-        LogUnavailable: Redis does not answer.
         MemoryBusError: the process ended without a report.
     """
     run = run_archiver(settings)
@@ -149,7 +143,6 @@ def list_segments(settings: Settings) -> Segments:
     Raises:
         ArchiveUnavailable: the log does not exist yet, or its archive cannot be reached.
         ArchiveDamaged: a manifest cannot be read.
-        LogUnavailable: Redis does not answer.
     """
     with closing(open_archive(settings)) as archive:
         segments = [each for p in range(settings.partitions) for each in archive.segments(p)]
@@ -175,13 +168,8 @@ def _listed(segment: Segment) -> ListedSegment:
 def verify_archive(settings: Settings, step: Callable[[], None]) -> ArchiveVerified:
     """Check every manifest and every byte; report also what Redis counts and no file contains.
 
-    Args:
-        settings: the settings of the bus.
-        step: called for each file.
-
     Raises:
         ArchiveUnavailable: the log does not exist yet, or its archive cannot be reached.
-        LogUnavailable: Redis does not answer.
     """
     with closing(open_archive(settings)) as archive:
         reports = _check_files(settings, archive, step)
@@ -219,16 +207,13 @@ def export_archive(
     An event that the query or a tombstone leaves out keeps its row, without content and owner.
 
     Args:
-        settings: the settings of the bus.
         directory: where to write; it need not exist yet.
         query: selects the events whose content is kept.
-        step: called for each segment.
 
     Raises:
         ConfigError: the directory contains an archive of this log already.
         ArchiveUnavailable: the log does not exist, or its archive lacks a part that was sealed.
         ArchiveDamaged: a segment cannot be read, or a written one cannot be read back.
-        LogUnavailable: Redis does not answer.
     """
     with (
         closing(open_archive(settings)) as source,
@@ -274,7 +259,6 @@ def import_archive(
 
 
 def _find_archives(directory: Path) -> list[tuple[Archive, list[int]]]:
-    """Return the archives in a directory, with their partitions."""
     homes = sorted({path.parent.parent for path in directory.glob("*/*/p*/manifest-*.jsonl")})
     if not homes:
         raise ConfigError(

@@ -34,7 +34,6 @@ def await_lanes(
     """Wait until instances have applied what the log holds now.
 
     Args:
-        instances: the instances to wait for.
         wait: the most seconds to wait.
 
     Returns:

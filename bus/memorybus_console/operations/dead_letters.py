@@ -25,10 +25,7 @@ class LetterSelection(msgspec.Struct, frozen=True):
     """Which dead letters an operator selects; exactly one of the first four fields is given.
 
     Attributes:
-        event: an event's id, or the beginning of one.
-        key: an order key.
         error: an error group's short id.
-        everything: whether all dead letters are selected.
         provider: only those of this instance; None for those of all.
     """
 
@@ -43,12 +40,8 @@ class KeyPlan(msgspec.Struct, frozen=True):
     """What an action does under one key.
 
     Attributes:
-        provider: the instance.
-        partition: the lane's partition.
-        key: the order key.
         events: how many events are retried, discarded or edited.
         then: how many other events of the key are applied after that, in order.
-        wait: how many events keep waiting.
     """
 
     provider: str
@@ -63,11 +56,7 @@ class OperatorDecision(msgspec.Struct, frozen=True):
     """What an operator decided, and how it is recorded.
 
     Attributes:
-        action: what to do.
-        reason: the reason.
-        operator: who decided.
         at: the time of the decision, milliseconds.
-        event: the fields of the edited event.
     """
 
     action: OperatorAction
@@ -101,7 +90,6 @@ def select_letters(
 
 
 def _describe_selection(selection: LetterSelection) -> str:
-    """Return a selection in words."""
     ways = (("id", selection.event), ("key", selection.key), ("group", selection.error))
     (text,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
     return f"{text} at {selection.provider}" if selection.provider else text
@@ -117,11 +105,7 @@ def _is_selected(selection: LetterSelection, dead: LocatedLetter) -> bool:
 
 
 def _check_one_event(event: str, letters: Sequence[LocatedLetter]) -> None:
-    """Check that an id selects one event of one provider.
-
-    Raises:
-        NoSuchLetter: it selects several.
-    """
+    """Check that an id selects one event of one provider."""
     ids = sorted({dead.stored.letter.event_id for dead in letters})
     if len(ids) > 1:
         more = ", …" if len(ids) > 5 else ""
@@ -142,9 +126,7 @@ def plan_keys(
     """Return what an action on `chosen` does under each of their keys.
 
     Args:
-        action: what to do.
         letters: all dead letters of the providers, in order.
-        chosen: those among them that are selected.
     """
     meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
     touched = {dead.lane_and_key for dead in chosen}
@@ -196,7 +178,6 @@ class ActionResult(msgspec.Struct, frozen=True):
     """What became of the keys that an action touched.
 
     Attributes:
-        settled: how many of their dead letters are settled.
         remaining: how many dead letters wait now.
         refused: the dead letters that were refused again.
     """
@@ -254,7 +235,6 @@ def await_requests(
 
     Args:
         desk: the dead letters, to which the requests were sent.
-        asked: the requests by provider.
         timeout: seconds.
         ownerless: seconds without any owner of these lanes after which waiting ends.
         progress: receives how many dead letters the lanes have.
@@ -301,10 +281,7 @@ class LetterPlan(msgspec.Struct, frozen=True):
     """What an action would do.
 
     Attributes:
-        action: what to do.
-        wanted: the operator's selection.
         letters: all dead letters of the selected providers, in order.
-        chosen: the selected dead letters.
         steps: what the action does under each of their keys.
     """
 
@@ -340,11 +317,7 @@ class ActOutcome(msgspec.Struct, frozen=True):
 
 
 def open_dead_letters(settings: Settings) -> DeadLetters:
-    """Return the store of the log's dead letters, after checking the log.
-
-    Raises:
-        LogError: Redis is away, or the log cannot be used as it is.
-    """
+    """Return the store of the log's dead letters, after checking the log."""
     desk = DeadLetters(settings)
     desk.check()
     return desk
@@ -400,7 +373,6 @@ class LetterActs:
     """Carries plans out: sends requests to the lanes' owners, and waits for them within bounds.
 
     Args:
-        desk: the dead letters.
         new_id: makes ids of requests.
     """
 
@@ -420,8 +392,6 @@ class LetterActs:
         """Carry a plan out, and wait until the owners have done so.
 
         Args:
-            planned: the plan.
-            decision: what the operator decided, and why.
             timeout: the most seconds to wait; requests that are still open then stay open.
             progress: receives how many of the lanes' dead letters are settled.
 

@@ -80,8 +80,6 @@ class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the demo did.
 
     Attributes:
-        published: how many events were published.
-        applied: how many events each provider applied.
         caught_up: seconds from the last event until a provider had applied all, by provider.
         recalled: the memory block that answers the question.
         seconds: how long the whole demo took.
@@ -102,9 +100,6 @@ class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_demo(show: Callable[[str, PlayStep], None], clock: Clock = SYSTEM) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
-
-    Args:
-        show: receives each step that was published, with its session.
 
     Raises:
         MemoryBusError: something did not work; the message describes it.
@@ -208,11 +203,7 @@ def _measure(clock: Clock, do: Callable[[], str]) -> tuple[float, str]:
 
 
 def _await_applied(bus: MemoryBus, clock: Clock) -> tuple[dict[str, int], dict[str, float]]:
-    """Wait until all events are applied; return how many, and after how many seconds, by provider.
-
-    Raises:
-        DemoFailed: they are not in time.
-    """
+    """Wait until all is applied; return the events and the seconds that took, by provider."""
     begun = clock.monotonic()
     if not bus.flush("logged", timeout=STEP_SECONDS):
         raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")

@@ -29,7 +29,6 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question and the texts that its answer must contain.
 
     Attributes:
-        question: the question.
         expected: texts that the block must contain; none if nothing was ever said about it.
         user: the person whose memories are searched; None for the person that the command names.
         agent: the agent's name; None for the one that the command names.
@@ -47,12 +46,9 @@ class JudgedAnswer(msgspec.Struct, frozen=True):
     """The answer to one question, judged.
 
     Attributes:
-        question: the question.
         found: share of the expected texts that were found, 0 to 1; None if none was expected.
-        missing: the expected texts that were not found.
         characters: length of the whole block.
         ms: milliseconds until the answer came.
-        unanswered: providers that did not answer, each with the reason.
     """
 
     question: Annotated[str, TEXT]
@@ -67,12 +63,10 @@ class Evaluation(Result, frozen=True):
     """The summary of the answers to all questions; a figure is None if no question has it.
 
     Attributes:
-        questions: how many questions were asked.
         found: mean share of the expected texts that were found.
         characters: mean length of the blocks of questions that expect something.
         characters_for_nothing: median length of the blocks of questions that expect nothing.
         p50_ms: median time of an answer, milliseconds.
-        answers: the answers, judged.
     """
 
     questions: int
@@ -142,7 +136,6 @@ def judge_answers(
     """Ask one question after another, and yield each answer, judged.
 
     Args:
-        ask: asks one question.
         clock: measures how long an answer takes.
     """
     for question in questions:

@@ -34,11 +34,8 @@ class ExportResult(msgspec.Struct, kw_only=True):
     Attributes:
         file: the file that was written; "" for standard output.
         provider: the provider whose memories were exported; "" for events.
-        events: how many events were written.
-        memories: how many memories of a provider were written.
         left_out: ids of events that a line cannot hold unchanged, with the reason: the first
             1,000 of them.
-        left_out_events: how many such events there are.
         unread: the parts of the history that could not be read, each with its reason.
     """
 
@@ -60,7 +57,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to export, and where to write it.
 
     Attributes:
-        query: selects the owners of the events or memories.
         since: the earliest time of an event, milliseconds; None for the first.
         until: the time before which the events happened, milliseconds; None for all.
         provider: the instance whose memories are exported, or a provider, for its live instance;
@@ -84,14 +80,11 @@ def run_export(
     """Export a person's events, or a provider's memories, as JSON lines.
 
     Args:
-        asked: what to export, and where to write it.
         pipe: takes each line, with its end, if no file is asked for.
-        step: called for each event or memory.
 
     Raises:
         ConfigError: the provider is unknown, or cannot list what it keeps.
         InspectionFailed: the provider's instance cannot be asked.
-        LogError: Redis is away, or the log cannot be used as it is.
         OSError: the file cannot be written.
     """
     done = ExportResult(file=str(asked.file or ""), provider=asked.provider or "")
@@ -190,9 +183,6 @@ def _write_atomically(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file completely or not at all, readable only for its user.
 
     An older file of that name stays until the new one is complete, even if this is interrupted.
-
-    Raises:
-        OSError: it cannot be written.
     """
     fresh = path.with_name(f".{path.name}.{new_mark()}")
     try:

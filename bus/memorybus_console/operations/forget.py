@@ -97,8 +97,6 @@ class FoundHistory(msgspec.Struct, frozen=True):
     """What the history holds of an owner.
 
     Attributes:
-        events: how many events it holds.
-        sessions: their scopes and sessions, one for each epoch.
         newest: when the newest event happened, milliseconds; 0 for none.
     """
 
@@ -116,10 +114,8 @@ class ErasurePlan(msgspec.Struct, frozen=True):
     """What an erasure would reach.
 
     Attributes:
-        owner: the owner of the memories.
         found: what the history holds of the owner.
         instances: the instances that are asked to erase, each with its provider.
-        letters: the owner's dead letters.
     """
 
     owner: ErasureOwner
@@ -132,7 +128,6 @@ class InstanceErasure(msgspec.Struct, frozen=True):
     """What became of an erasure in one instance.
 
     Attributes:
-        name: the instance.
         erased: how many memories it erased; None if it does not say.
         remains: what it could not reach, in words.
         problem: why it did not erase; "" if it did.
@@ -145,15 +140,7 @@ class InstanceErasure(msgspec.Struct, frozen=True):
 
 
 class PlannedErasure(Result, frozen=True):
-    """How much an erasure would reach.
-
-    Attributes:
-        events: how many events it would hide.
-        sessions: how many sessions they belong to.
-        letters: how many dead letters it would discard.
-        instances: the instances that it would ask to erase.
-        executed: never.
-    """
+    """How much an erasure would reach."""
 
     events: int
     sessions: int
@@ -183,14 +170,10 @@ class Erasure(Result, frozen=True):
 
     Attributes:
         tombstone: the tombstone's id; "" if there was nothing to hide.
-        events: how many events are hidden from now on.
         sessions: how many sessions had their warm results removed.
-        letters: how many dead letters were to be discarded.
         log: which entries were removed from the log in Redis.
-        instances: what became of the erasure in each instance.
         remains: what is left in other places, in words.
         problems: what could not be done; the command may be run again.
-        executed: always.
     """
 
     tombstone: str
@@ -225,7 +208,6 @@ def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
 
     Raises:
         ConfigError: nobody is named.
-        LogError, ArchiveError: the history cannot be read.
     """
     query = owner.query()
     with Stores(settings) as stores:
@@ -280,7 +262,6 @@ class Eraser:
 
     Args:
         wait: seconds to wait for the lanes, for each instance and for dead letters.
-        step: receives the name of each step as it begins.
     """
 
     def __init__(

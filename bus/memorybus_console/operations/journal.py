@@ -37,7 +37,6 @@ class EventSelection(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
-        session: the session, or the root of its lineage.
         type: the event's type tag, in any case; UnknownEvent for all unknown types.
         canaries: whether canaries of `memorybus doctor` are included; a session that is named is
             included anyway.
@@ -79,11 +78,7 @@ def is_canary(envelope: Envelope) -> bool:
 
 
 def open_history(settings: Settings) -> History:
-    """Return the history after checking its partition count. Writes nothing.
-
-    Raises:
-        LogError: Redis is away, or the log cannot be used as it is.
-    """
+    """Return the history after checking its partition count. Writes nothing."""
     history = History.from_settings(connect_redis(settings), settings)
     history.log.check_partitions()
     return history
@@ -95,7 +90,6 @@ def scan_events(
     """Return every wanted event, in the order in which Redis took them.
 
     Args:
-        selection: selects the events.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
     events = history.scan(selection.query(), damage=DamageHandler(unread))
@@ -112,8 +106,6 @@ def newest_events(
     """Return the newest wanted events, newest last; read back no further than necessary.
 
     Args:
-        selection: selects the events.
-        limit: the most events to return.
         heads: the ends of the partitions from which it reads back; the present ones if None.
         unread: if given, gets a text for each part that cannot be read; the rest is read.
     """
@@ -129,7 +121,6 @@ def without_older_forms(
 
     Args:
         newest_first: the events, so that each newer form comes before the older one.
-        older: the ids of further older forms.
     """
     hidden = set(older)
     for logged in newest_first:

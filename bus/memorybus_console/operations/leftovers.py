@@ -42,11 +42,7 @@ def erase_host_notes(settings: Settings, sessions: Collection[tuple[Scope, str]]
 
 
 def send_spools(settings: Settings, clock: Clock) -> None:
-    """Send the spools that ended processes of this host left; delete those that are done.
-
-    Raises:
-        LogError: Redis is away.
-    """
+    """Send the spools that ended processes of this host left; delete those that are done."""
     crash = crash_points(settings.crash_at)
     context = SendingContext(settings, clock, new_rng(), new_id, crash)
     with closing(connect_redis(settings)) as redis:
@@ -59,9 +55,6 @@ def erase_spools(settings: Settings, wait: float, clock: Clock) -> list[str]:
 
     A spool that is locked may be a running agent's, or a worker may be sending it just now: both
     are waited for.
-
-    Raises:
-        LogError: Redis is away.
     """
     until = clock.monotonic() + min(wait, settings.spool_keep + _MORE)
     while (spools := sorted(settings.spool_dir.glob("*.db"))) and clock.monotonic() < until:

@@ -46,8 +46,6 @@ class Asker(msgspec.Struct, frozen=True):
     """The identity for which a prompt is asked. None stands for any; only operators may use it.
 
     Attributes:
-        agent: the agent.
-        user: the person.
         workspace: the project; "" for none.
         session: the session, which may have warm answers; "" for a new one.
     """
@@ -69,11 +67,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     """One provider's part in the answer to a prompt.
 
     Attributes:
-        provider: the provider.
-        outcome: how it answered.
         ms: how long it took, in milliseconds; None if it was not asked, or did not answer in time.
-        memories: how many memories it returned.
-        given: how many of them stand in the block.
         why: why it did not answer; "" if it did.
     """
 
@@ -90,11 +84,9 @@ class PromptPreview(msgspec.Struct, frozen=True):
 
     Attributes:
         block: the memory block, word for word; "" if there is none.
-        answers: each provider's part.
         items: the memories that providers returned now, each with why it was found, in the order of
             providers.
         trivial: whether the prompt asks nothing, so that no provider was asked.
-        waited_ms: how long the prompt waited.
         patience_ms: the longest time that a prompt waits.
     """
 
@@ -114,12 +106,10 @@ def preview_prompt(
     Args:
         text: the prompt. A blank one asks for what matters most, as does the first prompt of a
             session that only says "hello".
-        who: the identity for which it asks.
         budget: the most characters of the block; the setting `recall_budget` if None.
 
     Raises:
         ConfigError: a session is named, but not the one scope that it belongs to.
-        LogUnavailable: Redis is away.
     """
     if who.session and who.scope is None:
         raise ConfigError("a session belongs to one agent and one person: name both")
@@ -188,7 +178,6 @@ def describe_answer(
     """Return one provider's part in the answer to a prompt.
 
     Args:
-        block: the block that was made of it.
         health: how the provider's recalls went lately.
     """
     given = sum(f"\n{line}\n" in block for line in answer.lines.get(provider, ()))

@@ -30,7 +30,6 @@ def unit_text(program: Sequence[str], directory: Path, variables: Mapping[str, s
     Args:
         program: the command line that runs `memorybus`.
         directory: where it finds ``memorybus.toml``.
-        variables: what it gets in its environment in addition.
     """
     command = " ".join(_quoted(word).replace("$", "$$") for word in (*program, "up"))
     given = [f"Environment={_quoted(f'{name}={text}')}" for name, text in variables.items()]

@@ -20,11 +20,9 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
     """A setting with its present value.
 
     Attributes:
-        name: its name.
         value: its value, as it would be written in the environment; credentials are masked.
         origin: ``default``, a file, a variable or an option.
         unit: the unit of its value; "" if that has none.
-        meaning: what it is for.
     """
 
     name: Annotated[str, Column(title="setting")]
@@ -95,9 +93,7 @@ class DocumentedSetting(msgspec.Struct, frozen=True):
 
     Attributes:
         name: its name; `provider.NAME.` begins those of an instance's table.
-        default: its default value.
         unit: the unit of its value; "" if that has none.
-        meaning: what it is for.
     """
 
     name: str
@@ -107,11 +103,7 @@ class DocumentedSetting(msgspec.Struct, frozen=True):
 
 
 class Reference(Result, frozen=True):
-    """All settings with their defaults.
-
-    Attributes:
-        settings: the settings, in their order.
-    """
+    """All settings with their defaults."""
 
     settings: Annotated[list[DocumentedSetting], HIDDEN]
 
@@ -160,7 +152,6 @@ class PageToken(Result, frozen=True):
 
     Attributes:
         token: the token; null if the caller chose it.
-        page_token: its hash, for the settings.
     """
 
     token: str | None

@@ -23,13 +23,11 @@ class Stores:
             the command still has the lock.
 
     Attributes:
-        settings: the settings of the bus.
         instances: the copies, the live instances and the paused ones.
         lanes: what Redis holds of the instances' lanes.
         homes: where the state of local instances lies.
         roster: what workers registered, and which workers are alive.
         retry_requests: what operators ask of running workers.
-        recall_health: how each provider's recalls went lately.
         history: archive and log, from which copies are filled.
     """
 
@@ -50,7 +48,6 @@ class Stores:
 
         Raises:
             WrongPartitionCount: it was created with another count.
-            LogUnavailable: Redis is away.
         """
         self.history.log.check_partitions()
 

@@ -35,9 +35,7 @@ class Ready(msgspec.Struct, frozen=True):
         embedded: whether Redis is the embedded server; false if a `url` is configured.
         adopted: whether the embedded server ran before this command and will outlive it.
         server_pid: the embedded server's process; None if there is none.
-        worker: the first worker's id.
         worker_pid: the process that starts the workers, and restarts those that die.
-        workers: the ids of all workers.
         metrics: where metrics are served; "" for nowhere.
     """
 
@@ -83,8 +81,6 @@ def run(
 
     Args:
         settings: the settings; if they have a `url`, no server is started.
-        command: the worker's command line.
-        tell: receives what happens.
 
     Raises:
         AlreadyUp: another one serves this data directory.
@@ -105,11 +101,7 @@ def run(
 def _look_after(
     settings: Settings, keeper: Keeper, mark: str, server: LocalServer, tell: ReportNews
 ) -> None:
-    """Check the supervisor once, and report what happened to it.
-
-    Raises:
-        MemoryBusError: one of `NEEDS_A_PERSON`, as the supervisor reported it.
-    """
+    """Check the supervisor once, and report what happened to it."""
     with signals.deferred():
         death = keeper.poll()
     if death is None:

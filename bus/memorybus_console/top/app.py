@@ -74,12 +74,7 @@ memorybus provider pause, dlq retry and dlq discard."""
 
 
 class Dialog(ModalScreen[str | None]):
-    """Shows a text until a key is pressed, or until a reason is given, which is its result.
-
-    Args:
-        text: what is shown.
-        asks: whether a reason is needed.
-    """
+    """Shows a text until a key is pressed, or until a reason is given, which is its result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel")]
 
@@ -112,11 +107,7 @@ class Dialog(ModalScreen[str | None]):
 
 
 class TopApp(App[None]):
-    """The live view of a bus.
-
-    Args:
-        operator: who acts, for the record.
-    """
+    """The live view of a bus."""
 
     CSS = _CSS
     ENABLE_COMMAND_PALETTE = False

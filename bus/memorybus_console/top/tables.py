@@ -55,7 +55,6 @@ class TableRow(msgspec.Struct, frozen=True):
         provider: the provider that the row shows; "" if it shows none.
         name: what the row shows of the provider: a lane, a dead letter's key or error; an event's
             id. Actions and the cursor find the row by both.
-        values: what is in its cells.
     """
 
     provider: str

@@ -176,8 +176,6 @@ def letter_parts(letter: Letter, waiting: int, first: str) -> Iterator[Renderabl
     """Yield one dead letter for people.
 
     Args:
-        letter: the letter.
-        waiting: how many events of its key wait, including this one.
         first: the event that waits before all others of its key.
     """
     yield from parts_of(letter)

@@ -238,7 +238,6 @@ def found_lines(envelope: Envelope, words: SearchWords, width: int) -> Text:
     """Return an event that was found as two lines: id, time and type; session, user and text.
 
     Args:
-        envelope: the event.
         words: the words of the search; the text is shown from near the first one on.
         width: columns of the terminal; the id is never cut.
     """

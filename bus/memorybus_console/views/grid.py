@@ -21,7 +21,6 @@ class Grid(Table):
     """A table without a frame.
 
     Args:
-        columns: the heads of the columns.
         texts: the heads of those columns that hold running text, which may be wrapped.
     """
 

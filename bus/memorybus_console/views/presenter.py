@@ -23,7 +23,6 @@ def present(output: Output, value: Any, if_empty: str = "") -> int:
     """Show a command's answer; return the exit code.
 
     Args:
-        output: where it is shown.
         value: a struct, a list of structs, or the view of one.
         if_empty: the note that stands for an empty list.
     """

@@ -108,7 +108,6 @@ def memory_details(number: int, item: RecalledItem) -> Padding:
 
     Args:
         number: its number in the answer, from 1.
-        item: the memory.
     """
     text = Text()
     text.append(f"{number}. ", style="bold").append(_origin(item), style="bold")

@@ -48,7 +48,6 @@ def status_tables(
 
     Args:
         status: what ``memorybus status --json`` prints.
-        findings: what is wrong.
         now_ms: this machine's wall time in milliseconds.
         remedies: whether each finding has its remedy below it; otherwise it is one line.
     """
@@ -222,11 +221,7 @@ def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
 
 
 class FittedToScreen:
-    """A renderable cut to the terminal: no line is wrapped, and the last counts the hidden ones.
-
-    Args:
-        what: what is shown.
-    """
+    """A renderable cut to the terminal: no line is wrapped, and the last counts the hidden ones."""
 
     def __init__(self, what: RenderableType) -> None:
         self._what = what

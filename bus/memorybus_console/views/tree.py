@@ -37,7 +37,6 @@ def rows(lineage: Lineage, session: str | None = None) -> list[TreeRow]:
     """Return the sessions, each before those that came from it.
 
     Args:
-        lineage: the graph.
         session: only the trees that contain a session with this id, of any user.
     """
     if session is None:

@@ -39,7 +39,6 @@ class Operator(msgspec.Struct, frozen=True):
     """A person who may act.
 
     Attributes:
-        name: the name that the log records.
         proof: a secret in our own forms, which a form of another site cannot contain.
         session: the session of this browser; "" if a proxy names the person.
     """
@@ -58,7 +57,6 @@ class Access:
 
     Args:
         settings: the token's hash, the proxy's header and addresses.
-        make_secret: makes the ids of sessions.
         own_token: the hash of the token that the page made itself; "" if the settings name one.
 
     Raises:
@@ -109,11 +107,6 @@ class Access:
 
     def sign_in(self, token: str, name: str, address: str) -> str | None:
         """Return a new session if the token is right, else None.
-
-        Args:
-            token: the token as it was typed.
-            name: the person's name, for the log.
-            address: the address of the browser.
 
         Raises:
             TooManyTries: too many wrong tokens came from this address.
@@ -219,7 +212,6 @@ class OwnToken(msgspec.Struct, frozen=True):
     """The token that the page made itself.
 
     Attributes:
-        token: the token.
         path: the file that keeps it, for its user alone.
         is_new: whether it was made just now.
     """

@@ -44,12 +44,7 @@ def build_app(site: Site, pages: tuple[Page, ...], gateway: OpenGateway | None =
 
 
 class Endpoints:
-    """Creates the endpoints of pages, acts and parts.
-
-    Args:
-        site: what the views share.
-        pages: the views.
-    """
+    """Creates the endpoints of pages, acts and parts."""
 
     def __init__(self, site: Site, pages: tuple[Page, ...]) -> None:
         self._site = site

@@ -30,7 +30,6 @@ class Guard:
     our page as its own. Requests for an IP address are allowed: no DNS entry can change it.
 
     Args:
-        app: the application.
         names: host names of the page, in addition to ``localhost``.
     """
 

@@ -24,8 +24,6 @@ class PageRequest:
     """One request for a view.
 
     Attributes:
-        site: what all views share.
-        http: the request itself.
         who: the person; None for a stranger, who sees only counts.
         form: the fields of a POST, each with its last value.
     """
@@ -70,8 +68,6 @@ class Act:
     """Something that a page changes, by POST.
 
     Attributes:
-        path: where its form is sent.
-        action: returns the action that the request asks for.
         where: returns the path that is shown next.
         runs_long: whether it takes longer than a request, so that a thread carries it out.
     """
@@ -87,7 +83,6 @@ class Part:
     """Something that a page's script requests: JSON, or a fragment.
 
     Attributes:
-        path: its path.
         answer: creates the response, on a thread.
     """
 
@@ -104,9 +99,6 @@ class Page:
         template: its file in ``templates``.
         show: returns the template's data, on a thread.
         label: its name in the navigation; "" to leave it out there.
-        key: the key that opens it.
-        acts: its acts.
-        parts: what its script requests.
         counts_only: whether it and its parts show nothing but counts to a person who is not
             identified.
     """

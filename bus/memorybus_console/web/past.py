@@ -18,7 +18,6 @@ class Moment(msgspec.Struct, frozen=True):
 
     Attributes:
         at: seconds since the Unix epoch.
-        backlog: how many events waited, by provider.
         rate: events applied a second, by provider; providers without a known rate are missing.
     """
 

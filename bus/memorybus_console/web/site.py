@@ -18,13 +18,9 @@ class Site:
     """The page of a bus.
 
     Attributes:
-        settings: the settings of the bus.
-        clock: time.
         bus_state: the state of the bus, read once a second at most.
         past: the figures of the last hour.
-        access: who may look, and who may act.
         tasks: tasks that take longer than a request.
-        templates: the templates.
         ends: set when the server ends, so that open streams end, too.
     """
 

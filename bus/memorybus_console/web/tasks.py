@@ -27,10 +27,7 @@ class PageTask(msgspec.Struct, frozen=True):
 
     Attributes:
         what: what it does: "rebuild".
-        provider: the provider that it works on.
-        by: who started it.
         begun_at: when it was started (wall time, milliseconds).
-        step: its current step.
         done: how many positions of the history it has passed.
         total: how many positions there are; 0 if that is unknown.
         result: its result; "" while it runs.
@@ -70,9 +67,6 @@ class PageTasks:
         """Begin a task.
 
         Args:
-            what: what it does.
-            provider: the provider that it works on.
-            by: who started it.
             work: does the work and returns its result. It raises `MemoryBusError` if it fails.
 
         Raises:

@@ -164,8 +164,6 @@ def check_python(
 
     Args:
         python: the interpreter's path; empty if none is known.
-        home: the home whose plugins Hermes would load.
-        environ: the Python's environment.
         run: starts a process, as `subprocess.run` does.
     """
     if not python:
@@ -194,11 +192,7 @@ def activate(
     """Run `hermes memory setup memorybus`, which makes the bus Hermes's memory provider.
 
     Args:
-        home: the home whose configuration Hermes changes.
-        python: the Python that runs Hermes.
-        environ: its environment.
         run: starts a process, as `subprocess.run` does.
-        at_terminal: whether it may ask the person at this terminal.
 
     Returns:
         What Hermes printed; "" at a terminal.

@@ -28,9 +28,6 @@ class PreviousProvider(msgspec.Struct, frozen=True):
     """A memory provider that Hermes has configured.
 
     Attributes:
-        plugin: the plugin's name in Hermes.
-        source: the file that configures it.
-        active: whether it is Hermes's memory provider now.
         settings: those of ``base_url``, ``workspace``, ``bank``, ``user_id`` and ``mode`` that are
             configured.
         secrets: secret values by environment variable.

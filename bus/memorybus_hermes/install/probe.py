@@ -33,7 +33,6 @@ class PythonReport(msgspec.Struct, frozen=True):
     """What this Python can import.
 
     Attributes:
-        version: the version of the bus.
         placement: where Hermes takes the plugin from; None without Hermes.
     """
 

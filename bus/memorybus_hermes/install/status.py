@@ -31,8 +31,6 @@ class Lag(msgspec.Struct, frozen=True):
     """One provider's backlog.
 
     Attributes:
-        name: the provider instance.
-        backlog: how many events of the log it has not applied.
         last_applied_at: when the newest event it applied entered the log (ISO 8601, UTC).
         parked: how many order keys wait for an operator.
         failing: the error of its calls while none succeeds; "" otherwise.
@@ -49,7 +47,6 @@ class HermesLook(msgspec.Struct, frozen=True):
     """The state of the bus at one moment.
 
     Attributes:
-        spool: the events that this host has not sent.
         providers: the providers' backlogs; empty if Redis is away.
         workers: how many workers are alive; 0 if Redis is away.
     """
@@ -63,11 +60,7 @@ class HermesStatus(msgspec.Struct, frozen=True):
     """What `memorybus hermes status --json` prints.
 
     Attributes:
-        home: the Hermes home.
         profile: the home's profile, which is the agent's name in memories.
-        ok: whether all checks passed.
-        checks: the checks and their results.
-        look: the spool and the backlogs.
         problems: the last errors of hooks, newest first.
     """
 
@@ -80,12 +73,7 @@ class HermesStatus(msgspec.Struct, frozen=True):
 
 
 def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesStatus:
-    """Check everything. This takes a second or two, also without Redis.
-
-    Args:
-        settings: the settings that its plugin uses.
-        python: whether the Python that runs Hermes can import the bus.
-    """
+    """Check everything. This takes a second or two, also without Redis."""
     look, error = _look_or_spool(settings)
     checks = [
         _plugin(home, python.placement),
@@ -111,9 +99,6 @@ def status_config(home: HermesHome, settings: Settings) -> dict[str, str]:
 
     They are those of `memorybus hermes status`. The Hermes of this process has loaded the plugin,
     so it is only asked where it found it.
-
-    Args:
-        settings: the settings that the plugin uses.
     """
     directory = find_directory()
     placement = None if directory is None else PluginPlace(directory)

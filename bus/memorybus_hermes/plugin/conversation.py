@@ -49,23 +49,14 @@ _OVERHEAD_BYTES = 4_096
 
 
 class UnplacedTurn(msgspec.Struct, frozen=True):
-    """A turn that has begun in a session that no call has named yet.
-
-    Attributes:
-        message: what the person said.
-        begin: begins it in a session.
-    """
+    """A turn that has begun in a session that no call has named yet."""
 
     message: str
     begin: Callable[[str], None]
 
 
 class HermesConversation:
-    """The state of one instance. Safe to call from any thread.
-
-    Attributes:
-        scope: the scope of its sessions.
-    """
+    """The state of one instance. Safe to call from any thread."""
 
     def __init__(
         self,
@@ -494,7 +485,6 @@ class HermesConversation:
         """Return a session; note an unknown one as early, before Hermes reports the switch to it.
 
         Args:
-            session_id: its id.
             scope: its scope; that of `initialize` if None.
         """
         scope = scope or self.scope

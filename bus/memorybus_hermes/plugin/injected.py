@@ -94,13 +94,7 @@ class InjectedRecall:
         self._windows: OrderedDict[str, ContextWindow] = OrderedDict()
 
     def take(self, session: str, sections: Sections, room: int) -> str:
-        """Return the items that are new to a session's window, at most `room` characters.
-
-        Args:
-            session: its slot.
-            sections: providers with their lines, escaped.
-            room: the most characters of the whole text.
-        """
+        """Return the items that are new to a session's window, at most `room` characters."""
         with self._lock:
             window = self._window_of(session)
             parts = build_lines(list(_new_sections(sections, window)), room)

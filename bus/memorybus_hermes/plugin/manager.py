@@ -231,11 +231,9 @@ class MemoryManager:
         """Save the messages durably, then return what providers want kept in the summary.
 
         Args:
-            messages: the window.
             evidence_messages: those that people and the model wrote; not used, because all
                 messages are saved.
             require_checkpoint: whether to raise an error if the messages cannot be saved.
-            checkpoint_api_version: the version of checkpoints that the agent requires.
 
         Raises:
             SpoolError: the messages are not saved; only with `require_checkpoint`.

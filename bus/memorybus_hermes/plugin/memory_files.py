@@ -69,12 +69,7 @@ _TITLES = "Your notes\nYour notes:\nAbout the user\nAbout the user:"
 
 
 class MemoryFiles:
-    """The watch over one home's files. Safe to call from any thread.
-
-    Args:
-        home: the HERMES_HOME.
-        bus: the bus to which changes are published.
-    """
+    """The watch over one home's files. Safe to call from any thread."""
 
     def __init__(self, home: Path, bus: "MemoryBus", clock: Clock) -> None:
         self._directory = home / "memories"

@@ -24,8 +24,6 @@ class ToolWrite(msgspec.Struct, frozen=True):
 
     Attributes:
         action: add, replace or remove.
-        target: the store.
-        content: the new text.
         old_text: the part of an entry by which the model named it.
         previous: the whole old entry, from releases whose result contains it.
     """
@@ -80,13 +78,7 @@ def _successful_result(result: object) -> Mapping[str, Any] | None:
 
 
 def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: int) -> str:
-    """Return the entry that an operation replaced or removed, if the result contains it.
-
-    Args:
-        result: the result of the whole call.
-        operation: one of its operations.
-        number: its place in a batch, from 1; 0 if it is the whole call.
-    """
+    """Return the entry that an operation replaced or removed, if the result contains it."""
     taken = _OLD_ENTRY_PREFIXES.get(str(operation.get("action")), "")
     return _entry(result, taken, number) or _entry(result, taken, number, "_before")
 

@@ -61,11 +61,6 @@ class RecallStatus:
     """How much a turn recalled, as Hermes shows it to the person.
 
     It is a dataclass because Hermes passes only those on from its plugin host.
-
-    Attributes:
-        provider_label: the name of the memory provider.
-        count: the number of memories.
-        glyph: the sign in front of them.
     """
 
     provider_label: str
@@ -77,8 +72,6 @@ class HermesMemory:
     """One memory provider; Hermes creates one for each agent, and all share the process's bus.
 
     Args:
-        process: the buses of the process.
-        settings: reads the settings for a Hermes home.
         hint: see `host.session_hint`.
         home: Hermes's home until `initialize` names it.
     """

@@ -18,7 +18,6 @@ class SessionTracker:
     """The sessions of one instance. It is used only under the instance's lock.
 
     Attributes:
-        now: the session the agent is in.
         settled: the session the delivered switches have led to.
     """
 

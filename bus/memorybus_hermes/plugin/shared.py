@@ -35,10 +35,7 @@ class SharedBus:
     """One bus with what its instances share. Safe to call from any thread.
 
     Attributes:
-        bus: the bus.
         injected: the recalled items that the windows of its sessions contain.
-        problems: the errors of its hooks.
-        turns: the turns of its sessions that may be undone.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock) -> None:
@@ -130,9 +127,6 @@ class HermesProcess:
     """The buses of a process: one for each data directory, Redis and namespace.
 
     Any thread may call it, also after a fork.
-
-    Args:
-        connect: opens a bus.
     """
 
     def __init__(

@@ -25,7 +25,6 @@ class SessionSpeakers:
     """Who spoke in one session, and in which words.
 
     Attributes:
-        scopes: the scopes of all people who spoke.
         said: digests of what was said, each with its speaker; None if two people said the same.
     """
 
@@ -53,7 +52,6 @@ class Speakers:
 
     Args:
         scope: the scope of the sessions, from what Hermes passed to `initialize`.
-        shared: whether several people may speak in them.
 
     Attributes:
         now: the author's scope of the current turn.

@@ -28,13 +28,9 @@ def decide_step(
     """Return what a switch means.
 
     Args:
-        left: the session it comes from.
-        new_id: the session it goes to.
         reset: whether the conversation begins anew.
-        rewound: whether turns were undone.
         reason: Hermes's word: new_session, resume, branch, compression, or "".
         early: whether hooks of the new session came before this switch, and began it.
-        known: whether this host knows the new session.
         there: whether a delivered switch has led there already.
     """
     if rewound or reason == "compression":

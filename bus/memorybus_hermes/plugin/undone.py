@@ -57,13 +57,10 @@ class BegunTurn(msgspec.Struct, eq=False):
     """A turn that has begun.
 
     Attributes:
-        mark: the digest of what the person said.
         masked: the beginning of these words if Hermes has masked some of them, else "".
         at: when it began, milliseconds.
         scope: its scope; in a chat that several people share, its author's.
-        ids: the events that it published.
         over: whether Hermes has reported its end, or never will.
-        undone: whether it was undone.
         row: the row of ``state.db`` by which this was seen; 0 if it was not.
         left: whether its instance was shut down while it ran, so that Hermes hands its end to
             nobody.
@@ -84,7 +81,6 @@ class TakenBack(msgspec.Struct, frozen=True):
     """A message of the person that Hermes has marked as undone.
 
     Attributes:
-        words: what the person said, as Hermes stores it: not masked.
         at: when it was stored, milliseconds.
         row: its row in ``state.db``.
     """
@@ -103,11 +99,7 @@ def mark_of(said: str) -> str:
 
 
 class UndoableTurns:
-    """The turns by session slot. Safe to call from any thread.
-
-    Args:
-        notes: this host's notes of sessions.
-    """
+    """The turns by session slot. Safe to call from any thread."""
 
     def __init__(self, notes: HostSessions, clock: Clock) -> None:
         self._notes = notes
@@ -126,9 +118,6 @@ class UndoableTurns:
         """Return the turn whose end Hermes hands over; None if it was undone meanwhile.
 
         Args:
-            slot: the session's slot.
-            scope: the turn's scope.
-            said: what the person said.
             stands: says whether its answer is still in Hermes's transcript; called only if the
                 person has said the same again since the turn was undone.
         """
@@ -165,7 +154,6 @@ class UndoableTurns:
         """Return the events of the turns that were undone since the last call, by author.
 
         Args:
-            slot: the session's slot.
             taken: the messages that Hermes has marked as undone, oldest first; None if they cannot
                 be read.
             told: whether Hermes reported an undo, so that at least one turn was undone.
@@ -194,7 +182,6 @@ class UndoableTurns:
         """Return the turns whose end nobody saw, each with what Hermes has stored of it.
 
         Args:
-            slot: the session's slot.
             read: returns the session's turns, or None if they cannot be read now; it is called only
                 if there are such turns.
         """

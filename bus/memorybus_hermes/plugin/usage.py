@@ -38,8 +38,6 @@ class TurnStart(msgspec.Struct, frozen=True):
     """A turn that has begun.
 
     Attributes:
-        session: its session.
-        said: what the person said, without scaffolding.
         model: the model that the hook named, or "".
         total: the session's totals before it; None if they could not be read.
     """
@@ -171,7 +169,6 @@ def _name(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    """Return a value if it is a count, else -1."""
     if not isinstance(value, int) or isinstance(value, bool):
         return -1
     return value if 0 <= value < 1 << 63 else -1

@@ -80,12 +80,10 @@ class HistoryIndex(ScratchIndex):
         """Add one agent's sessions, and all memory writes, from the archive and the log.
 
         Args:
-            history: the reader of both.
             agent: the agent; another agent's session of the same id is another session.
             on_page: called with the number of events read since the last call.
 
         Raises:
-            LogUnavailable: Redis does not answer.
             ArchiveError: a part of the archive cannot be read; its events would seem missing.
         """
         for partition in range(history.log.partitions):
@@ -183,7 +181,6 @@ class HistoryIndex(ScratchIndex):
         because Hermes hands over some answers with a footer that it does not store.
 
         Args:
-            user: what the user said.
             at: when the answer was stored, milliseconds since the Unix epoch.
         """
         where = (_hash(session_id), _words_digest(user), at - MAX_EARLY_MS, at + MAX_LATE_MS)
@@ -234,12 +231,7 @@ class HistoryIndex(ScratchIndex):
         return self._db.execute(sql, values).fetchone()
 
     def has_write(self, key: str, content: str) -> bool:
-        """Return whether the log has a write of a text, or of its masked copy, to a memory store.
-
-        Args:
-            key: the order key of the store.
-            content: the text.
-        """
+        """Return whether the log has a write of a text, or of its masked copy, to a store."""
         if self._fetch_one("select 1 from writes where mark = ?", _write_digest(key, content)):
             return True
         sql = "select content from masked_writes where key = ?"

@@ -27,8 +27,6 @@ class Importer:
         on_wait: called with the number of unsent events while the importer waits for the log.
 
     Attributes:
-        paced: publishes at the speed of the log.
-        published: how many turns were published.
         refused: what the bus refused, and why; one line for each.
     """
 
@@ -66,7 +64,6 @@ class Importer:
         """Publish a turn with its own time; return False, and note it, if the bus refuses it.
 
         Args:
-            model: the model that the session began with.
             retracted: the event that had the turn and was retracted by mistake, "" if none was.
         """
         again = ["again", retracted] if retracted else []

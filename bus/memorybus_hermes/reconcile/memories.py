@@ -54,11 +54,6 @@ def publish(
 ) -> list[str]:
     """Publish entries as additions, masked, each under an id derived from its text.
 
-    Args:
-        scope: whose memory files they are.
-        missing: the entries.
-        accepted: runs one publishing call at the speed of the log.
-
     Returns:
         What the bus refused, and why; one line for each.
     """

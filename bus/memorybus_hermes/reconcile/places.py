@@ -18,8 +18,6 @@ class LineagePlace(msgspec.Struct, frozen=True):
     """Where a session stands.
 
     Attributes:
-        ref: its place in the lineage.
-        origin: how it came from its parent.
         family: the id of the first session of its conversation in ``state.db``; sessions of one
             family contain copies of each other's turns. The lineage has another root if the plugin
             was installed in the middle of the conversation.

@@ -63,17 +63,12 @@ class SessionFound(msgspec.Struct, frozen=True):
     """One session in which something is missing, undone or too young to compare.
 
     Attributes:
-        session: its id.
-        source: Hermes's platform.
-        user: the person whose session it is.
         started_at: when it began, milliseconds since the Unix epoch.
         origin: how it came from `parent`: start, branch, compression.
         parent: the session it continues; empty for a first session.
         turns: how many answered turns it has in ``state.db``, copies left out.
-        missing: how many of these turns the log lacks.
         recent: how many are too young to compare.
         undone: how many turns the log has although the person undid them.
-        ended: whether the log lacks the session's end, too.
     """
 
     session: str
@@ -93,13 +88,9 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a run found and did; its ``--json``.
 
     Attributes:
-        home: the Hermes home.
         applied: whether the run published; otherwise it only compared.
         sessions: the sessions with something missing, undone or too young to compare.
-        stored_sessions: how many sessions were compared.
         other_sessions: how many sessions of cron jobs and sub-agents were left out.
-        stored_turns: how many answered turns the compared sessions have.
-        missing: how many turns the log lacked.
         recent: how many turns were left for the next run.
         undone: how many turns the log had although the person undid them; retracted if applied.
         forgotten: how many turns and entries of memory files the log lacks because their owner was
@@ -107,9 +98,7 @@ class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
         retracted: how many of the missing turns the log had retracted by mistake: the person did
             not take them back.
         memories: how many entries of memory files the log lacked.
-        published: how many turns were published.
         trimmed: how many of these were published without their messages, which were too large.
-        refused: what the bus refused, and why.
         spooled_elsewhere: how many events of this host had not reached the log when a dry run
             began.
     """
@@ -146,12 +135,7 @@ class ReconcileProgress(Protocol):
 
 
 class Reconciliation:
-    """One run. Use it once, from one thread; `run` does everything.
-
-    Args:
-        request: what the run shall do.
-        progress: shows the progress.
-    """
+    """One run. Use it once, from one thread; `run` does everything."""
 
     def __init__(
         self,

@@ -43,9 +43,6 @@ class SessionGap(msgspec.Struct, frozen=True):
     """The differences between a stored session and the log.
 
     Attributes:
-        stored: the session.
-        place: where it stands in the lineage.
-        scope: the session's scope.
         turns: how many turns it has; copies of other sessions' turns do not count.
         missing: the rows of the turns that the log lacks, ascending.
         retracted: those of these rows whose turns the log has retracted although the person did
@@ -54,7 +51,6 @@ class SessionGap(msgspec.Struct, frozen=True):
         forgotten: how many turns the log lacks because their owner was forgotten.
         undone: the event ids of turns that the log has although the person undid them.
         undone_at: when the last undone turn was stored, milliseconds since the Unix epoch.
-        is_new: whether the log has no event of the session.
         lacks_end: whether the session is over and the log lacks its end.
     """
 
@@ -86,9 +82,6 @@ class Survey:
     """Compares a ``state.db`` with the log.
 
     Args:
-        db: Hermes's sessions and messages.
-        known: the index of the log.
-        forgotten: what may not come back.
         host: returns the place that this host knows of a session, or None.
         on_rows: called with the number of messages read since the last call.
     """

@@ -22,8 +22,6 @@ class RowMark(msgspec.Struct, frozen=True):
         names: the names that all rows of its message have in common; none for a mere summary, which
             keeps the time of the message that it was merged with.
         absorbed: the names of other messages whose words this row contains, too.
-        active: whether the row is in the window.
-        stands: whether it is in the window or was summarised.
         by_host: whether Hermes wrote or removed the row on its own account.
     """
 

@@ -94,10 +94,8 @@ class StoredSession(msgspec.Struct, frozen=True):
     """One row of ``sessions``; times are milliseconds since the Unix epoch, 0 if unknown.
 
     Attributes:
-        source: the platform that it came from.
         parent: the id of the session that it came from; "" for none.
         branched: whether a ``/branch`` created it.
-        delegated: whether it is a sub-agent's session.
         details: the other values that Hermes passes to `initialize` for it.
     """
 
@@ -141,8 +139,6 @@ class SessionUsage(msgspec.Struct, frozen=True):
     Attributes:
         model: the model that was called last; "" if none was called.
         tokens_in: prompt tokens, including cached ones.
-        tokens_out: completion tokens.
-        tool_calls: how many tools were called.
     """
 
     model: str = ""
@@ -193,11 +189,7 @@ def _usage(model: Any, task: Any, *numbers: Any) -> ModelUsage:
 
 
 def _open(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open a file for reading; SQLite rolls back what a killed Hermes has left half written.
-
-    Raises:
-        sqlite3.Error: the file cannot be read.
-    """
+    """Open a file for reading; SQLite rolls back what a killed Hermes has left half written."""
     try:
         return _connect(path, "ro", timeout)
     except sqlite3.Error as error:
@@ -228,10 +220,6 @@ class StateDb:
 
         Args:
             wait: how long a read waits for a lock at most, seconds.
-
-        Raises:
-            StateDbError: the file does not exist, is no SQLite file, is damaged or locked, or has
-                an older schema.
         """
         self._path = path
         if not path.is_file():

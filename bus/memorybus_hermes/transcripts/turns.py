@@ -26,7 +26,6 @@ class TranscriptTurn(msgspec.Struct, frozen=True):
 
     Attributes:
         ordinal: how many turns come before it; None if the transcript does not contain it.
-        messages: its messages as Hermes has them.
     """
 
     ordinal: int | None

@@ -225,12 +225,7 @@ def run_dlq_edit(
 
 
 def _fields(file: Path) -> dict[str, Any]:
-    """Read the fields of an edited event.
-
-    Raises:
-        InvalidEvent: not a JSON object.
-        OSError: the file cannot be read.
-    """
+    """Read the fields of an edited event."""
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])

@@ -25,11 +25,7 @@ SILENT_EVENTS = 5_000
 def search_page(
     common: Common, request: SearchRequest, before: BackwardMark | None, limit: int
 ) -> Presentation[EventsFound]:
-    """Return a page of at most `limit` events; on Ctrl-C those that were found until then.
-
-    Raises:
-        LogError: Redis is away, or the log cannot be used as it is.
-    """
+    """Return a page of at most `limit` events; on Ctrl-C those that were found until then."""
     output = common.output()
     with closing(journal.open_history(common.settings())) as history:
         bar = SearchBar(output)

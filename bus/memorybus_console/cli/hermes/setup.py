@@ -54,10 +54,8 @@ def prepare_home(
 
     Args:
         takeover: takes over what Hermes has; the settings file is in its home.
-        common: the options that lead to the settings.
         output: where questions and trials are shown.
         providers: the wanted instances or kinds, comma-separated; None to ask.
-        kinds: the kinds that take over a provider of Hermes.
         service: whether to start a service without asking.
 
     Raises:

@@ -50,7 +50,6 @@ class Takeover:
 
     Args:
         python: the Python that runs Hermes; None to find it.
-        common: the options that lead to the settings.
         output: where questions and trials are shown.
     """
 
@@ -105,12 +104,7 @@ class Takeover:
     def _take_over(
         self, providers: Sequence[PreviousProvider], kind: str, dialogue: Dialogue | None = None
     ) -> Generator[Text, None, list[SetUp]]:
-        """Set up one provider: Hermes's plugin (``hermes:NAME``), or the bus's own provider.
-
-        Raises:
-            ConfigError: Hermes has no such provider.
-            MemoryBusError: the provider does not work; nothing is written.
-        """
+        """Set up one provider: Hermes's plugin (``hermes:NAME``), or the bus's own provider."""
         from memorybus_console.operations.providers.setup import Target, find_offers
 
         chosen = next((each for each in providers if kind in takeover_kinds(each)), None)

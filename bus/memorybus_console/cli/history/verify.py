@@ -123,11 +123,6 @@ def run_diff(
 
 
 def _questions(query: list[str] | None, file: Path | None) -> list[str]:
-    """Return the questions of the options and of the file.
-
-    Raises:
-        ConfigError: there is no question, or the file cannot be read.
-    """
     asked = [one for one in [*(query or ()), *_read_lines(file)] if one.strip()]
     if not asked:
         raise ConfigError("give a question: --query TEXT, or --queries FILE")

@@ -257,7 +257,6 @@ def _explain_nothing(
 
 
 def _suggest_owners(settings: Settings, ask: _Question) -> str:
-    """Return the commands that ask for the first owners of memories, or how to get memories."""
     from memorybus_console.operations.memories.browsing import list_people
 
     try:

@@ -17,7 +17,6 @@ class Dialogue:
     """Asks the person at the terminal.
 
     Args:
-        console: where questions are shown.
         read: reads a line after a prompt; `Console.input` if None.
     """
 

@@ -144,7 +144,6 @@ class Setup:
     """One run of the command; without a dialogue only flags give answers.
 
     Args:
-        common: the options that lead to the settings.
         output: where questions and trials are shown.
         dialogue: asks a person; None if nobody is asked.
         test: whether an instance is tried before it is written.

@@ -26,11 +26,8 @@ def answers_from_flags(
     """Return the values that flags give, by instance.
 
     Args:
-        targets: the instances.
-        offers: what each kind offers, by kind.
         changes: words ``key=value`` or ``name.key=value``.
         secrets: options, named likewise, whose values are on `lines`.
-        lines: where secrets are read.
 
     Raises:
         ConfigError: a word fits no instance or no option, or a line is missing.
@@ -56,7 +53,6 @@ def answers_from_flags(
 
 
 def _split(word: str, answers_by_name: Mapping[str, "SetupAnswers"]) -> tuple[str, str, str]:
-    """Return the instance, the option and the value of a word."""
     left, text = split_word(word)
     if len(answers_by_name) == 1:
         (name,) = answers_by_name
@@ -99,10 +95,7 @@ def ask_options(
     """Ask for options that flags left open: first the important ones, then the others if wanted.
 
     Args:
-        dialogue: asks the person.
         settings: lead to the secrets that are stored already.
-        fields: the options.
-        now: the values in the settings.
         answers: the values that flags gave.
     """
     options, secrets = dict(answers.options), dict(answers.secrets)

@@ -22,18 +22,13 @@ class Copy(Result, frozen=True):
     """A copy of a provider.
 
     Attributes:
-        name: the copy's name.
-        provider: the provider of which it is a copy.
         purpose: which command made it: ``replay``, ``rebuild``, ``verify``.
         state: ``filling``, ``done``, ``following`` (its plan has no end), ``live``, ``paused``,
             ``dropped``.
         done: positions of the history that it has passed.
         total: positions in its plan; None if the plan has no end.
-        parked: events that it has parked.
         home: where its state is; None for a shared state.
         made_at: when it was made (ISO 8601).
-        made_by: who made it.
-        reason: why it was made.
     """
 
     name: Annotated[str, Column("copy")]
@@ -50,13 +45,7 @@ class Copy(Result, frozen=True):
 
 
 class CopyDropped(Copy, frozen=True, kw_only=True):
-    """A copy that is, or would be, dropped.
-
-    Attributes:
-        executed: whether it was done, not only planned.
-        gone: whether it is removed.
-        waits: what its removal waits for, in words.
-    """
+    """A copy that is, or would be, dropped."""
 
     executed: bool = False
     gone: bool = False
@@ -76,11 +65,7 @@ class CopyDropped(Copy, frozen=True, kw_only=True):
 
 
 def list_copies(stores: Stores) -> list[Copy]:
-    """Return all copies, by name.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return all copies, by name."""
     view = stores.instances.read_view()
     live = {
         name for instance in view.all.values() if (name := live_name(instance.provider, view.live))
@@ -175,7 +160,6 @@ def await_removal(
     """Wait until workers have removed dropped copies, as long as one that can do so is alive.
 
     Args:
-        names: the copies.
         ours: the command's own worker that removes one, if any.
 
     Returns:

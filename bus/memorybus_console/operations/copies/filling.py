@@ -51,8 +51,6 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
     Attributes:
         done: positions of the history that it has passed, including those it leaves out.
-        total: positions in its plan.
-        parked: events that it has parked.
         rate: positions a second, since the command began to watch.
         eta: seconds that remain at this rate; None if nothing moves.
     """
@@ -74,12 +72,7 @@ class CopyProgress(msgspec.Struct, frozen=True):
 
 
 class LocalWorker:
-    """A child process that serves one copy; if it dies, another one takes its place.
-
-    Args:
-        settings: the settings of this process and of the child.
-        name: the copy.
-    """
+    """A child process that serves one copy; if it dies, another one takes its place."""
 
     def __init__(self, settings: Settings, name: str, clock: Clock = SYSTEM) -> None:
         self._settings = settings
@@ -129,7 +122,6 @@ def follow_progress(
     """Yield a copy's progress until it has passed its whole plan.
 
     Args:
-        instance: the copy.
         worker: the command's own worker, which is started again if it dies; None for none.
 
     Raises:

@@ -18,10 +18,7 @@ def owner_of(what: InstanceDescription, copy: Instance, view: InstancesView, tab
     """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
-        what: the description of the copy.
-        copy: its record.
         view: all instances; a dropped one counts as long as its record exists.
-        tables: the options of each in the settings.
     """
     if what.by_home:
         return ""

@@ -32,16 +32,11 @@ class Generation(msgspec.Struct, frozen=True):
     """A generation as people see it.
 
     Attributes:
-        name: the instance.
-        provider: the provider of which it is a generation.
         state: ``live``, ``kept`` (for a rollback), ``filling``, ``unused`` or ``dropped``.
         query: selects the events that it takes; empty for all.
         until_then: whether it goes back to an earlier time: it lacks the events between that time
             and its making.
-        options: the options in which it differs from the provider.
         made_at: when it was made (milliseconds); 0 for the first.
-        made_by: who made it.
-        reason: why it was made.
     """
 
     name: Annotated[str, Column("generation")]
@@ -80,7 +75,6 @@ def list_generations(view: InstancesView) -> list[Generation]:
 
 
 def _is_dropped_first(generation: Generation) -> bool:
-    """Whether a generation is the first one and dropped: only other dropped ones are listed."""
     return generation.state == "dropped" and generation.name == generation.provider
 
 

@@ -43,16 +43,13 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         provider: the instance of the settings whose kind and options the copy has.
-        into: the copy's name.
         query: selects the events; its lineages need not be resolved.
         since: the first moment (see `memorybus_console.operations.moments`); "" for the beginning.
         until: the last moment; "" for now.
         rate: events a second at most, from now on; 0.0 for no limit, None for the rate with which
             the copy was begun.
-        options: the options in which the copy differs from the provider.
         force: whether the target may already hold something.
         reason: why the copy is made.
-        by: who asks for it.
     """
 
     provider: str
@@ -71,9 +68,7 @@ class ReplayPlan(Result, frozen=True):
     """A replay that could begin now.
 
     Attributes:
-        instance: the copy's record, as it is or would be.
         known: whether the record exists already, so that the command continues this replay.
-        kind: the kind of its provider.
         delivery: its delivery class (G4).
         placement: "local" or "shared".
         home: where a local copy's state will lie.
@@ -125,11 +120,7 @@ class CopyFilled(Result, frozen=True, kw_only=True):
     """A replay that is done: the copy has everything.
 
     Attributes:
-        finished: always.
-        provider: the instance that was copied.
-        into: the copy.
         done: how many places of the history it has passed.
-        parked: how many events it has parked.
         home: the directory of its state here; None for a shared state.
     """
 
@@ -159,14 +150,9 @@ def plan_replay(
 ) -> ReplayPlan:
     """Return what a replay would do; change nothing.
 
-    Args:
-        request: the request.
-        describe: returns the description of the copy.
-
     Raises:
         ConfigError: the provider or a moment is unknown, or the target is live or not empty.
         MissingProvider: the copy cannot be made here.
-        LogError, ArchiveError: the history cannot be read.
     """
     check_provider(stores, request.provider)
     what = describe(stores.settings, request.provider, request.into, request.options)
@@ -214,9 +200,6 @@ def _find_concurrent_copy(
     """Return the record of a copy that another command is making right now, or None.
 
     That command makes the copy's lanes first and its record a moment later.
-
-    Raises:
-        ConfigError: there is no such command, and the target is not empty.
     """
     try:
         _check_empty(stores, copy, what)
@@ -230,11 +213,7 @@ def _find_concurrent_copy(
 
 
 def _check_empty(stores: Stores, copy: Instance, what: InstanceDescription) -> None:
-    """Make sure that the target is empty.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Make sure that the target is empty."""
     owner = owner_of(what, copy, stores.instances.read_view(), stores.settings.provider)
     if owner:
         raise ConfigError(
@@ -299,11 +278,7 @@ def spans_between(
 
 
 def _check_resumable(instance: Instance, asked: Instance, request: ReplayRequest) -> Instance:
-    """Return the existing record, with the requested rate, if it is of the same replay.
-
-    Raises:
-        ConfigError: it is the record of something else.
-    """
+    """Return the existing record, with the requested rate, if it is of the same replay."""
     advice = f"choose another name, or drop it: memorybus replay --cancel {instance.name} --yes"
     if instance.purpose != "replay":
         raise ConfigError(f"{instance.name!r} is a copy that a {instance.purpose} made; {advice}")
@@ -332,7 +307,6 @@ def begin_replay(stores: Stores, plan: ReplayPlan, request: ReplayRequest) -> Re
 
     Raises:
         ConfigError: a copy of that name with another plan was made meanwhile.
-        LogUnavailable: Redis is away.
     """
     if plan.known:
         _write_rate(stores, plan.instance)

@@ -29,9 +29,7 @@ class CanaryPassage(msgspec.Struct, frozen=True):
     """How far a canary came.
 
     Attributes:
-        logged: whether Redis took its event.
         waits: the providers whose lanes did not pass it in time.
-        seconds: how long that took.
     """
 
     logged: bool
@@ -107,14 +105,7 @@ LOOK_EVERY = 0.05
 
 
 class CanaryRecall(msgspec.Struct, frozen=True):
-    """How far a canary came.
-
-    Attributes:
-        logged: whether Redis took its event.
-        recalled: whether a provider applied the event and recalled its text.
-        seconds: how long that took.
-        line: the recalled line.
-    """
+    """How far a canary came."""
 
     logged: bool
     recalled: bool

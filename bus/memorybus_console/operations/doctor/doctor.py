@@ -39,8 +39,6 @@ class Topic(msgspec.Struct, frozen=True):
     """The findings that make one check.
 
     Attributes:
-        name: the check.
-        codes: their codes.
         describe: returns what to show if there are none; "" for nothing.
     """
 
@@ -202,8 +200,6 @@ def checks_of(status: Status, configured: Sequence[str], now_ms: int) -> Iterato
     """Yield one check for each topic: it fails if a finding of it is critical; pure.
 
     Args:
-        status: the figures.
-        configured: the providers of the settings.
         now_ms: this machine's wall time in milliseconds.
     """
     wrong = findings_of(status, configured, now_ms)

@@ -60,11 +60,7 @@ def check_notes(providers: Sequence[ListedProvider]) -> Check:
 
 
 def check_health(settings: Settings, clock: Clock) -> Check:
-    """Ask the live instances for the health of their backends, where a worker can answer.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Ask the live instances for the health of their backends, where a worker can answer."""
     with Stores(settings) as stores:
         served, live = stores.roster.job_providers(), stores.instances.live()
         providers = stores.roster.providers()
@@ -92,11 +88,7 @@ def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping
 
 
 def check_copies(settings: Settings) -> Check:
-    """Check that memorybus itself wrote every entry of the copies' hash.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Check that memorybus itself wrote every entry of the copies' hash."""
     keys = Keys(settings.namespace)
     redis = connect_redis(settings)
     try:
@@ -118,11 +110,7 @@ def check_copies(settings: Settings) -> Check:
 
 
 def check_rebuilds(settings: Settings) -> Check:
-    """Check that no killed rebuild or verification left something behind.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Check that no killed rebuild or verification left something behind."""
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
         view = Instances(redis, keys).read_view()

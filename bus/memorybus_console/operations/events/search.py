@@ -41,10 +41,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is searched for; a field that is empty or None restricts nothing.
 
     Attributes:
-        id: the event's id.
         words: words that the texts of the event must all contain; one with blanks is a phrase.
-        session: the event's session, of any person.
-        user: the person to whom the event belongs.
         type: the event's type tag, in any case.
         since: the earliest time of the event, milliseconds.
         until: the time before which the event happened, milliseconds.
@@ -87,7 +84,6 @@ class EventSearch:
 
     Attributes:
         found: the events so far, newest first.
-        checked: how many events it has read.
         reached: when the last of these entered the log, milliseconds.
         mark: where the search stopped; None if there is nothing left to search.
         unread: the parts of the history that could not be read, in words.
@@ -103,9 +99,7 @@ class EventSearch:
         """Read nothing yet.
 
         Args:
-            request: what to search for.
             before: where an earlier search stopped; None for the end of the history.
-            enough: called every `ASK_EVERY` events; returns whether to stop. It may show progress.
         """
         self._history = history
         self._wanted = request
@@ -118,11 +112,7 @@ class EventSearch:
         self.unread: list[str] = []
 
     def run(self, limit: int) -> None:
-        """Search until `limit` events are found, `enough` says so, or nothing is left.
-
-        Raises:
-            LogError: Redis is away, or the log cannot be used as it is.
-        """
+        """Search until `limit` events are found, `enough` says so, or nothing is left."""
         query = self._wanted.query()
         older = older_forms(self._history, query) if self.mark else ()
         events = self._history.read_backward(query, self.mark, damage=DamageHandler(self.unread))

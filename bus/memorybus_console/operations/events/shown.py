@@ -21,9 +21,7 @@ class PromptShown(msgspec.Struct, frozen=True):
     """What the prompt of a turn was given.
 
     Attributes:
-        turn: the turn's event.
         block: the block, word for word; it is hostile text.
-        memories: each provider's part of it.
     """
 
     turn: str
@@ -35,9 +33,7 @@ class PromptWithout(msgspec.Struct, frozen=True):
     """What the prompt of a turn would have been given without some events.
 
     Attributes:
-        turn: the turn's event.
         block: the block without their memories; "" if none is left. It is hostile text.
-        removed: how many memories came from these events.
     """
 
     turn: str

@@ -35,7 +35,6 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an event at one instance of a provider.
 
     Attributes:
-        instance: its name.
         role: ``serves …`` or ``copy of …`` for an instance with another name than its provider's.
         outcome: the lane has passed the event (``applied``), has not reached it (``waiting``) or
             has parked it (``parked``); or an operator gave it up (``discarded``); or the instance
@@ -69,9 +68,6 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about one event at one instance.
 
     Attributes:
-        instance: the instance.
-        n: the event's number.
-        lane: the instance's lane of the event's partition.
         parked_of_key: how many events of the event's order key are parked in the lane; 0 for none.
         letter: the event's dead letter; None if there is none.
         left_out: why the instance does not take the event; "" if it does.

@@ -69,7 +69,6 @@ class TurnIndex(ScratchIndex):
         """Add the sessions and turns of some owners, from the archive and the log.
 
         Raises:
-            LogUnavailable: Redis does not answer.
             ArchiveError: a part of the archive cannot be read; its turns would seem new.
         """
         every = set(scopes)
@@ -185,7 +184,6 @@ class AskedHistory:
         """Read the tombstones, and the turns of some owners, in one pass over the history.
 
         Raises:
-            LogUnavailable: Redis does not answer.
             ArchiveError: a part of the archive cannot be read; its turns would seem new.
         """
         redis = self._open.enter_context(closing(connect_redis(settings)))
@@ -196,7 +194,7 @@ class AskedHistory:
                 self._index.read(self._history, scopes, step)
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,8 +221,6 @@ class AskedHistory:
         """Return for each turn of a session whether the history has it.
 
         Args:
-            scope: its owner.
-            session: its id.
             named: whether its source names it; else the id is made of the file's name.
             beside: the other sessions of the same input, which are not this one.
         """

@@ -112,7 +112,6 @@ def ingest_conversations(
     Without Redis every file is refused: what the history has and who was forgotten is unknown then.
 
     Args:
-        sources: the parsed files.
         user: the person; see `publish_file`.
         agent: the agent; see `publish_file`.
         on_stage: called when publishing begins, and when waiting begins.
@@ -153,9 +152,6 @@ def scope_of(settings: Settings, agent: str | None, user: str | None, speaker: s
     """Return the owner of a recorded conversation.
 
     Args:
-        settings: the settings, for what is given nowhere else.
-        agent: the agent that a command names.
-        user: the person that a command names.
         speaker: the person that the file names; "" if it names none.
 
     Raises:
@@ -194,11 +190,8 @@ class FilePublisher:
     """Publishes the conversations of files, each turn of which the history lacks.
 
     Args:
-        bus: the bus to publish to.
-        asked: what the history has.
         agent: the agent; None for the settings' default.
         user: the person; None for the speaker that a file names, or else the settings' default.
-        on_turn: called for each turn.
     """
 
     def __init__(
@@ -284,7 +277,6 @@ class _OpenedSession:
     """Publishes one conversation; its session begins with the first turn that is published.
 
     Attributes:
-        before: the session that it continues, if that was published before.
         last: the session to which a turn belonged last; None before the first one.
     """
 

@@ -45,16 +45,12 @@ def ingest_files(
     """Publish what can be read of every file of conversations, and every whole file of events.
 
     Args:
-        files: conversations and files of events.
         user: the person of the conversations; None for the speaker that a file names.
         agent: the agent of the conversations; None for the settings' default.
-        user_from_name: whether each turn belongs to the person whom it names.
-        on_stage: called for each stage.
 
     Raises:
         SpoolFull: the spool's bound is reached; what was published stays published.
         ArchiveUnavailable: the log's archive cannot say which events are new.
-        MemoryBusError: Redis answers, but must not be used as it is.
     """
     event_files = [path for path in files if holds_events(path)]
     options = ReadingOptions(settings.zone, settings.event_max_bytes)
@@ -100,11 +96,7 @@ def _ingest_events(
 
 
 def _count_events(path: Path, on_stage: OnStage) -> int:
-    """Return how many events a file holds.
-
-    Raises:
-        TranscriptError: a part of it cannot be read.
-    """
+    """Return how many events a file holds."""
     count = 0
     with on_stage("read", "events", None) as step:
         for _ in events_of(path):
@@ -124,10 +116,6 @@ def publish_source(
     """Publish those events of a source that are new to the log.
 
     Args:
-        name: the file or the address.
-        envelopes: the source's events.
-        count: how many events these are.
-        on_stage: called once, when publishing begins.
         untimed: the ids of events whose time is only that of the source.
 
     Raises:
@@ -157,11 +145,7 @@ def _refused_events(name: str, done: ImportResult) -> tuple[RefusedInput, ...]:
 
 
 def count_logged(settings: Settings) -> int | None:
-    """Return how many events the log has ever taken, or None if Redis does not answer.
-
-    Raises:
-        MemoryBusError: Redis answers, but must not be used as it is.
-    """
+    """Return how many events the log has ever taken, or None if Redis does not answer."""
     with closing(connect_redis(settings)) as redis:
         log = EventLog(redis, settings)
         try:

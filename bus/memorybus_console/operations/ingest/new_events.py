@@ -94,12 +94,8 @@ class ImportResult(Result, frozen=True, kw_only=True):
     """What an import did, or would do.
 
     Attributes:
-        events: how many events were read.
-        new: how many of these the log does not have.
-        published: how many of the new ones were published.
         refused: ids of events that this release cannot publish unchanged, or that were forgotten,
             and why: the first 1,000 of them.
-        refused_events: how many such events there are.
         executed: whether the import was carried out, not only planned.
         logged: whether Redis has everything that was published.
     """
@@ -149,7 +145,6 @@ def publish_new(
 
     Args:
         envelopes: the events; read once, one at a time.
-        step: called before each event.
         execute: whether to publish; otherwise they are only counted.
         untimed: the ids of events whose time is only that of their file.
 
@@ -221,7 +216,6 @@ def _note_archived_ids(
 
 
 def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> str:
-    """Return why an event may not be published; "" if it may."""
     if isinstance(envelope.event, UnknownEvent):
         known = envelope.event.wire_version
         return f"this release does not know its {'type or version' if known else 'form'}"

@@ -16,7 +16,6 @@ class UnreadableInput(MemoryBusError):
     """An input, or a part of it, is not as its format says.
 
     Attributes:
-        why: the reason.
         place: where it is, such as ``file:line``; "" if whoever reads the input knows that.
     """
 
@@ -96,8 +95,6 @@ class OnStage(Protocol):
         """Begin a stage.
 
         Args:
-            what: what is done.
-            unit: what is counted.
             total: how many there are; None if that is unknown.
         """
         ...
@@ -107,9 +104,7 @@ class IngestReport(Result, frozen=True, kw_only=True):
     """What an ingest did; its ``--json``.
 
     Attributes:
-        files: how many files were read completely.
         formats: how many of these are of each format, by its name: ``ChatGPT``, ``Codex``.
-        sessions: how many sessions they hold.
         turns: how many turns the files hold, without the refused ones.
         known: how many of these the history had already, under whatever name and number.
         replaced: how many of these are a newer form of a turn that the history had: it takes the
@@ -178,7 +173,6 @@ class IngestReport(Result, frozen=True, kw_only=True):
 
 
 def _counted(**counts: int) -> str:
-    """Return what there is of each thing, by its name."""
     nouns = ((name.replace("_", " "), count) for name, count in counts.items())
     return ", ".join(count_text(count, noun) for noun, count in nouns if count)
 

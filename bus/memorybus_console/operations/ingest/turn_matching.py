@@ -44,13 +44,7 @@ class KnownTurn(msgspec.Struct, frozen=True, gc=False):
     """A turn that the history has.
 
     Attributes:
-        id: its event.
-        marks: what identifies it.
-        ref: its session.
-        ordinal: its number in the session.
         at: when it was said, milliseconds; of a file without times, when that was written.
-        partition: where it lies in the log.
-        entry: its entry there.
         replaces: the event with its older form; "" for none.
         retracted: whether a rewind took it back.
         replaced: whether a newer form stands for it.
@@ -238,7 +232,6 @@ def match_turns(known_turns: Sequence[KnownTurn], turns: Sequence[TurnMarks]) ->
 
     Args:
         known_turns: the turns of the session in the history, in its order, in all their forms.
-        turns: the turns of the file, in its order.
     """
     work = _Matching(known_turns, turns)
     work.claim("known", lambda marks: (marks.source, marks.words, marks.answer), _has_source)

@@ -85,14 +85,7 @@ class CannotAmend(ConfigError):
 
 
 class DraftEvent(msgspec.Struct, frozen=True):
-    """An event that is to be published.
-
-    Attributes:
-        event: the event.
-        key: its order key.
-        scope: its scope.
-        session: its session.
-    """
+    """An event that is to be published."""
 
     event: AnyEvent
     key: str
@@ -104,13 +97,8 @@ class MemoryAmendment(msgspec.Struct, frozen=True):
     """A planned correction or deletion of a memory.
 
     Attributes:
-        action: whether it is corrected or deleted.
-        memory: the memory.
         content: the right text; "" if it is deleted.
         brought: the event that brought it; None if it is unknown.
-        drafts: the events that would be published.
-        effects: what each provider does with them, in words.
-        stays: what they do not reach, in words.
     """
 
     action: MemoryAction
@@ -126,11 +114,8 @@ class AmendmentResult(Result, frozen=True):
     """What was done to a memory.
 
     Attributes:
-        events: ids of the events that were published.
         logged: whether the log has them; if not, they are spooled on this host.
         behind: instances that have not applied them yet, with how many events they lack.
-        action: what was done.
-        executed: always.
     """
 
     events: tuple[str, ...]
@@ -170,7 +155,6 @@ def find_memory(
     """Return a memory that a provider keeps of somebody, by its event and its exact text.
 
     Args:
-        owner: the owner of the memory.
         event: the event that brought it; "" if it is unknown.
         mark: the digest of its text (`ids.text_digest`).
 
@@ -235,12 +219,10 @@ def find_event(settings: Settings, event: str, memory: KeptMemory | None = None)
     """Return an event by its id.
 
     Args:
-        event: its id.
         memory: a memory that it brought: most events are found quickly near the memory's time.
 
     Raises:
         MissingEvent: the history has no such event.
-        LogError: Redis is away.
     """
     with closing(journal.open_history(settings)) as history:
         near = None if memory is None else _search_nearby(history, event, memory)
@@ -248,11 +230,7 @@ def find_event(settings: Settings, event: str, memory: KeptMemory | None = None)
 
 
 def find_event_nearby(settings: Settings, memory: KeptMemory) -> LoggedEvent | None:
-    """Return the event that brought a memory, if it is found near the time of the memory.
-
-    Raises:
-        LogError: Redis is away.
-    """
+    """Return the event that brought a memory, if it is found near the time of the memory."""
     with closing(journal.open_history(settings)) as history:
         return _search_nearby(history, memory.event, memory)
 
@@ -286,14 +264,9 @@ def plan_amendment(
 ) -> MemoryAmendment:
     """Return what would be done to a memory; nothing is changed.
 
-    Args:
-        action: whether it is corrected or deleted.
-        content: the right text, for a correction.
-
     Raises:
         CannotAmend: no event can do that.
         MissingEvent: its event is no longer in the history.
-        LogError: Redis is away.
     """
     brought = find_event(settings, memory.event, memory) if memory.event else None
     own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
@@ -328,9 +301,6 @@ def draft_events(
     """Return the events that correct a memory, or delete it; pure.
 
     Args:
-        action: whether to correct or to delete it.
-        content: the right text, for a correction.
-        brought: the event that brought it, if it is known.
         own: the settings' scope, for an entry whose event and owner are unknown.
         correcting: the providers that have the tool `TOOL`.
 
@@ -368,7 +338,6 @@ def _check_amendable(action: MemoryAction, memory: KeptMemory, content: str) -> 
 
 
 def _store_of_entry(memory: KeptMemory, brought: Envelope | None) -> StoreName | None:
-    """Return the store of which a memory is an entry; None if it is no entry of a store."""
     if brought is None:
         return _STORES.get(memory.kind)
     return brought.event.store if isinstance(brought.event, MemoryWritten) else None
@@ -405,7 +374,6 @@ def _draft_retraction(brought: Envelope) -> DraftEvent:
 
 
 def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalled:
-    """Return the call that corrects a memory at one provider, naming it by its name or text."""
     if not memory.name and len(memory.text) > _MAX_OLD_CHARS:
         raise CannotAmend("it is too long to be corrected by its text: delete it")
     old = {"fact_id": memory.name} if memory.name else {"old_text": memory.text}
@@ -415,7 +383,6 @@ def _correction_call(provider: str, memory: KeptMemory, right: str) -> ToolCalle
 def _describe_effect(
     action: MemoryAction, name: str, info: ProviderInfo, correcting: Collection[str], is_entry: bool
 ) -> str:
-    """Return, in words, what a provider does with the events."""
     if is_entry:
         return "removes the entry" if action == "delete" else "replaces the entry"
     if action == "correct":
@@ -446,12 +413,10 @@ def carry_out(
     memory of the agent, those of all persons.
 
     Args:
-        plan: what to do.
         wait: seconds to wait for the lanes.
 
     Raises:
         SpoolFull, SpoolError: nothing was published.
-        LogError: Redis is away.
     """
     with MemoryBus.connect(settings) as bus:
         ids = [

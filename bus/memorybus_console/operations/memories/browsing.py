@@ -33,10 +33,7 @@ class BrowsableProvider(msgspec.Struct, frozen=True):
     """A provider whose memories can perhaps be browsed.
 
     Attributes:
-        provider: its name.
-        instance: its live instance.
         exports: whether it can list what it keeps of somebody.
-        curates: whether its memories have states.
         served: whether a live worker can answer for it.
     """
 
@@ -51,8 +48,6 @@ class Person(msgspec.Struct, frozen=True):
     """An owner of memories.
 
     Attributes:
-        agent: the agent.
-        user: the person.
         workspace: the project; "" for none.
         memories: how many memories each provider keeps of them; None if it does not count.
     """
@@ -73,7 +68,6 @@ class People(Result, frozen=True):
 
     Attributes:
         people: in the order of agent, person and workspace.
-        more: whether there are others after them.
         unanswered: the providers that cannot list people, each with the reason.
     """
 
@@ -95,11 +89,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
 
     Attributes:
         text: verbatim: hostile data.
-        agent, user, workspace: its owner.
-        kind: what it is, as its provider names it.
-        session: the session it comes from.
         at: its time, milliseconds; 0 if unknown.
-        speaker: who said it.
         event: id of the event that brought it; "" if its provider does not know.
         until: when something newer replaced it, milliseconds; 0 if it is still valid.
         name: its name for the provider's tools; "" if it has none.
@@ -125,14 +115,7 @@ class KeptMemory(msgspec.Struct, frozen=True):
 
 
 class Memories(Result, frozen=True):
-    """A page of what one provider keeps of somebody.
-
-    Attributes:
-        provider: the provider.
-        memories: the memories in the provider's order.
-        skipped: how many memories come before them.
-        more: whether there are others after them.
-    """
+    """A page of what one provider keeps of somebody."""
 
     provider: Annotated[str, HIDDEN]
     memories: tuple[KeptMemory, ...]
@@ -168,7 +151,6 @@ def first_browsable(settings: Settings, *, archived: bool = False) -> str:
 
     Raises:
         NoWorker: no worker serves one.
-        LogError: Redis is away.
     """
     providers = list_providers(settings)
     return choose_browsable(
@@ -198,16 +180,7 @@ def list_people(
     most: int = PAGE,
     clock: Clock = SYSTEM,
 ) -> People:
-    """Return the people of whom providers keep something, as far as providers can list them.
-
-    Args:
-        after: only people after this one.
-        containing: only people whose names contain this text, in any case.
-        most: the most people to return.
-
-    Raises:
-        LogError: Redis is away.
-    """
+    """Return the people of whom providers keep something, as far as providers can list them."""
     found: dict[str, list[Person]] = {}
     unanswered: dict[str, str] = {}
     more = False
@@ -267,16 +240,12 @@ def list_memories(
     Args:
         provider: the provider's name; its live instance is asked.
         owner: the owner; only agent, user and workspace are used, and None stands for any.
-        skip: how many memories to skip.
         containing: only memories that contain this text, in any case, or come from the event of
             this id.
-        most: the most memories to return.
-        archived: only archived ones.
 
     Raises:
         ConfigError: there is no such provider, or it cannot list what it keeps.
         InspectionFailed: it cannot be asked.
-        LogError: Redis is away.
     """
     known = {keeper.provider: keeper for keeper in list_providers(settings)}
     if provider not in known:

@@ -20,9 +20,7 @@ class FileEdit(msgspec.Struct, frozen=True):
     """A change of a file, before it is written.
 
     Attributes:
-        path: the file.
         before: its text now; "" if the file does not exist.
-        after: its text with the change.
     """
 
     path: str

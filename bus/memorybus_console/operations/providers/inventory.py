@@ -17,17 +17,11 @@ class ListedProvider(msgspec.Struct, frozen=True):
     """A provider instance as ``memorybus provider ls`` lists it.
 
     Attributes:
-        name: the instance.
-        kind: the kind of its provider.
         delivery: its delivery class (G4); None if no worker ever served it.
         placement: "local" or "shared"; None if no worker ever served it.
         home: where the state of its live instance lies; None if that is shared, or if no worker
             has claimed a home yet.
         here: whether the home is this data directory; None without a home.
-        lanes: how many lanes it has.
-        lanes_owned: how many of them a live worker owns.
-        backlog: how many events it has not passed.
-        note: what its provider wants people to know.
         paused: why its lanes are paused; empty if they are not.
         live: the copy that serves agents in its place; empty if it serves them itself.
     """
@@ -50,7 +44,6 @@ def list_instances(settings: Settings) -> list[ListedProvider]:
     """Return the instances that workers registered, then those that are only configured.
 
     Raises:
-        LogError: Redis is away, or the log cannot be used as it is.
         ConfigError: the data directory's id cannot be read.
     """
     redis = connect_redis(settings)

@@ -24,7 +24,6 @@ class LaneView(msgspec.Struct, frozen=True):
     Attributes:
         name: its partition's name: ``p07``.
         condition: whether it advances; if not, why.
-        figures: its progress.
     """
 
     name: str
@@ -36,7 +35,6 @@ class LanesView(msgspec.Struct, frozen=True):
     """The lanes of an instance.
 
     Attributes:
-        lanes: the lanes, by partition.
         pause: the pause of the instance; None if it is not paused.
         failing: some of its dead letters that were refused; those that wait behind them are not
             among them.
@@ -48,14 +46,7 @@ class LanesView(msgspec.Struct, frozen=True):
 
 
 def view_lanes(settings: Settings, name: str, figures: list[LaneState]) -> LanesView:
-    """Return the lanes of an instance.
-
-    Args:
-        figures: the progress of its lanes, by partition.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return the lanes of an instance."""
     with Stores(settings) as stores:
         pause = lasting_pause(stores.instances.pauses().get(name))
     lanes = [

@@ -84,11 +84,7 @@ def _register_new(stores: Stores, name: str) -> None:
 
 
 def _check_free(stores: Stores, name: str) -> None:
-    """Make sure that the new instance cannot be mistaken for another.
-
-    Raises:
-        ConfigError: a copy has its name, or workers still serve a removed instance of that name.
-    """
+    """Make sure that the new instance cannot be mistaken for another."""
     instance = stores.instances.get(name)
     if instance is not None and instance.is_copy:
         raise ConfigError(f"{name!r} is a copy of {instance.provider}; choose another name")
@@ -144,7 +140,6 @@ def resolve_instance(stores: Stores, name: str) -> str:
 
     Raises:
         ConfigError: the name is unknown.
-        LogUnavailable: Redis is away.
     """
     check_instance(stores, name)
     return _resolve(stores, name)
@@ -160,13 +155,7 @@ class PauseResult(Result, frozen=True):
     """The result of pausing or resuming an instance.
 
     Attributes:
-        name: the instance.
-        paused: whether its lanes are paused from now on.
-        changed: whether this differs from before.
-        reason: why they are, or were, paused.
-        backlog: how many events wait for it.
         serves: the provider that was named, if the instance is a generation that serves it.
-        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -204,7 +193,6 @@ def plan_pause(stores: Stores, name: str, reason: str) -> PauseResult:
 
     Raises:
         ConfigError: the instance is unknown.
-        LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
     pause = lasting_pause(stores.instances.pauses().get(live))
@@ -218,7 +206,6 @@ def plan_resume(stores: Stores, name: str) -> PauseResult:
 
     Raises:
         ConfigError: the instance is unknown, or must stay paused.
-        LogUnavailable: Redis is away.
     """
     view, live = stores.instances.read_view(), _resolve(stores, name)
     if live not in view.pauses:
@@ -239,7 +226,6 @@ def pause_instance(
 
     Raises:
         ConfigError: the instance is unknown.
-        LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
     before = stores.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
@@ -256,7 +242,6 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
 
     Raises:
         ConfigError: the instance is unknown, or must stay paused because it no longer serves.
-        LogUnavailable: Redis is away.
     """
     _serve_itself(stores, name)
     view = stores.instances.read_view()
@@ -275,11 +260,6 @@ def resume_instance(stores: Stores, name: str) -> PauseResult:
 
 
 def _check_can_resume(name: str, view: InstancesView) -> None:
-    """Make sure that an instance may be resumed.
-
-    Raises:
-        ConfigError: it was dropped, or is a generation that no longer serves.
-    """
     instance = view.all.get(name, Instance(name=name, provider=name))
     states = {
         generation.name: generation.state for generation in generations(instance.provider, view)

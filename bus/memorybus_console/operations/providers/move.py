@@ -21,18 +21,12 @@ class Move(Result, frozen=True, rename={"origin": "from", "target": "to"}):
     """What a move changes.
 
     Attributes:
-        provider: the instance.
         delivery: its delivery class, which decides where its lanes continue without its state.
         origin: its home now; None if it has none.
-        target: this data directory.
         needed: whether anything moves; false if all homes are here already.
         state: the directory here in which the state of its live instance must lie.
-        state_found: whether anything lies there.
         lanes_owned: how many lanes of it and of its copies live workers own.
-        workers: the live workers that serve it.
-        along: its generations and other copies, which move with it.
         bare: those of these instances, except the live one, that have lanes but no state here.
-        executed: whether it was moved, not only planned.
     """
 
     provider: str
@@ -71,11 +65,9 @@ def plan_move(settings: Settings, name: str) -> Move:
 
     Args:
         settings: the settings of this host, with its data directory.
-        name: the provider, or one of its copies.
 
     Raises:
         ConfigError: the instance is unknown, or it is shared and so has no home.
-        LogError: Redis is away, or the log cannot be used as it is.
     """
     with Stores(settings) as stores:
         records, homes, ours = stores.instances.all(), stores.homes.all(), find_local_home(settings)
@@ -159,12 +151,10 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
 
     Args:
         settings: the settings of this host, with its data directory.
-        move: the plan.
         force: whether to do so even while live workers own lanes.
 
     Raises:
         LanesOwned: live workers own lanes, and `force` is false.
-        LogError: Redis is away.
         ConfigError: the id of the data directory cannot be written.
     """
     obstacle = describe_obstacle(move)

@@ -29,16 +29,11 @@ class Removal(Result, frozen=True):
     """An instance that could be removed.
 
     Attributes:
-        name: the instance.
         block: what to delete from the settings before; "" if they do not name the instance.
         lanes: how many lanes it has of which Redis holds anything.
-        parked: how many parked events are removed with them.
-        workers: the live workers that serve it.
         state: the directory of its state here; None if the state is shared or lies elsewhere.
-        delete_state: whether that directory is deleted, too.
         generation: its live generation, which is removed with it; "" if it is live itself.
         elsewhere: where its state is, in words, if that is not here.
-        executed: whether it was removed, not only planned.
     """
 
     name: str
@@ -93,7 +88,6 @@ def open_for_removal(settings: Settings, name: str, by: str) -> "Iterator[Stores
 
     Raises:
         RebuildRuns: a command works on the provider's instances.
-        LogUnavailable: Redis is away.
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
@@ -114,7 +108,6 @@ def plan_removal(stores: Stores, name: str, *, delete_state: bool) -> Removal:
         ConfigError: it is unknown, copies of it must be dropped first, or its state is to be
             deleted but lies elsewhere.
         LanesOwned: its state is to be deleted while workers use it.
-        LogUnavailable: Redis is away.
     """
     live = live_name(check_name(name), stores.instances.live())
     _check_no_copies(stores, name, live)
@@ -142,12 +135,7 @@ def plan_removal(stores: Stores, name: str, *, delete_state: bool) -> Removal:
 
 
 def _check_deletable(name: str, workers: list[str], place: str) -> None:
-    """Make sure that no worker uses a state that is to be deleted, and that it lies here.
-
-    Raises:
-        LanesOwned: workers use it.
-        ConfigError: it lies elsewhere.
-    """
+    """Make sure that no worker uses a state that is to be deleted, and that it lies here."""
     if workers:
         raise LanesOwned(
             f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
@@ -161,11 +149,7 @@ def _check_deletable(name: str, workers: list[str], place: str) -> None:
 
 
 def _check_no_copies(stores: Stores, name: str, live: str) -> None:
-    """Make sure that the instance is not a copy, and has no copies except its live generation.
-
-    Raises:
-        ConfigError: the message says what to drop first, and how.
-    """
+    """Make sure that the instance is not a copy, and has no copies except its live generation."""
     view = stores.instances.read_view()
     instance = view.all.get(name, Instance(name=name, provider=name))
     if instance.is_copy:
@@ -206,7 +190,6 @@ def remove_provider(
         LanesOwned: a worker does not give its lanes up.
         ConfigError: the settings still name it.
         OSError: the state cannot be deleted.
-        LogUnavailable: Redis is away.
     """
     if what.block:
         raise ConfigError(

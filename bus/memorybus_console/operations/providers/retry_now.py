@@ -22,13 +22,9 @@ class RetryNow(Result, frozen=True):
     """A retry of everything that waits for another try at an instance.
 
     Attributes:
-        name: the instance.
         serves: the provider that was named, if the instance is a generation that serves it.
         failing: how its calls fail; "" if they do not.
-        backlog: how many events wait for it.
         parked: how many dead letters are applied again, too; 0 if that was not asked for.
-        workers: how many workers serve it now.
-        executed: whether it was done, not only planned.
     """
 
     name: str
@@ -61,7 +57,6 @@ def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
 
     Raises:
         ConfigError: the instance is unknown.
-        LogUnavailable: Redis is away.
     """
     live = resolve_instance(stores, name)
     found = read_status(stores.settings)
@@ -91,7 +86,6 @@ def retry_now(
     This may be repeated: it does not interrupt a try that is running.
 
     Raises:
-        LogUnavailable: Redis is away.
         TooManyRequests: there are more dead letters than may be requested at once.
     """
     stores.retry_requests.send(what.name, RetryRequest(ids(), by, clock.now_ms()))

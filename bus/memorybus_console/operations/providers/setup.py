@@ -25,12 +25,7 @@ from memorybus_console.operations.settings import documented
 
 
 class Target(msgspec.Struct, frozen=True):
-    """An instance that somebody wants to set up.
-
-    Attributes:
-        name: the instance.
-        kind: the kind of its provider.
-    """
+    """An instance that somebody wants to set up."""
 
     name: str
     kind: str
@@ -40,7 +35,6 @@ class SetupAnswers(msgspec.Struct, frozen=True):
     """The answers for an instance.
 
     Attributes:
-        target: the instance.
         options: the options to write into its table; others stay as they are.
         secrets: the values of environment variables, which go only into the secrets file.
     """
@@ -60,11 +54,8 @@ class SetupDraft(msgspec.Struct, frozen=True):
     """The edits of both files for an instance, not written yet.
 
     Attributes:
-        target: the instance.
-        is_new: whether the settings do not name it yet.
         since: where in the history a new one begins: ``beginning``, ``now``, or a moment.
         edit: the edit of memorybus.toml.
-        secrets: the edit of the secrets file.
     """
 
     target: Target

@@ -16,7 +16,6 @@ def rebuild(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
 
     Raises:
         ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
-        MemoryBusError: see `Rebuilder.swap`.
     """
     rebuild_plan = plan.plan_rebuild(work.stores, request, SYSTEM)
     if not rebuild_plan.served:
@@ -40,7 +39,6 @@ def roll_back(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
 
     Raises:
         ConfigError: there is no previous generation.
-        MemoryBusError: see `Rebuilder.swap`.
     """
     to = plan.rollback_target(work.stores, request.provider)
     ended = _finish_killed_swap(work, request)

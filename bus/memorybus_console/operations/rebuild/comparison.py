@@ -38,9 +38,7 @@ class ComparisonResult(msgspec.Struct, frozen=True):
 
     Attributes:
         keys: how many keys the two states have together.
-        differing: how many of them differ.
         named: the first of the differing keys.
-        given: whether the provider gives digests at all.
     """
 
     keys: int
@@ -104,18 +102,6 @@ class Comparison:
     """Compares two instances of a provider. Belongs to one thread.
 
     Every method raises `InspectionFailed` if an instance cannot be asked, and `LogUnavailable`.
-
-    Args:
-        inspector: asks the instances.
-        provider: the provider of both instances.
-        first: the instance with which the other one is compared.
-        second: the other instance.
-        before_page: called before every page.
-
-    Attributes:
-        provider: the provider of both instances.
-        first: the instance with which the other one is compared.
-        second: the other instance.
     """
 
     def __init__(

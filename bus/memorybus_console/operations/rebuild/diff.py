@@ -20,14 +20,7 @@ class RecallSide(msgspec.Struct, frozen=True):
 
 
 class RecallDifference(msgspec.Struct, frozen=True):
-    """What two instances recall for one query.
-
-    Attributes:
-        query: the question.
-        same: whether both recall the same texts in the same order.
-        first: the one side.
-        second: the other.
-    """
+    """What two instances recall for one query."""
 
     query: str
     same: bool
@@ -41,11 +34,6 @@ def compare_recalls(
     wants: Sequence[RecallRequest],
 ) -> list[RecallDifference]:
     """Ask both instances every query, and return what they recall.
-
-    Args:
-        inspector: asks the instances.
-        instances: the two instances, each as provider and name.
-        wants: the queries.
 
     Raises:
         InspectionFailed: an instance cannot be asked.

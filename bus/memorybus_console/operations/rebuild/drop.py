@@ -30,14 +30,10 @@ class Drop(Result, frozen=True):
     """What would be dropped, or was.
 
     Attributes:
-        provider: the provider of these generations.
-        live: the live generation, which stays.
         dropped: the names of the generations to drop; afterwards, the names of the removed ones.
         remaining: the generations that are marked but not removed yet.
-        waits: what their removal waits for, in words.
         kept: the previous generation, if it stays for a rollback; else "".
         shared: the places of the states that lie in a backend and stay there, by name.
-        executed: whether it was done, not only planned.
     """
 
     provider: str
@@ -134,9 +130,7 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
     """Drop generations; afterwards a rollback to them is impossible.
 
     Args:
-        work: the rebuilder, which has the provider's lock.
         what: see `plan_drop`.
-        by: who drops them.
 
     Raises:
         LogUnavailable: Redis is away; the command has to be repeated.
@@ -160,11 +154,7 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
 
 
 def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
-    """Make sure that no command can make a generation live that is to be dropped.
-
-    Raises:
-        LanesStalled: a worker keeps lanes of the first generation, which is to be dropped.
-    """
+    """Make sure that no command can make a generation live that is to be dropped."""
     first = what.provider
     pause = work.pause(first, first, by)
     try:

@@ -57,7 +57,6 @@ class LanePause:
 
     Args:
         lock: the command's lock, which is kept alive while we wait.
-        why: the pause that the command sets.
         patience: see `STALL_SECONDS`.
     """
 

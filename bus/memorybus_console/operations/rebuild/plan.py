@@ -48,10 +48,8 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
         query: selects the events that are left out.
         until: the last moment of the past that is taken; "" for all of it.
         whole: whether to take the whole history, including what the live instance leaves out.
-        options: the options in which the generation differs from the provider.
         verify: whether the new state must equal the live one, where the two can be compared.
         reason: why it is built again.
-        by: who asks for it.
     """
 
     provider: str
@@ -101,13 +99,11 @@ class RebuildPlan(Result, frozen=True):
 
     Attributes:
         instance: the new generation's record, as it is or would be.
-        live: the instance that serves now.
         known: whether the generation was begun already.
         swapped: whether it is live already, and only the end of the swap is missing.
         compared: whether the new state must equal the live one, by their digests.
         kept: what it inherits from the live instance: the choice of events (``history``), or
             options.
-        served: whether a live worker serves the provider.
     """
 
     instance: Instance
@@ -153,7 +149,6 @@ def plan_rebuild(stores: Stores, request: RebuildRequest, clock: Clock) -> Rebui
     Raises:
         ConfigError: the provider or the moment is unknown, the generation would share another's
             state, or another rebuild is not finished.
-        LogError, ArchiveError: the history cannot be read.
     """
     provider = request.provider
     check_provider(stores, provider)
@@ -189,11 +184,7 @@ def _has_digests(stores: Stores, provider: str) -> bool:
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> None:
-    """Make sure that a copy would have a state of its own.
-
-    Raises:
-        ConfigError: it would write into the state of another instance.
-    """
+    """Make sure that a copy would have a state of its own."""
     what = describe_instance(stores.settings, asked.provider, asked.name, asked.options)
     owner = owner_of(what, asked, view, stores.settings.provider)
     if owner:
@@ -210,7 +201,6 @@ def _build_record(
     heads: PartitionNumbers,
     clock: Clock,
 ) -> Instance:
-    """Return the record for a request: the live instance's, with the changes of the request."""
     options = normalise_options(request.options)
     return Instance(
         name=name,

@@ -68,12 +68,8 @@ class RebuildResult(Result, frozen=True):
     """What a rebuild or rollback did.
 
     Attributes:
-        provider: the provider whose state it is.
-        live: the instance that serves now.
         previous: the instance before it, kept for a rollback with its lanes paused.
         compared: the comparison of the two states; None if they were not compared.
-        parked: how many events the new instance has parked.
-        purged: how many warm results were removed.
         paused_ms: for how long the provider's lanes paused; 0 if no worker served them anyway.
     """
 
@@ -118,7 +114,6 @@ def open_rebuilder(
 
     Raises:
         RebuildRuns: another command has it.
-        LogUnavailable: Redis is away.
     """
     redis = connect_redis(settings)
     try:
@@ -142,14 +137,11 @@ class Rebuilder:
     ``.purged`` and ``.ended``.
 
     Attributes:
-        stores: the stores.
         inspector: asks instances about their state.
 
     Args:
         purge: deletes a provider's warm results, and returns how many there were.
-        lock: the provider's lock, already taken.
         what: the command: ``rebuild`` or ``rollback``.
-        tell: receives the progress.
         crash: crash points of fault tests.
     """
 
@@ -243,8 +235,6 @@ class Rebuilder:
         """Fill a candidate, compare it, and make it live.
 
         Args:
-            candidate: the instance that becomes live.
-            by: who asks for it.
             check: whether to refuse a state that differs or has parked more, and to wait for a live
                 instance that lags.
             alike: whether the state must equal the live one's.
@@ -338,11 +328,7 @@ class Rebuilder:
         pause.begin(candidate)
 
     def _check_parked(self, live: str, candidate: str) -> None:
-        """Refuse a candidate that has parked more events than the live instance.
-
-        Raises:
-            RebuildDiffers: it has parked more.
-        """
+        """Refuse a candidate that has parked more events than the live instance."""
         lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
         while (
             more := count_parked(lanes.states(candidate)) - count_parked(lanes.states(live))
@@ -355,11 +341,7 @@ class Rebuilder:
             self._clock.sleep(LOOK_EVERY)
 
     def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
-        """Change the entry of the live instance atomically.
-
-        Raises:
-            MemoryBusError: another command swapped meanwhile.
-        """
+        """Change the entry of the live instance atomically."""
         found = self.stores.instances.live().get(provider)
         known = found or Live(provider)
         same = known.instance == live
@@ -419,7 +401,6 @@ class Rebuilder:
             self.stores.instances.pause(live, by_person)
 
     def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
-        """Keep an instance paused for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
         kept = InstancePause(reason, "", self._clock.now_ms(), state="kept")
         self.stores.instances.set_pause(previous, kept)

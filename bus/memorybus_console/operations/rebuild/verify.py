@@ -35,9 +35,7 @@ class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request for a verification.
 
     Attributes:
-        provider: the provider whose live state is verified.
         until: the moment up to which the compared history goes; "" for now.
-        by: who asks for it.
     """
 
     provider: str
@@ -56,11 +54,7 @@ class VerifyResult(Result, frozen=True):
     """The result of a verification.
 
     Attributes:
-        provider: the provider whose live state was verified.
-        live: its live instance.
-        ok: whether nothing differs.
         compared: the comparison of the digests.
-        parked: how many events are parked.
     """
 
     provider: str

@@ -79,7 +79,6 @@ def _editable_fields(request: PageRequest) -> str:
 
 
 def _act_for(name: str) -> Act:
-    """Return the act of an action."""
 
     def action(request: PageRequest) -> LettersAction:
         edited: dict[str, Any] = {}
@@ -91,11 +90,6 @@ def _act_for(name: str) -> Act:
 
 
 def _fields(text: str) -> dict[str, Any]:
-    """Return the fields of an edited event.
-
-    Raises:
-        InvalidEvent: the text is not a JSON object.
-    """
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:

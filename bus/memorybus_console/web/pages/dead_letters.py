@@ -47,11 +47,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def lanes_with_letters(bus: BusState, provider: str) -> dict[LaneId, int]:
-    """Return the number of dead letters of each lane that has any.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return the number of dead letters of each lane that has any."""
     if bus.status is None:
         raise LogUnavailable(bus.verdict.line)
     return {

@@ -20,11 +20,7 @@ _DROPPED = "dropped"
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return the archive, copies, generations, and the work in progress.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return the archive, copies, generations, and the work in progress."""
     with Stores(request.settings) as stores:
         view = stores.instances.read_view()
         names = list(stores.roster.providers())
@@ -52,7 +48,6 @@ def show_plan(request: PageRequest) -> Mapping[str, Any]:
 
     Raises:
         ConfigError: the provider is unknown.
-        MemoryBusError: the history cannot be read.
     """
     provider = request.path["name"]
     wanted = RebuildRequest(provider=provider, by=request.operator)

@@ -23,7 +23,6 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
     Raises:
         ConfigError: the provider or one of the instances is unknown.
-        LogUnavailable: Redis is away.
     """
     provider, query = request.path["name"], request.query.get("q", "")[:_MAX_QUESTION_CHARS]
     with Stores(request.settings) as stores:

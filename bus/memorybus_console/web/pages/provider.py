@@ -21,7 +21,6 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
     Raises:
         NoSuchPage: no provider and no copy has this name.
-        LogUnavailable: Redis is away.
     """
     bus, name = request.bus_state(), request.path["name"]
     provider = find_provider(request, name)
@@ -44,7 +43,6 @@ def find_provider(request: PageRequest, name: str) -> ProviderStatus:
 
     Raises:
         NoSuchPage: no provider and no copy has this name.
-        LogUnavailable: Redis is away.
     """
     status = request.bus_state().status
     if status is None:

@@ -8,11 +8,7 @@ from memorybus_console.web.page import Page, PageRequest
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return the workers with everything that their heartbeats report, and the jobs.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return the workers with everything that their heartbeats report, and the jobs."""
     with Stores(request.settings) as stores:
         workers = stores.roster.alive()
     return {"bus": request.bus_state(), "workers": workers}

@@ -79,9 +79,7 @@ class EnvelopedExport(msgspec.Struct):
     """Events in the order of their times, and the records of which no event could be made.
 
     Attributes:
-        envelopes: the events.
         untimed: the ids of those for which the source gives no time.
-        left_out: the records that are refused, and what is dropped.
     """
 
     envelopes: list[Envelope] = []
@@ -100,10 +98,7 @@ def build_envelopes(
     """Return the events of a parsed export.
 
     Args:
-        source: the source's name.
         name: the file or the address, for messages about refused records.
-        export: the parsed export.
-        owner: the owner of the memories.
         at: the time of records without one, milliseconds.
         now: the present, milliseconds: a memory that ends later is true and stays.
     """
@@ -157,7 +152,6 @@ class _EnvelopeMaker:
         return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
 
     def _with_agent_role(self, message: ForeignMessage) -> ForeignMessage:
-        """Return the message, with the assistant's role if its person is an agent."""
         if not self._owner.is_agent(message.user):
             return message
         return msgspec.structs.replace(message, user="", agent=message.user, speaker="assistant")

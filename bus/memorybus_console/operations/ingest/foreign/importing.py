@@ -52,7 +52,6 @@ def select_new_forms(
     """Return the events of an export without the turns that the history has.
 
     Args:
-        asked: what the history has.
         envelopes: the events of the export, in order.
         untimed: the ids of those for which the export gives no time.
     """
@@ -137,12 +136,10 @@ def ingest_foreign(
         agent: the agent for everything; None for the agent that the source names.
         user_from_name: whether a message of nobody whom the source identifies belongs to the person
             whom it names.
-        on_stage: called for each stage.
 
     Raises:
         SpoolFull: the spool took nothing for a minute; what was published stays published.
         ArchiveUnavailable: the log's archive cannot say which events are new.
-        MemoryBusError: Redis answers, but must not be used as it is.
     """
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
     owner = ImportOwner(scope, agent=agent, user=user, user_from_name=user_from_name)
@@ -178,12 +175,6 @@ def _ingest_one(
 
 
 def _ask_history(settings: Settings, export: EnvelopedExport, on_stage: OnStage) -> NewForms:
-    """Return what the history lacks of an export.
-
-    Raises:
-        LogUnavailable: Redis does not answer.
-        ArchiveError: the archive cannot say what it has.
-    """
     scopes = {
         envelope.scope for envelope in export.envelopes if isinstance(envelope.event, TurnCompleted)
     }
@@ -199,9 +190,6 @@ def _read(
     """Return the events of a source, and how many of its records were left out.
 
     Records without a time have that of the file, or the present.
-
-    Raises:
-        ForeignError: it cannot be read, or does not answer as documented.
     """
     now = SYSTEM.now_ms()
     if is_address(name):

@@ -68,7 +68,6 @@ def _parse_thought(record: Record) -> ParsedRecord:
 
 
 def _replaced_ids(relations: object) -> Sequence[str]:
-    """Return the ids of the thoughts that one replaces."""
     given = relations if isinstance(relations, list) else []
     return [
         id_text(one.get("target_id"))

@@ -48,7 +48,6 @@ class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: the source's own id, with its kind if ids of two kinds may be the same.
-        text: what is remembered.
         at: when it was remembered first, milliseconds; None if the source does not say.
         until: when it ceased to be true, milliseconds; None if it is still true.
         user: the person it is about; empty if the source does not say.
@@ -78,10 +77,6 @@ class ForeignMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message of a conversation; the messages of a session become turns.
 
     Attributes:
-        id: the source's own id.
-        speaker: who said it.
-        text: what was said.
-        session: the session, in the source's words.
         at: when it was said, milliseconds; None if the source does not say.
         user: the person; empty for a message of an agent.
         agent: the agent; empty if the source does not say.
@@ -105,7 +100,6 @@ class ParsedExport(msgspec.Struct, kw_only=True):
 
     Attributes:
         memories: what is remembered, in the order of the source.
-        messages: messages, in the order of the source.
         skipped: how many records are left out on purpose: empty ones, and kinds that are not
             needed.
         left_out: records that are not as the source documents them, and what is dropped.
@@ -208,10 +202,6 @@ class Export(NamedTuple):
         The export is a JSON list of records; an object that has them in lists; or a record, or such
         an object, on each line. Other lists beside these are dropped, and counted by their name.
 
-        Args:
-            lists: names of the lists that hold records.
-            left_out: gets what is no record.
-
         Raises:
             ForeignError: nothing in it is JSON.
         """
@@ -239,7 +229,6 @@ def _objects_of(
 def _objects_within(
     value: dict[str, Any], where: str, lists: Sequence[str], left_out: LeftOut, depth: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects in an object's lists, with what it says for all of them."""
     around = {name: value[name] for name in _INHERITED if value.get(name) is not None}
     for key, held in value.items():
         if not isinstance(held, list):
@@ -257,9 +246,7 @@ def parse_records(
     """Parse every record; one that is refused is reported, and the others are used.
 
     Args:
-        records: the records of a source.
         read: parses one of them; raises `ForeignError`.
-        left_out: gets those that are refused.
 
     Raises:
         ForeignError: there is no record, and something that should be one.
@@ -283,7 +270,6 @@ def parse_records(
 
 
 def _with_end(parsed: ParsedRecord, record: Record) -> ParsedRecord:
-    """Return a record with the end of its validity, if it is a memory and names one."""
     if not isinstance(parsed, ForeignMemory) or parsed.until is not None:
         return parsed
     return msgspec.structs.replace(parsed, until=end_of(record))

@@ -42,11 +42,7 @@ class Fetch(Protocol):
         ...
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON object at a path below the address; a request with a body is a POST.
-
-        Raises:
-            ForeignError: the service does not answer with one.
-        """
+        """Return the JSON object at a path below the address; a request with a body is a POST."""
         ...
 
 
@@ -143,7 +139,6 @@ class LiveSource(msgspec.Struct, frozen=True):
     Attributes:
         pages: yields its content page by page; raises `ForeignError`.
         key: the environment variable with its key, named as by its own client; "" for none.
-        header: the HTTP header for the key.
         prefix: the text before the key in that header.
     """
 

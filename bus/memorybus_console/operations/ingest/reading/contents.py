@@ -59,7 +59,6 @@ class MessageContent(NamedTuple):
     """The content of a message.
 
     Attributes:
-        text: the words.
         kept: the content as the turn's messages keep it: a text, or a list of parts if not all of
             them are words; None if the message has none.
         by_tool: whether it has a call or a result of a tool.
@@ -201,7 +200,6 @@ def without_program_text(content: Any, beginnings: tuple[str, ...]) -> Any:
     """Return a person's content without the texts that a program put before or beside it.
 
     Args:
-        content: a text, or a list of parts.
         beginnings: how such texts begin; one that is a tag ends with its end mark.
     """
     if isinstance(content, str):

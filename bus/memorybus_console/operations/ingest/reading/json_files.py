@@ -43,13 +43,7 @@ _HEAD_BYTES = 4
 
 
 class Member(NamedTuple):
-    """A file to read: alone, or one of a ZIP archive.
-
-    Attributes:
-        file: its content, at the beginning.
-        name: its name, for places and errors.
-        stem: names the sessions that the file does not name.
-    """
+    """A file to read: alone, or one of a ZIP archive."""
 
     file: io.BufferedReader
     name: str
@@ -121,8 +115,6 @@ def decoded_lines(file: io.BufferedReader, name: str, longest: int = -1) -> Iter
     only their line cannot be read.
 
     Args:
-        file: the file, at its beginning.
-        name: its name, for errors.
         longest: the most bytes of a line that are read at once; -1 for all of it.
 
     Raises:
@@ -190,7 +182,6 @@ class JsonFile(NamedTuple):
 
     Attributes:
         lines: the values; those of a list are numbered as its items.
-        single: whether the whole file is one object.
     """
 
     lines: list[JsonLine]
@@ -202,7 +193,6 @@ def parse_file(raw: Iterable[bytes], name: str, left_out: LeftOut) -> JsonFile:
 
     Args:
         raw: its decoded lines; may raise `UnreadableInput`, which ends the file.
-        name: its name, for places.
         left_out: gets the lines that cannot be read.
     """
     lines = list(_readable(raw, name, left_out))

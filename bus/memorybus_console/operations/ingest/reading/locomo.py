@@ -52,8 +52,6 @@ def parse_sample(
     """Parse one sample.
 
     Args:
-        line: the JSON object and its place.
-        name: the file's name.
         stem: names the sessions if the sample has no ``sample_id``.
         options: how times are read, and how large a turn may be.
         left_out: gets the sessions and utterances that cannot be read.

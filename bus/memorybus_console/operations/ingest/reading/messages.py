@@ -71,7 +71,6 @@ class Surroundings(NamedTuple):
     """What the objects around a message say.
 
     Attributes:
-        session: the id of the session.
         named: whether the file names it; else it is made of the file's name.
         at: the time, milliseconds; None if it is not said.
         title: the title; "" if it is not said.
@@ -97,9 +96,7 @@ class Unfolding:
     """Finds messages.
 
     Args:
-        name: the file's name.
         zone: the zone of times that name none.
-        left_out: gets what is no object.
     """
 
     def __init__(self, name: str, zone: tzinfo, left_out: LeftOut) -> None:
@@ -111,7 +108,6 @@ class Unfolding:
         """Yield the messages of a value.
 
         Args:
-            line: the value.
             own: the session of a message that names none.
             listed: the session of the messages of a list that names none.
         """
@@ -217,11 +213,8 @@ def parse_messages(
     """Group the messages of a file into sessions and turns.
 
     Args:
-        file: the file's JSON values.
-        name: its name, for places.
         stem: the session of messages that name none.
         options: how times are read, and how large a turn may be.
-        left_out: gets what is no message.
     """
     reader = _MessageReader(name, options, left_out)
     unfolding = Unfolding(name, options.zone, left_out)

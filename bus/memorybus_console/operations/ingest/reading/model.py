@@ -47,7 +47,6 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
         user: what the person said, verbatim.
         assistant: what the agent said, verbatim.
         messages: the turn's messages with all their fields; empty if the two sides say everything.
-        user_name: the person's name, if the file gives it.
         assistant_name: the agent's name, if the file gives it.
         at: when it was said, milliseconds; None if the file does not say.
         source_id: the id that the source gives the turn's first message; "" if it gives none that
@@ -67,13 +66,11 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """The turns of one session.
 
     Attributes:
-        session: the session's id.
         named: whether the file names the session; else its id is made of the file's name.
         turns: the turns in the order of the file; the index is the turn's ordinal.
         after: the session that this one continues; empty for the first of a lineage.
         user: the person who talks; empty if the file does not say.
         at: when the session began, milliseconds; None if the file does not say.
-        title: a name for people.
     """
 
     session: str

@@ -105,7 +105,6 @@ def time_in(value: Mapping[str, Any], zone: tzinfo, left_out: LeftOut) -> int | 
     """Return the first readable time of an object, milliseconds; None if it has none.
 
     Args:
-        value: the object.
         zone: the zone of times that name none.
         left_out: gets how many times are none.
     """

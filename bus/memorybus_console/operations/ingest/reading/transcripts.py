@@ -32,7 +32,6 @@ class Format(NamedTuple):
     """A format of conversations.
 
     Attributes:
-        name: its name, in the report.
         is_value: whether a JSON value of a file is of this format.
         plain_lines: makes messages of lines that are none.
     """
@@ -103,7 +102,6 @@ def looks_like(head: bytes, lines: Sequence[JsonLine]) -> str:
 
     Args:
         head: its first bytes.
-        lines: its JSON values.
     """
     value = lines[0].value if lines else None
     if isinstance(value, dict):
