@@ -88,14 +88,12 @@ class Counter:
         self._rows(
             statements.COUNTED.format(
                 wanted=" and ".join(parts),
-                types=", ".join(f"'{name}'" for name in statements.COUNTED_TYPES),
                 standing=statements.STANDING if retracted else "",
                 since=self._since,
             )
         )
-        for statement in (statements.EVENTS, statements.SESSIONS, statements.TALKED):
+        for statement in statements.TABLES:
             self._rows(statement)
-        self._rows(statements.SPENT)
 
     def _register(self, rows: CountableRows) -> None:
         """Make the view ``rows``; an event that entered the log again counts once."""
@@ -152,8 +150,10 @@ class Counter:
 
     def overview(self) -> Overview:
         """Return the totals."""
-        sessions, turns, messages, calls, hours = self._row(statements.OVERVIEW)
-        user, assistant, tool, first, last, without_tokens = self._row(statements.ROLES)
+        sessions, turns, hours = self._row(statements.OVERVIEW)
+        messages, calls, user, assistant, tool, first, last, without_tokens = self._row(
+            statements.ROLES
+        )
         tokens_in, tokens_out, cost, without_cost = self._row(statements.TOKENS)
         return Overview(
             sessions=sessions,
@@ -264,6 +264,7 @@ def _connect(spill: str) -> duckdb.DuckDBPyConnection:
     }
     connection: duckdb.DuckDBPyConnection = import_duckdb().connect(config=config)
     connection.execute("set enable_progress_bar = false")  # it would stand in the output
+    connection.execute("set parquet_metadata_cache = true")  # several statements read each file
     return connection
 
 

@@ -1,16 +1,4 @@
-"""The SQL of insights: each statement counts the table ``events`` or what is made of it."""
-
-COUNTED_TYPES = (
-    "SessionStarted",
-    "TurnCompleted",
-    "MemoryWritten",
-    "SessionSwitched",
-    "ContextCompressing",
-    "Delegated",
-    "SessionEnded",
-    "ToolCalled",
-    "Derived",
-)
+"""The SQL of insights: each statement counts the view ``counted``, or a table made of it."""
 
 ADD_WORDS = "insert into words select $number, unnest($listed)"
 
@@ -19,20 +7,9 @@ create view counted as
 select hash(agent, "user", workspace, "session") as talk, "type", agent, "user", workspace,
   platform, "session", root, epoch_ms("at") as moment, figures as f
 from rows
-where "at" >= to_timestamp({since} / 1000.0) and omitted = '' and {wanted}
-  and "type" in ({types}) {standing}
+where "at" >= to_timestamp({since} / 1000.0) and omitted = '' and {wanted} {standing}
 """
 STANDING = "and id not in (select id from retracted)"
-
-EVENTS = """
-create temp table events as
-select talk, "type", moment, platform, coalesce(f.model, '') as model, f.tokens_in, f.tokens_out,
-  f.cost, f.user_messages, f.assistant_messages, f.tool_messages,
-  f.user_messages + f.assistant_messages + f.tool_messages as messages,
-  coalesce(len(f.tools), 0) as calls,
-  f.tools, f.skills_loaded, f.skills_edited, f.what, f.about, f.usage
-from counted
-"""
 
 RETRACTED = """
 create temp table retracted as
@@ -42,43 +19,63 @@ select distinct id from (
 where id is not null
 """
 
+USAGES = """
+create temp table usages as
+select talk, moment, f.usage from counted where "type" = 'SessionEnded' and len(f.usage) > 0
+"""
+
 SESSIONS = """
 create temp table sessions as
-with named as (
-  select talk, any_value(agent) as agent, any_value("user") as "user",
-    any_value("session") as "session", any_value(hash(agent, "user", workspace, root)) as tree
-  from counted group by talk),
-timed as (
-  select talk,
+with ended as (select talk, max(moment) as counted_at from usages group by talk),
+found as (
+  select hash(agent, "user", workspace, "session") as talk, agent, "user", "session",
+    any_value(hash(agent, "user", workspace, root)) as tree,
     coalesce(arg_min(platform, moment) filter ("type" = 'TurnCompleted'), '') as platform,
-    min(moment) as began, max(moment) as ended,
+    min(moment) filter ("type" not in ('MemoryWritten', 'Derived')) as began,
+    max(moment) filter ("type" not in ('MemoryWritten', 'Derived')) as ended,
     count(*) filter ("type" = 'TurnCompleted') as turns,
-    sum(messages) filter ("type" = 'TurnCompleted') as messages,
-    sum(calls) filter ("type" = 'TurnCompleted') as calls,
-    case when bool_or("type" = 'SessionStarted')
-      then max(moment) filter ("type" = 'SessionEnded' and len(usage) > 0) end as counted_at
-  from events where "type" not in ('MemoryWritten', 'Derived') group by talk having turns > 0)
-select * from timed join named using (talk)
+    bool_or("type" = 'SessionStarted') as is_whole
+  from counted where "type" in ('SessionStarted', 'TurnCompleted', 'MemoryWritten',
+    'SessionSwitched', 'ContextCompressing', 'Delegated', 'SessionEnded', 'ToolCalled', 'Derived')
+  group by agent, "user", workspace, "session" having turns > 0)
+select found.* exclude (is_whole), case when is_whole then counted_at end as counted_at
+from found left join ended using (talk)
 """
 
 TALKED = """
 create temp table talked as
-select e.talk, model, coalesce(e.moment <= s.counted_at, false) as is_in_total,
-  count(*) as turns, sum(user_messages) as user_messages,
-  sum(assistant_messages) as assistant_messages, sum(tool_messages) as tool_messages,
-  sum(e.messages) as messages, sum(e.calls) as calls, sum(tokens_in) as tokens_in,
-  sum(tokens_out) as tokens_out, sum(cost) as cost,
-  count(*) filter (tokens_in + tokens_out = 0) as without_tokens,
+select talk, coalesce(f.model, '') as model,
+  coalesce(e.moment <= s.counted_at, false) as is_in_total,
+  count(*) as turns, sum(f.user_messages) as user_messages,
+  sum(f.assistant_messages) as assistant_messages, sum(f.tool_messages) as tool_messages,
+  sum(f.user_messages + f.assistant_messages + f.tool_messages) as messages,
+  sum(coalesce(len(f.tools), 0)) as calls, sum(f.tokens_in) as tokens_in,
+  sum(f.tokens_out) as tokens_out, sum(f.cost) as cost,
+  count(*) filter (f.tokens_in + f.tokens_out = 0) as without_tokens,
   min(moment) as first, max(moment) as last
-from events e join sessions s using (talk)
-where e."type" = 'TurnCompleted' group by all
+from counted e join sessions s using (talk)
+where e."type" = 'TurnCompleted' group by talk, 2, is_in_total
+"""
+
+CALLED = """
+create temp table called as
+select moment, f.tools, f.skills_loaded, f.skills_edited
+from counted where "type" = 'TurnCompleted' and len(f.tools) > 0
+"""
+
+OTHERS = """
+create temp table others as
+select talk, "type", moment, f.what, f.about, f.tools[1] as tool, f.tool_messages, f.tokens_in,
+  f.tokens_out, f.cost
+from counted where "type" in ('MemoryWritten', 'SessionSwitched', 'ContextCompressing', 'Delegated',
+  'ToolCalled', 'Derived')
 """
 
 SPENT = """
 create temp table spent as
 with ended as (
-  select talk, unnest(e.usage) as u from events e join sessions s using (talk)
-  where e."type" = 'SessionEnded' and e.moment = s.counted_at)
+  select talk, unnest(e.usage) as u from usages e join sessions s using (talk)
+  where e.moment = s.counted_at)
 select talk, u.model as model, u.tokens_in as tokens_in, u.tokens_out as tokens_out,
   case when u.cost >= 0 then u.cost end as cost
 from ended
@@ -86,12 +83,15 @@ union all
 select talk, model, tokens_in, tokens_out, cost from talked where not is_in_total
 """
 
+TABLES = (USAGES, SESSIONS, TALKED, SPENT, CALLED, OTHERS)
+"""What makes the tables, in order."""
+
 OVERVIEW = """
-select count(*), sum(turns), sum(messages), sum(calls), sum(ended - began) / 3600000.0
-from sessions
+select count(*), sum(turns), sum(ended - began) / 3600000.0 from sessions
 """
 ROLES = """
-select sum(user_messages), sum(assistant_messages), sum(tool_messages), min(first), max(last),
+select sum(messages), sum(calls), sum(user_messages), sum(assistant_messages), sum(tool_messages),
+  min(first), max(last),
   coalesce(sum(without_tokens) filter (not is_in_total), 0)::bigint
 from talked
 """
@@ -119,53 +119,54 @@ BY_TOKENS = "coalesce(tokens_in, 0) + coalesce(tokens_out, 0) desc, 2 desc, 1"
 BY_SESSIONS = "2 desc, 3 desc, 1"
 
 TOOLS = """
-with called as (
-  select unnest(tools) as tool, moment from events where "type" = 'TurnCompleted' and calls > 0)
 select tool, count(*), count(*) / sum(count(*)) over (), max(moment)
-from called group by 1 order by 2 desc, 1
+from (select unnest(tools) as tool, moment from called) group by 1 order by 2 desc, 1
 """
 SKILLS = """
 with used as (
-  select unnest(skills_loaded) as skill, 1 as loads, 0 as edits, moment from events
-  union all select unnest(skills_edited), 0, 1, moment from events)
+  select unnest(skills_loaded) as skill, 1 as loads, 0 as edits, moment from called
+  union all select unnest(skills_edited), 0, 1, moment from called)
 select skill, sum(loads), sum(edits), max(moment) from used group by 1
 order by sum(loads) + sum(edits) desc, 4 desc, 1
 """
 ACTIVITY = """
-select moment // $quarter, count(*), 0 from events where "type" = 'TurnCompleted' group by 1
+select moment // $quarter, count(*), 0 from counted where "type" = 'TurnCompleted' group by 1
 union all select began // $quarter, 0, count(*) from sessions group by 1
 """
 LONG = """
-select "session", "user", platform, began, (ended - began) / 3600000.0, turns,
-  messages::bigint, calls::bigint
-from sessions order by ended - began desc, began limit $longest
+with longest as (from sessions order by ended - began desc, began limit $longest)
+select any_value("session"), any_value("user"), any_value(platform), began,
+  (any_value(ended) - began) / 3600000.0, any_value(s.turns), sum(messages)::bigint,
+  sum(calls)::bigint
+from longest s join talked using (talk)
+group by talk, began order by any_value(ended) - began desc, began
 """
 COMPRESSIONS = """
 with by_tree as (
   select count(distinct (talk, what)) filter ("type" = 'ContextCompressing') as told,
     count(*) filter ("type" = 'SessionSwitched' and what = 'compression') as switched
-  from events join sessions using (talk)
+  from others join sessions using (talk)
   where "type" in ('ContextCompressing', 'SessionSwitched') group by tree)
 select coalesce(sum(greatest(told, switched)), 0) from by_tree
 """
 DELEGATIONS = """
 select count(*), coalesce(sum(tool_messages), 0), coalesce(sum(tokens_in), 0),
   coalesce(sum(tokens_out), 0)
-from events where "type" = 'Delegated'
+from others where "type" = 'Delegated'
 """
 DERIVED = """
 select what, count(*), sum(tokens_in)::bigint, sum(tokens_out)::bigint, sum(cost)
-from events where "type" = 'Derived' group by 1 order by 2 desc, 1
+from others where "type" = 'Derived' group by 1 order by 2 desc, 1
 """
 MEMORIES = """
 select "where", count(*) filter (what = 'add'), count(*) filter (what = 'replace'),
   count(*) filter (what = 'remove'), count(*) filter (what = 'other')
 from (
-  select 'store ' || about as "where", what from events where "type" = 'MemoryWritten'
+  select 'store ' || about as "where", what from others where "type" = 'MemoryWritten'
   union all
-  select about, case tools[1] when 'memory_add' then 'add' when 'memory_correct' then 'replace'
+  select about, case tool when 'memory_add' then 'add' when 'memory_correct' then 'replace'
     when 'memory_forget' then 'remove' else 'other' end
-  from events where "type" = 'ToolCalled')
+  from others where "type" = 'ToolCalled')
 group by 1 order by count(*) desc, 1
 """
 KEPT_OUT = """
