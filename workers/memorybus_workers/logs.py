@@ -152,7 +152,6 @@ def set_up(
     An uncaught error is logged too, since its traceback may quote what a backend was sent.
 
     Args:
-        form: text or JSON.
         level: the lowest level shown.
         secrets: values to mask wherever they occur; see `redact.masked`.
     """
@@ -230,8 +229,7 @@ def bind_event(
     return with_event
 
 
-REPEAT_SECONDS = 60.0
-"""Seconds after which the same reason is warned of again."""
+REPEAT_SECONDS = 60.0  # seconds after which the same reason is warned of again
 
 
 class RateLimitedWarning:

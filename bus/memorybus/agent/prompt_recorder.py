@@ -27,14 +27,13 @@ class PromptRecorder:
     Attributes:
         pending: the prompts by order key; None for one that was given nothing. Sessions add to it
             themselves, because a call less matters there.
-        rng: decides which prompts are recorded.
     """
 
     def __init__(self, settings: Settings, publisher: Publisher, rng: Random) -> None:
         self.pending: defaultdict[str, deque[ShownPrompt | None]] = defaultdict(
             partial(deque, maxlen=MAX_PENDING_PROMPTS)
         )
-        self.rng = rng
+        self.rng = rng  # decides which prompts are recorded
         self.share = settings.recorded_prompts
         self._publisher = publisher
         _recorders.add(self)

@@ -23,8 +23,7 @@ _SECONDS_FROM, _SECONDS_END = 10**9, 10**10
 """Times since 2001 in seconds. As milliseconds they would be in the first months of 1970."""
 _ID = re.compile("[0-9a-f]{32}")
 _MOST_DETAILS = 32
-_LONGEST_DETAIL = 1_024
-"""The most characters of a detail's name or value."""
+_LONGEST_DETAIL = 1_024  # the most characters of a detail's name or value
 
 
 def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
@@ -38,29 +37,17 @@ def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class TurnDetails(TypedDict, total=False):
-    """Everything that an agent may say of a completed turn in addition to its texts.
+    """Everything that an agent may say of a completed turn in addition to its texts."""
 
-    Attributes:
-        user_name: the person's name.
-        assistant_name: the agent's name.
-        model: which model answered.
-        tokens_in: prompt tokens.
-        tokens_out: tokens of the answer.
-        cost: US dollars, if known.
-        synthetic: whether the host wrote the user's text itself, so that no person said it.
-        source_id: the id that an imported turn has in its source.
-        replaces: the event with an older form of the turn.
-    """
-
-    user_name: str
-    assistant_name: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float
-    synthetic: bool
-    source_id: str
-    replaces: str
+    user_name: str  # the person's name
+    assistant_name: str  # the agent's name
+    model: str  # which model answered
+    tokens_in: int  # prompt tokens
+    tokens_out: int  # tokens of the answer
+    cost: float  # US dollars, if known
+    synthetic: bool  # whether the host wrote the user's text itself, so that no person said it
+    source_id: str  # the id that an imported turn has in its source
+    replaces: str  # the event with an older form of the turn
 
 
 def memory_write(

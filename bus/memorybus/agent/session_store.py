@@ -30,8 +30,7 @@ create table if not exists prompts(slot text primary key, used_at integer not nu
 _MAX_PROMPTS = 1_024
 """The most lineages whose system prompts are kept, those that were used last (G10)."""
 
-_PROMPT_LIFE = 30 * 86_400_000
-"""Milliseconds after its last use for which a system prompt is kept."""
+_PROMPT_LIFE = 30 * 86_400_000  # milliseconds after its last use for which a system prompt is kept
 
 _DELETE_EXCESS_PROMPTS = """
 delete from prompts where used_at < ? or slot in (
@@ -121,7 +120,6 @@ class HostSessions:
         """Return what providers added to a lineage's system prompt; None if that is not stored yet.
 
         Args:
-            scope: the scope of its sessions.
             root: the root of the lineage.
             now: milliseconds; the time of this use.
 

@@ -28,8 +28,6 @@ def session_prompt(
     """Return what providers add to a session's system prompt; see `Session.system_prompt`.
 
     Args:
-        bus: the session's bus.
-        scope: the session's scope.
         root: the root of its lineage.
         asked_at: returns the monotonic time at which the session asked workers for the prompt.
         known: text that the agent's prompt contains anyway.

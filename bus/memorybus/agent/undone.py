@@ -12,8 +12,7 @@ import msgspec
 from memorybus.events import Message, TurnCompleted
 from memorybus.recall.lines import message_texts
 
-_MAX_TURNS = 4_096
-"""The most turns that are remembered, the newest of all sessions (G10)."""
+_MAX_TURNS = 4_096  # the most turns that are remembered, the newest of all sessions (G10)
 
 
 class _Turn(msgspec.Struct):

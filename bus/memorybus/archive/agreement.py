@@ -39,12 +39,11 @@ class Agreement(msgspec.Struct, frozen=True):
     """How far log and archive were compared.
 
     Attributes:
-        upto: the last entry of the log up to which the archive has every entry; "0-0" for none.
         lacking: the next entry of the log, if it lies before the archive's end and the archive
             lacks it; else None.
     """
 
-    upto: str
+    upto: str  # the last entry of the log up to which the archive has every entry; "0-0" for none
     lacking: Place | None = None
 
 

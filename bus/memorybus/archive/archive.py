@@ -41,15 +41,10 @@ from memorybus.wire.codec import Decoder
 
 
 class CountableSegment(NamedTuple):
-    """A segment as insights read it.
+    """A segment as insights read it."""
 
-    Attributes:
-        path: its file, if it is on this disk and has the column of figures; else "".
-        load: returns its rows (`pyarrow.Table`).
-    """
-
-    path: str
-    load: Callable[[], Any]
+    path: str  # its file, if it is on this disk and has the column of figures; else ""
+    load: Callable[[], Any]  # returns its rows (`pyarrow.Table`)
 
 
 def _counted_rows(part: SealedPartition, segment: Segment) -> Any:
@@ -130,7 +125,6 @@ class Archive:
         placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
 
         Args:
-            after: entry id, exclusive.
             count: the most events to return.
             plan: which events are wanted; other rows are not decoded.
         """
@@ -153,7 +147,6 @@ class Archive:
 
         Args:
             plan: which events are wanted.
-            after: entry id, exclusive.
             since: the earliest time of an event, milliseconds.
             until: the time before which events are wanted, milliseconds.
             damage: what to do with parts that cannot be read.
@@ -217,7 +210,6 @@ class Archive:
         """Yield the segments whose rows insights count; none is opened yet.
 
         Args:
-            partition: the partition to read.
             since: segments that end before this time are left out (milliseconds).
         """
         part = self._partition(partition)
@@ -245,7 +237,6 @@ class Archive:
         segment holds at most `SEGMENT_BYTES` of envelopes: the next call has to seal the rest.
 
         Args:
-            partition: the partition of the entries.
             entries: the entries that follow the last sealed one, in order.
             omit: as for `replace`; content that it rejects is never written.
             retention_mark: the state on which `omit` bases its decisions.
@@ -271,7 +262,6 @@ class Archive:
         """Write neighbouring segments again as one segment, with a new manifest; for compaction.
 
         Args:
-            partition: the partition of the segments.
             segments: neighbours in order, as `segments` returned them; it may be one alone.
             omit: returns why the content of an event is not kept any more, or None to keep it. The
                 row of such an event stays, without its envelope and its owner.

@@ -4,15 +4,11 @@ from memorybus.errors import ArchiveError
 
 
 class DamageHandler:
-    """Raises damage as an error, or notes it as a message so that the rest can be read.
-
-    Attributes:
-        found: whether damage was noted here.
-    """
+    """Raises damage as an error, or notes it as a message so that the rest can be read."""
 
     def __init__(self, messages: list[str] | None) -> None:
         self._messages = messages
-        self.found = False
+        self.found = False  # whether damage was noted here
 
     def for_partition(self) -> "DamageHandler":
         """Return a handler that does the same, and whose `found` concerns one partition only."""

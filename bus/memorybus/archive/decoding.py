@@ -28,8 +28,7 @@ EVENT_TYPES_BY_NAME: Mapping[str, type[Event]] = {kind.__name__: kind for kind i
 
 _MAX_CACHED_ANSWERS = 10_000
 
-_AFTER_ANY_QUERY = (1 << 63) - 1
-"""A time later than the end of any query."""
+_AFTER_ANY_QUERY = (1 << 63) - 1  # a time later than the end of any query
 
 _EMPTY_ROW = EventRow("", "", "", "", "", "", "", "")
 
@@ -62,12 +61,11 @@ class RowFilter(msgspec.Struct, frozen=True):
     """Decides which rows a reader gets.
 
     Attributes:
-        plan: the wanted spans and the query.
         forgotten: the queries of the tombstones: nobody may read what they match.
         answers: a cache of the decision for each cell; at most `_MAX_CACHED_ANSWERS`.
     """
 
-    plan: Plan
+    plan: Plan  # the wanted spans and the query
     forgotten: tuple[Query, ...] = ()
     answers: dict[str, Omission | None] = {}
 

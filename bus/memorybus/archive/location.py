@@ -78,7 +78,6 @@ def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
 
     Args:
         archive: the log's archive; None if the log does not exist yet, and so has none.
-        partition: the partition to check.
         sealed: the number of the last sealed event; read it from Redis before reading the archive.
 
     Raises:

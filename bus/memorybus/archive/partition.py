@@ -27,8 +27,7 @@ from memorybus.redis.keys import lane_name
 KEPT_MANIFESTS = 3
 """How many manifests of a partition are kept, with their segments: the newest ones."""
 
-TOMBSTONE_AGE = 5.0
-"""Seconds after which a reader looks for new tombstones."""
+TOMBSTONE_AGE = 5.0  # seconds after which a reader looks for new tombstones
 
 _PREFIX, _SUFFIX = "manifest-", ".jsonl"
 

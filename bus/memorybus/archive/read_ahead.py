@@ -9,19 +9,14 @@ from memorybus.archive.format.reader import Group
 GroupKey = tuple[str, int, tuple[str, ...]]
 """A group: its segment's SHA-256, its number there, and the columns that are read."""
 
-IDLE_SECONDS = 1.0
-"""Seconds without anything to read after which the thread ends."""
+IDLE_SECONDS = 1.0  # seconds without anything to read after which the thread ends
 
 
 class PendingGroup:
-    """A group that is being read. Unpacking and hashing release the GIL and use another core.
-
-    Attributes:
-        key: names the group.
-    """
+    """A group that is being read. Unpacking and hashing release the GIL and use another core."""
 
     def __init__(self, key: GroupKey, read: Callable[[], Group]) -> None:
-        self.key = key
+        self.key = key  # names the group
         self._read = read
         self._group: Group | None = None
         self._error: Exception | None = None

@@ -27,8 +27,7 @@ from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
 
-_PAGE = 100
-"""How many rows are decoded at once: more of them do not fit into a processor's cache."""
+_PAGE = 100  # how many rows are decoded at once: more of them do not fit into a processor's cache
 
 _BEGINNING = (0, 0)
 

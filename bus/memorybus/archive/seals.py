@@ -17,8 +17,7 @@ from memorybus.redis.keys import Keys, lane_name
 
 _log = logging.getLogger("memorybus")
 
-ALIVE_SECONDS = 60.0
-"""Seconds after its last report for which an archiver counts as alive."""
+ALIVE_SECONDS = 60.0  # seconds after its last report for which an archiver counts as alive
 
 _RETENTION_FIELD = "@retention"
 
@@ -27,49 +26,33 @@ _T = TypeVar("_T")
 
 
 class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the archive has of a partition.
+    """What the archive has of a partition."""
 
-    Attributes:
-        segments: the number of segments.
-        events: the rows in them.
-        bytes: the size of their files.
-        first_at: when its first event entered the log (wall time, milliseconds); 0 for none.
-    """
-
-    segments: int = 0
-    events: int = 0
-    bytes: int = 0
-    first_at: int = 0
+    segments: int = 0  # the number of segments
+    events: int = 0  # the rows in them
+    bytes: int = 0  # the size of their files
+    first_at: int = 0  # when its first event entered the log (wall time, milliseconds); 0 for none
 
 
 class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """A worker's report about its archiving.
 
     Attributes:
-        at: when it was written (the server's wall time, milliseconds).
-        place: where it archives, without credentials.
-        error: what keeps it from archiving; "" if nothing does.
         elsewhere: whether the archive is on another host, so that this worker leaves it alone.
-        damaged: whether the error is that the archive, or the log, is not as it was.
     """
 
-    at: int
-    place: str = ""
-    error: str = ""
+    at: int  # when it was written (the server's wall time, milliseconds)
+    place: str = ""  # where it archives, without credentials
+    error: str = ""  # what keeps it from archiving; "" if nothing does
     elsewhere: bool = False
-    damaged: bool = False
+    damaged: bool = False  # whether the error is that the archive, or the log, is not as it was
 
 
 class ArchiverReports(msgspec.Struct, frozen=True):
-    """All reports that are written down.
+    """All reports that are written down."""
 
-    Attributes:
-        parts: what the archive has, by partition.
-        workers: the reports of the workers that are alive, by worker id.
-    """
-
-    parts: Mapping[int, ArchivedPart]
-    workers: Mapping[str, ArchiverReport]
+    parts: Mapping[int, ArchivedPart]  # what the archive has, by partition
+    workers: Mapping[str, ArchiverReport]  # the reports of the workers that are alive, by worker id
 
     @property
     def working(self) -> bool:

@@ -15,28 +15,19 @@ FOLDER = "tombstones"
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
-    """What is forgotten, and why.
+    """What is forgotten, and why."""
 
-    Attributes:
-        id: the tombstone's id.
-        query: the events that it hides.
-        reason: the operator's words.
-        at: when it was written (wall time, milliseconds).
-        by: who wrote it, as ``user@host``.
-    """
-
-    id: str
-    query: Query
-    reason: str = ""
-    at: int = 0
-    by: str = ""
+    id: str  # the tombstone's id
+    query: Query  # the events that it hides
+    reason: str = ""  # the operator's words
+    at: int = 0  # when it was written (wall time, milliseconds)
+    by: str = ""  # who wrote it, as ``user@host``
 
 
 def read_all(objects: Objects, tombstones: dict[str, Tombstone]) -> dict[str, Tombstone]:
     """Return the tombstones by their files' names.
 
     Args:
-        objects: the log's archive.
         tombstones: what was read before: a tombstone never changes.
 
     Raises:

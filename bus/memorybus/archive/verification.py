@@ -21,22 +21,17 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was found of one file.
 
     Attributes:
-        partition: the partition of the file.
-        file: its name below the partition's folder.
         found: ``sound``; ``damaged``; ``unlisted``: no manifest names it (a seal was cut short, or
             it was compacted; `memorybus archive run` deletes it later); ``gap``: numbers that were
             lost before they could be sealed.
-        why: what is wrong; "" for a sound file.
-        events: the rows in it.
-        bytes: its size.
     """
 
-    partition: int
-    file: str
+    partition: int  # the partition of the file
+    file: str  # its name below the partition's folder
     found: SealedFileState
-    why: str = ""
-    events: int = 0
-    bytes: int = 0
+    why: str = ""  # what is wrong; "" for a sound file
+    events: int = 0  # the rows in it
+    bytes: int = 0  # its size
 
 
 def check_partition(part: SealedPartition) -> Iterator[FileReport]:

@@ -231,11 +231,10 @@ class _UnneededFiles(msgspec.Struct, frozen=True):
     """Files that may be deleted.
 
     Attributes:
-        unnamed: files that no recent manifest names.
         outlived: files that only older recent manifests name; they go after these manifests.
     """
 
-    unnamed: Sequence[str] = ()
+    unnamed: Sequence[str] = ()  # files that no recent manifest names
     outlived: Sequence[str] = ()
 
 
@@ -255,7 +254,6 @@ def _find_unneeded(
     needed for the same reason.
 
     Args:
-        folder: the partition's folder.
         recent: its manifests, newest last.
         stored: its segment files by name.
         before: files that were written, or replaced, after this time stay (wall time, ms).

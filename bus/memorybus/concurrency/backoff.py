@@ -21,7 +21,6 @@ def backoff(
 
     Args:
         attempt: how many attempts there were before this one.
-        rng: makes the jitter.
         first: the longest wait after the first failure; the default suits Redis.
         cap: the longest wait after any failure.
     """

@@ -39,16 +39,12 @@ class ForkGuard:
 
     Args:
         patience: seconds that a fork waits at most.
-
-    Attributes:
-        inside: the threads that are marked.
-        forks: as many entries as forks are under way.
     """
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
-        self.inside: set[int] = set()
-        self.forks: list[None] = []
+        self.inside: set[int] = set()  # the threads that are marked
+        self.forks: list[None] = []  # as many entries as forks are under way
         self._forking = 0
 
     def __enter__(self) -> None:

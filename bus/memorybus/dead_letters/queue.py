@@ -43,15 +43,10 @@ _LEFT_OUT: Mapping[Omission, str] = {
 
 
 class LetterEvent(msgspec.Struct, frozen=True):
-    """The event of a dead letter, as it was published.
+    """The event of a dead letter, as it was published."""
 
-    Attributes:
-        event: the event; None if it is not available.
-        why: why it is not available; empty otherwise.
-    """
-
-    event: LoggedEvent | None
-    why: str = ""
+    event: LoggedEvent | None  # the event; None if it is not available
+    why: str = ""  # why it is not available; empty otherwise
 
 
 def published_event(
@@ -61,8 +56,6 @@ def published_event(
 
     Args:
         history: the history that has the event.
-        partition: the partition of the event.
-        letter: the dead letter.
         shown: whether people will see the event. If so, it is not returned while the tombstones
             cannot be read. If not, an event that is still in the log is returned even then, as
             lanes get it, too.
@@ -102,22 +95,15 @@ def _check_event(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
     )
 
 
-LaneId = tuple[str, int]
-"""A provider's name and a partition."""
+LaneId = tuple[str, int]  # a provider's name and a partition
 
 
 class LocatedLetter(msgspec.Struct, frozen=True):
-    """A dead letter and its lane.
+    """A dead letter and its lane."""
 
-    Attributes:
-        provider: the instance that refused its event, or an earlier event of its key.
-        partition: the partition of its lane.
-        stored: the letter in its present state.
-    """
-
-    provider: str
-    partition: int
-    stored: StoredLetter
+    provider: str  # the instance that refused its event, or an earlier event of its key
+    partition: int  # the partition of its lane
+    stored: StoredLetter  # the letter in its present state
 
     @property
     def lane(self) -> LaneId:
@@ -197,7 +183,6 @@ class DeadLetters:
         """Return a letter's event as it was published, from wherever the history has it.
 
         Args:
-            dead: the letter.
             shown: whether its text is shown to people (see `published_event`).
         """
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)

@@ -40,37 +40,25 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A record in the dead-letter stream (JSON). All but the key, which is exact, is bounded (G10).
 
     Attributes:
-        event_id: the envelope's id.
-        entry: the entry of the partition's log that has the event.
-        n: its dense number.
-        key: its order key.
-        type: the event's type.
-        reason: why it was parked; masked, at most `masking.REASON_CHARS` long.
         attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
-        scope: its owner; each name is at most `NAME_CHARS` long.
-        session: the session's id, also at most `NAME_CHARS` long.
-        at: when it happened, milliseconds since the Unix epoch.
-        first_at: when it was refused first (ms); 0 if it only waits.
-        last_at: when it was refused last (ms).
         trace: the end of the traceback, without values of variables; masked, at most
             `masking.TRACE_CHARS` long.
-        worker: the worker that parked it.
     """
 
-    event_id: str
-    entry: str
-    n: int
-    key: str
-    type: str
-    reason: str
+    event_id: str  # the envelope's id
+    entry: str  # the entry of the partition's log that has the event
+    n: int  # its dense number
+    key: str  # its order key
+    type: str  # the event's type
+    reason: str  # why it was parked; masked, at most `masking.REASON_CHARS` long
     attempts: int = 0
-    scope: Scope = Scope()
-    session: str = ""
-    at: int = 0
-    first_at: int = 0
-    last_at: int = 0
+    scope: Scope = Scope()  # its owner; each name is at most `NAME_CHARS` long
+    session: str = ""  # the session's id, also at most `NAME_CHARS` long
+    at: int = 0  # when it happened, milliseconds since the Unix epoch
+    first_at: int = 0  # when it was refused first (ms); 0 if it only waits
+    last_at: int = 0  # when it was refused last (ms)
     trace: str = ""
-    worker: str = ""
+    worker: str = ""  # the worker that parked it
 
     @property
     def refused(self) -> bool:
@@ -82,27 +70,20 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
     """The changes of a dead letter since it was parked (JSON, by its place in the log).
 
     Attributes:
-        reason: why it was refused last; empty if only edited.
-        attempts: how often it was tried in all.
-        first_at: when it was refused first (ms).
-        last_at: when it was refused last (ms).
-        trace: the last traceback, bounded as in `DeadLetter`.
         edited: the event with which an operator replaced it for this provider, as JSON fields.
-        request: the request that brought the edit; the same request changes nothing again.
         trying: the request for which it is being applied again. If another worker finds this, the
             worker that tried it died meanwhile.
-        by: the worker that is trying it.
     """
 
-    reason: str = ""
-    attempts: int = 0
-    first_at: int = 0
-    last_at: int = 0
-    trace: str = ""
+    reason: str = ""  # why it was refused last; empty if only edited
+    attempts: int = 0  # how often it was tried in all
+    first_at: int = 0  # when it was refused first (ms)
+    last_at: int = 0  # when it was refused last (ms)
+    trace: str = ""  # the last traceback, bounded as in `DeadLetter`
     edited: dict[str, Any] | None = None
-    request: str = ""
+    request: str = ""  # the request that brought the edit; the same request changes nothing again
     trying: str = ""
-    by: str = ""
+    by: str = ""  # the worker that is trying it
 
 
 def apply_amendment(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
@@ -161,19 +142,12 @@ def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
 
 
 class StoredLetter(msgspec.Struct, frozen=True):
-    """A dead letter in its present state.
+    """A dead letter in its present state."""
 
-    Attributes:
-        id: its id in the lane's dead-letter stream.
-        letter: the record, with the last refusal.
-        amendment: its changes since it was parked; None if there are none.
-        strange: whether this release cannot read its changes, which may be an edit.
-    """
-
-    id: str
-    letter: DeadLetter
-    amendment: Amendment | None = None
-    strange: bool = False
+    id: str  # its id in the lane's dead-letter stream
+    letter: DeadLetter  # the record, with the last refusal
+    amendment: Amendment | None = None  # its changes since it was parked; None if there are none
+    strange: bool = False  # whether this release cannot read its changes, which may be an edit
 
 
 class LetterBox:
@@ -253,11 +227,9 @@ def _decode_record(name: str, fields: Sequence[bytes]) -> DeadLetter:
     return letter
 
 
-MAX_REQUESTS = 256
-"""The most requests that may wait for one provider (G10); more are refused."""
+MAX_REQUESTS = 256  # the most requests that may wait for one provider (G10); more are refused
 
-MAX_ITEMS = 500
-"""The most keys or letters in one request; `split_items` makes several requests."""
+MAX_ITEMS = 500  # the most keys or letters in one request; `split_items` makes several requests
 
 _FIELD = re.compile(rb"p(\d{2,6}):[0-9a-f]{32}")
 
@@ -272,29 +244,21 @@ class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """An operator's request about dead letters of one lane.
 
     Attributes:
-        id: the id of this request (32 hex digits, sorted by time).
-        partition: the lane's partition.
         action: "retry" applies the letters of `keys`, in order, until one is refused again;
             "discard" removes the letters at `entries`; "edit" puts `event` in the place of the one
             at `entries[0]`. After the last two, their key is also applied in order, unless an
             earlier letter of it waits.
-        keys: order keys, for "retry".
-        entries: places in the log, for "discard" and "edit".
-        event: the fields of the new event, for "edit".
-        reason: why, in the operator's words.
-        operator: who asks, as ``user@host``.
-        at: when it was asked, milliseconds since the Unix epoch.
     """
 
-    id: str
-    partition: int
+    id: str  # the id of this request (32 hex digits, sorted by time)
+    partition: int  # the lane's partition
     action: Literal["retry", "discard", "edit"]
-    keys: tuple[str, ...] = ()
-    entries: tuple[str, ...] = ()
-    event: dict[str, Any] = {}
-    reason: str = ""
-    operator: str = ""
-    at: int = 0
+    keys: tuple[str, ...] = ()  # order keys, for "retry"
+    entries: tuple[str, ...] = ()  # places in the log, for "discard" and "edit"
+    event: dict[str, Any] = {}  # the fields of the new event, for "edit"
+    reason: str = ""  # why, in the operator's words
+    operator: str = ""  # who asks, as ``user@host``
+    at: int = 0  # when it was asked, milliseconds since the Unix epoch
 
     @property
     def field(self) -> str:

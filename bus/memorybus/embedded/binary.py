@@ -37,14 +37,12 @@ class ServerBinary(msgspec.Struct, frozen=True):
     """A server that can be started.
 
     Attributes:
-        path: the executable.
         version: its release, for example ``(7, 2, 4)``; for Valkey, Valkey's own.
-        product: which of the two it is.
     """
 
-    path: Path
+    path: Path  # the executable
     version: tuple[int, int, int]
-    product: Literal["Redis", "Valkey"] = "Redis"
+    product: Literal["Redis", "Valkey"] = "Redis"  # which of the two it is
 
     @property
     def name(self) -> str:

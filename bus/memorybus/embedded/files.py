@@ -11,11 +11,9 @@ from memorybus.errors import ConfigError, ServerFailed
 SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
 """Bytes of a socket's path (``sun_path`` without its NUL); Redis would truncate a longer one."""
 
-LOG_MAX = 1 << 20
-"""Bytes of the server's log above which a start sets it aside (G10)."""
+LOG_MAX = 1 << 20  # bytes of the server's log above which a start sets it aside (G10)
 
-DISK_FULL = 1 << 20
-"""A disk with fewer free bytes counts as full."""
+DISK_FULL = 1 << 20  # a disk with fewer free bytes counts as full
 
 TAIL_LINES = 8
 

@@ -36,24 +36,17 @@ from memorybus.errors import ServerFailed
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 KILL_TIMEOUT = 5.0
-ANSWER_TIMEOUT = 1.0
-"""Seconds that one PING may take; it is repeated until START_TIMEOUT."""
+ANSWER_TIMEOUT = 1.0  # seconds that one PING may take; it is repeated until START_TIMEOUT
 
 POLL_SECONDS = 0.01
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A server that answers.
+    """A server that answers."""
 
-    Attributes:
-        adopted: whether it ran already; then `EmbeddedRedis.stop` leaves it alone.
-        version: its release; for Valkey, Valkey's own.
-        pid: its process.
-    """
-
-    adopted: bool
-    version: str
-    pid: int
+    adopted: bool  # whether it ran already; then `EmbeddedRedis.stop` leaves it alone
+    version: str  # its release; for Valkey, Valkey's own
+    pid: int  # its process
 
 
 class _Silence(msgspec.Struct, frozen=True):

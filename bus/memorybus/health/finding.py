@@ -42,21 +42,16 @@ class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
     Attributes:
-        code: the kind of finding.
         severity: "critical": events are lost, or will be, or something does not work; "warning":
             everything works, but somebody has to act before long.
-        subject: what it is about; code and subject together identify a finding.
-        text: what was seen. It may quote hostile text.
-        remedy: what to do.
-        since: since when it is wrong (ISO 8601, UTC); None if nobody knows.
     """
 
-    code: Code
+    code: Code  # the kind of finding
     severity: Severity
-    subject: str
-    text: str
-    remedy: str
-    since: str | None = None
+    subject: str  # what it is about; code and subject together identify a finding
+    text: str  # what was seen. It may quote hostile text
+    remedy: str  # what to do
+    since: str | None = None  # since when it is wrong (ISO 8601, UTC); None if nobody knows
 
     def without_quotation(self) -> "Finding":
         """Return the finding without what others wrote."""
@@ -67,19 +62,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of checking one topic; a line of `memorybus doctor`.
+    """The result of checking one topic; a line of `memorybus doctor`."""
 
-    Attributes:
-        name: the topic.
-        ok: whether it is as it should be.
-        found: what was seen.
-        fix: what to do; together with `ok` it is a warning: what to do before long.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    fix: str = ""
+    name: str  # the topic
+    ok: bool  # whether it is as it should be
+    found: str  # what was seen
+    fix: str = ""  # what to do; together with `ok` it is a warning: what to do before long
 
     def __post_init__(self) -> None:
         """Mask credentials, because `found` may quote an error of any backend."""

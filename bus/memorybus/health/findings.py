@@ -55,8 +55,7 @@ _MEMORY_REMEDY = (
     "raise maxmemory or give the machine more memory; when it is full, spools hold what is "
     "published"
 )
-_SEAL_DELAY_SECONDS = 300.0
-"""Seconds by which sealing may be late without an alarm."""
+_SEAL_DELAY_SECONDS = 300.0  # seconds by which sealing may be late without an alarm
 
 _SEAL_REMEDY = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
@@ -80,23 +79,14 @@ _HALT_REMEDY = (
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's INFO reports about how it keeps its data; the defaults mean no fault.
+    """What a server's INFO reports about how it keeps its data; the defaults mean no fault."""
 
-    Attributes:
-        policy: its ``maxmemory-policy``.
-        aof: whether it keeps an append-only file.
-        aof_write: the result of the last write to that file: "ok", or an error.
-        aof_rewrite: the result of its last rewrite.
-        snapshot: the result of the last snapshot.
-        replica: whether it is a replica, which takes no writes.
-    """
-
-    policy: str = SAFE_POLICY
-    aof: bool = True
-    aof_write: str = "ok"
-    aof_rewrite: str = "ok"
-    snapshot: str = "ok"
-    replica: bool = False
+    policy: str = SAFE_POLICY  # its ``maxmemory-policy``
+    aof: bool = True  # whether it keeps an append-only file
+    aof_write: str = "ok"  # the result of the last write to that file: "ok", or an error
+    aof_rewrite: str = "ok"  # the result of its last rewrite
+    snapshot: str = "ok"  # the result of the last snapshot
+    replica: bool = False  # whether it is a replica, which takes no writes
 
 
 def gap_alarms(gaps: Sequence[Gap], keys: Keys) -> Iterator[Finding]:
@@ -240,20 +230,16 @@ def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneState]]) -> Iterator[Fin
                 yield Finding("lane_halted", "critical", f"{name}:{where}", text, _HALT_REMEDY)
 
 
-START_REMEDY = "run: memorybus up"
-"""The remedy where nothing runs."""
+START_REMEDY = "run: memorybus up"  # the remedy where nothing runs
 
 LOG_OF_WORKERS = "journalctl -u memorybus-worker, or docker compose logs worker"
 """How to read the log of workers."""
 
-_RECALL_WAIT_SECONDS = JOB_TTL_SECONDS / 2
-"""Seconds that a recall may wait without a finding."""
+_RECALL_WAIT_SECONDS = JOB_TTL_SECONDS / 2  # seconds that a recall may wait without a finding
 
-_STALL_SECONDS = 60.0
-"""Seconds that an event may wait without a finding if no event is applied."""
+_STALL_SECONDS = 60.0  # seconds that an event may wait without a finding if no event is applied
 
-_BEHIND_SECONDS = 300.0
-"""Seconds that an event may wait without a finding if others are applied."""
+_BEHIND_SECONDS = 300.0  # seconds that an event may wait without a finding if others are applied
 
 _HOT_LANE_EVENTS = 1_000
 _HOT_LANE_SHARE = 0.8

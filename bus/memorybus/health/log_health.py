@@ -49,31 +49,22 @@ class LogHealth(msgspec.Struct, frozen=True):
     """What an examination of the log found: what is wrong, and the figures that show it.
 
     Attributes:
-        alarms: what is wrong.
-        continuity: whether the log is whole.
-        memory: how full the memory of Redis is; in a cluster, that of the fullest shard.
-        disk: how full the embedded server's disk is; None for any other server.
-        archive: the status of the archive.
         parts: what the archive has of each partition, as archivers report it.
     """
 
-    alarms: list[Finding]
-    continuity: Continuity
-    memory: Memory
-    disk: Disk | None
-    archive: ArchiveStatus = ArchiveStatus()
+    alarms: list[Finding]  # what is wrong
+    continuity: Continuity  # whether the log is whole
+    memory: Memory  # how full the memory of Redis is; in a cluster, that of the fullest shard
+    disk: Disk | None  # how full the embedded server's disk is; None for any other server
+    archive: ArchiveStatus = ArchiveStatus()  # the status of the archive
     parts: Mapping[int, ArchivedPart] = MappingProxyType({})
 
 
 class Examiner:
-    """Looks at the log's health. Belongs to one thread; raises what redis-py raises.
-
-    Attributes:
-        states: the partitions as last seen.
-    """
+    """Looks at the log's health. Belongs to one thread; raises what redis-py raises."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        self.states: dict[int, PartitionState] = {}
+        self.states: dict[int, PartitionState] = {}  # the partitions as last seen
         self._numbers: dict[int, Numbers] = {}
         self._redis = redis
         self._settings = settings

@@ -42,17 +42,11 @@ _T = TypeVar("_T")
 
 
 class Figure(msgspec.Struct, Generic[_T], frozen=True):
-    """One number of something.
+    """One number of something."""
 
-    Attributes:
-        name: the metric's name without the prefix. It is a counter if it ends with ``_total``.
-        help: what it means, in one sentence.
-        of: returns the number from the thing; None if there is none now.
-    """
-
-    name: str
-    help: str
-    of: Callable[[_T], float | None]
+    name: str  # the metric's name without the prefix. It is a counter if it ends with ``_total``
+    help: str  # what it means, in one sentence
+    of: Callable[[_T], float | None]  # returns the number from the thing; None if there is none now
 
 
 def seconds(at: str | None) -> float | None:

@@ -76,21 +76,15 @@ def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Moni
 
 
 class Monitor:
-    """Reads the status over one connection; raises what redis-py raises, and `LogError`.
-
-    Attributes:
-        log: the log.
-        roster: who serves it.
-        lanes: how far they are.
-    """
+    """Reads the status over one connection; raises what redis-py raises, and `LogError`."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self.log = EventLog(redis, settings)
-        self.roster = Roster(redis, self._keys)
-        self.lanes = LaneKeys(redis, settings)
+        self.log = EventLog(redis, settings)  # the log
+        self.roster = Roster(redis, self._keys)  # who serves it
+        self.lanes = LaneKeys(redis, settings)  # how far they are
         self._partitions = range(settings.partitions)
         self._parts: Mapping[int, ArchivedPart] = {}
 
@@ -302,7 +296,6 @@ def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) ->
 
     Args:
         workers: the workers that are alive; those of one host report nearly the same.
-        here: this host's name.
         spool: what this process counted on this host.
     """
     spools = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
@@ -327,7 +320,6 @@ def read_jobs(
     RQ's keys are read directly, because counting through its registries would change them.
 
     Args:
-        jobs: the jobs' Redis.
         providers: the providers whose queues to read.
 
     Raises:

@@ -33,14 +33,12 @@ class Memory(msgspec.Struct, frozen=True):
     """The memory of Redis, as `status --json` prints it.
 
     Attributes:
-        used: bytes that it uses.
-        limit: bytes that it may use; null if nobody knows.
         limit_from: where the limit comes from. "maxmemory": its setting; "available": what it uses
             and what this machine, where it runs, has left; "machine": all memory of its machine.
     """
 
-    used: int
-    limit: int | None
+    used: int  # bytes that it uses
+    limit: int | None  # bytes that it may use; null if nobody knows
     limit_from: LimitFrom
 
     @property
@@ -102,31 +100,22 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the archive, as `status --json` prints it; times are ISO 8601, UTC.
 
     Attributes:
-        working: whether some worker archives.
         error: what keeps all workers from archiving; where one archives, what others found damaged;
             "" if nothing is wrong.
-        damaged: whether the archive's files were changed, so that a person has to act.
-        hindered: whether an error keeps all workers from archiving.
-        place: where it lies; null if no worker has reported that.
         home: the host and directory of an archive that lies in a data_dir; null otherwise.
-        sealed: how many events of the log are sealed.
-        unsealed: how many are not sealed yet.
-        oldest_unsealed_at: when the oldest of these entered the log; null for none.
-        segments: how many files it has.
-        bytes: the size of these files.
     """
 
-    working: bool = False
+    working: bool = False  # whether some worker archives
     error: str = _NO_ARCHIVER
-    damaged: bool = False
-    hindered: bool = False
-    place: str | None = None
+    damaged: bool = False  # whether the archive's files were changed, so that a person has to act
+    hindered: bool = False  # whether an error keeps all workers from archiving
+    place: str | None = None  # where it lies; null if no worker has reported that
     home: str | None = None
-    sealed: int = 0
-    unsealed: int = 0
-    oldest_unsealed_at: str | None = None
-    segments: int = 0
-    bytes: int = 0
+    sealed: int = 0  # how many events of the log are sealed
+    unsealed: int = 0  # how many are not sealed yet
+    oldest_unsealed_at: str | None = None  # when the oldest of these entered the log; null for none
+    segments: int = 0  # how many files it has
+    bytes: int = 0  # the size of these files
 
     @property
     def obstacle(self) -> str:
@@ -140,8 +129,6 @@ def build_archive_status(
     """Return the status of the archive.
 
     Args:
-        states: the partitions.
-        reports: what archivers report.
         home: the host and directory where it lies; None if it lies in a store that every worker
             reaches, or if no host has claimed it yet.
     """
@@ -193,57 +180,42 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     """A provider's lanes, summed up; times are ISO 8601, UTC.
 
     Attributes:
-        name: the provider, or the copy.
-        applied: how many events were applied; parked and discarded events do not count.
-        backlog: how many events wait.
-        oldest_unapplied_at: when the oldest waiting event entered the log; null for none.
-        parked_keys: how many order keys wait for an operator; of each, one event was refused.
         dead_letters: how many events these keys have: refused, and waiting behind what was refused.
-        lanes: how many lanes it has.
-        lanes_owned: how many of these a live worker owns.
-        failing_since: since when these calls fail; null if they do not.
         failing: the error of its calls while none succeeds; its lanes then wait, and nothing is
             parked. "" otherwise.
         reports: what the provider reports about itself, such as how much is missing; "" for
             nothing.
-        paused: why an operator or a command paused its lanes; "" if they are not paused.
-        live: the copy that serves agents in its place, whose figures these are; "" for none.
         copy_of: for an instance that serves nobody, the provider that it copies; "" otherwise.
         kept: whether its lanes are paused because it is kept for `memorybus rebuild --rollback`.
-        discarded: how many events an operator discarded.
         rate: how many events a second its workers applied over the last seconds; null if no worker
             reports it.
         seconds_left: how long its backlog takes at that rate; null if that is unknown.
-        busiest: its lane with the largest backlog; "" if there is no backlog.
-        busiest_backlog: how many events wait in that lane.
         work: what workers counted of their work for the provider; zeros for a copy.
-        refused: how many events it refused for good.
-        waiting_behind: how many events wait behind refused ones of their keys.
     """
 
-    name: str
-    applied: int
-    backlog: int
-    oldest_unapplied_at: str | None
-    parked_keys: int
+    name: str  # the provider, or the copy
+    applied: int  # how many events were applied; parked and discarded events do not count
+    backlog: int  # how many events wait
+    oldest_unapplied_at: str | None  # when the oldest waiting event entered the log; null for none
+    parked_keys: int  # how many order keys wait for an operator; of each, one event was refused
     dead_letters: int
-    lanes: int
-    lanes_owned: int
+    lanes: int  # how many lanes it has
+    lanes_owned: int  # how many of these a live worker owns
     failing: str = ""
     reports: str = ""
-    paused: str = ""
-    live: str = ""
+    paused: str = ""  # why an operator or a command paused its lanes; "" if they are not paused
+    live: str = ""  # the copy that serves agents in its place, whose figures these are; "" for none
     copy_of: str = ""
     kept: bool = False
-    discarded: int = 0
+    discarded: int = 0  # how many events an operator discarded
     rate: float | None = None
     seconds_left: float | None = None
-    busiest: str = ""
-    busiest_backlog: int = 0
+    busiest: str = ""  # its lane with the largest backlog; "" if there is no backlog
+    busiest_backlog: int = 0  # how many events wait in that lane
     work: WorkDone = WorkDone()
-    failing_since: str | None = None
-    refused: int = 0
-    waiting_behind: int = 0
+    failing_since: str | None = None  # since when these calls fail; null if they do not
+    refused: int = 0  # how many events it refused for good
+    waiting_behind: int = 0  # how many events wait behind refused ones of their keys
 
 
 def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | None:
@@ -253,7 +225,6 @@ def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | Non
     bounds: the time of the lane's last event, and that of the first archived one.
 
     Args:
-        lane: a lane that is behind.
         reply: Redis's reply to XRANGE from the lane's checkpoint on.
         archived_since: when the first archived event of the partition entered the log,
             milliseconds; 0 for none.
@@ -271,31 +242,20 @@ class JobsStatus(msgspec.Struct, frozen=True):
     """A provider's recall jobs; times are ISO 8601, UTC.
 
     Attributes:
-        provider: the provider.
-        queue: the name of its RQ queue.
-        queued: how many jobs wait and may still begin.
-        started: how many jobs run.
-        failed: how many recalls failed since the last day without a failure.
-        oldest_at: when the oldest waiting job was enqueued, or None.
-        failing: how many recalls failed in a row; 0 after a success.
-        skipped: how many recalls were not made because of a pause or the queue's bound.
-        paused: whether the provider is not asked now because several recalls failed in a row.
-        failed_at: when the last recall failed, or None.
-        error: the last failure in one bounded line, credentials masked, or ""; hostile text.
         prompts: how prompts were answered since the last day without a prompt.
     """
 
-    provider: str
-    queue: str
-    queued: int
-    started: int
-    failed: int
-    oldest_at: str | None
-    failing: int
-    skipped: int
-    paused: bool
-    failed_at: str | None
-    error: str
+    provider: str  # the provider
+    queue: str  # the name of its RQ queue
+    queued: int  # how many jobs wait and may still begin
+    started: int  # how many jobs run
+    failed: int  # how many recalls failed since the last day without a failure
+    oldest_at: str | None  # when the oldest waiting job was enqueued, or None
+    failing: int  # how many recalls failed in a row; 0 after a success
+    skipped: int  # how many recalls were not made because of a pause or the queue's bound
+    paused: bool  # whether the provider is not asked now because several recalls failed in a row
+    failed_at: str | None  # when the last recall failed, or None
+    error: str  # the last failure in one bounded line, credentials masked, or ""; hostile text
     prompts: PromptCounts = PromptCounts()
 
 
@@ -303,33 +263,23 @@ class LogFigures(msgspec.Struct, frozen=True):
     """The log of all partitions; times are ISO 8601, UTC.
 
     Attributes:
-        published: how many events ever entered the log.
-        entries: how many of these Redis holds.
-        bytes: the memory that these take.
         oldest_at: when the oldest of these entered the log, which is trimmed before it; null for
             none.
-        duplicates: how many events came again and were skipped (G2).
-        conflicts: how many events came again with another payload; the first one counts.
     """
 
-    published: int = 0
-    entries: int = 0
-    bytes: int = 0
+    published: int = 0  # how many events ever entered the log
+    entries: int = 0  # how many of these Redis holds
+    bytes: int = 0  # the memory that these take
     oldest_at: str | None = None
-    duplicates: int = 0
-    conflicts: int = 0
+    duplicates: int = 0  # how many events came again and were skipped (G2)
+    conflicts: int = 0  # how many events came again with another payload; the first one counts
 
 
 class Continuity(msgspec.Struct, frozen=True):
-    """Whether the log is whole.
+    """Whether the log is whole."""
 
-    Attributes:
-        log: the id that it got when it was created; null if its record is gone.
-        gaps: the ranges of numbers that are missing, also those that only a record shows.
-    """
-
-    log: str | None
-    gaps: list[Gap]
+    log: str | None  # the id that it got when it was created; null if its record is gone
+    gaps: list[Gap]  # the ranges of numbers that are missing, also those that only a record shows
 
 
 class RedisStatus(msgspec.Struct, frozen=True):
@@ -376,44 +326,29 @@ class Status(msgspec.Struct, frozen=True):
     `memorybus.health.findings.findings_of` returns them with all other findings.
 
     Attributes:
-        redis: the log's server.
-        spool: the events in this host's spools.
-        partitions: how many partitions the log has.
         providers: the providers, each with the figures of the instance that serves it.
-        workers: the workers that are alive.
         gone: the workers that fell silent within the last 15 minutes, without leaving, and that no
             other worker replaced.
-        jobs: the recall jobs of each provider.
-        alarms: what is wrong with the log, its Redis, its archive and its lanes.
-        continuity: whether the log is whole.
-        memory: how full the memory of Redis is.
-        disk: how full the embedded server's disk is; null for any other server.
-        archive: the status of the archive.
-        copies: the instances that serve no agent.
-        log: the figures of the log.
-        spools: the spools of all hosts with workers, and of this host.
-        canary_at: when a canary last came through (ISO 8601, UTC); null for never.
-        settings_file: the settings file that the command read; "" for none.
         published_rate: how many events a second agents published between two readings; null
             after a single one.
     """
 
-    redis: RedisStatus
-    spool: SpoolStatus
-    partitions: int
+    redis: RedisStatus  # the log's server
+    spool: SpoolStatus  # the events in this host's spools
+    partitions: int  # how many partitions the log has
     providers: list[ProviderStatus]
-    workers: list[WorkerStatus]
-    jobs: list[JobsStatus]
-    alarms: list[Finding]
-    continuity: Continuity
-    memory: Memory
-    disk: Disk | None
-    archive: ArchiveStatus = ArchiveStatus()
-    copies: list[ProviderStatus] = []
-    log: LogFigures = LogFigures()
-    spools: list[HostSpool] = []
-    canary_at: str | None = None
-    settings_file: str = ""
+    workers: list[WorkerStatus]  # the workers that are alive
+    jobs: list[JobsStatus]  # the recall jobs of each provider
+    alarms: list[Finding]  # what is wrong with the log, its Redis, its archive and its lanes
+    continuity: Continuity  # whether the log is whole
+    memory: Memory  # how full the memory of Redis is
+    disk: Disk | None  # how full the embedded server's disk is; null for any other server
+    archive: ArchiveStatus = ArchiveStatus()  # the status of the archive
+    copies: list[ProviderStatus] = []  # the instances that serve no agent
+    log: LogFigures = LogFigures()  # the figures of the log
+    spools: list[HostSpool] = []  # the spools of all hosts with workers, and of this host
+    canary_at: str | None = None  # when a canary last came through (ISO 8601, UTC); null for never
+    settings_file: str = ""  # the settings file that the command read; "" for none
     published_rate: float | None = None
     gone: list[WorkerStatus] = []
 

@@ -25,24 +25,16 @@ from memorybus.text.redact import masked
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
 
 _CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
-_MAX_LINE_CHARS = 1_000
-"""Findings may quote any backend."""
+_MAX_LINE_CHARS = 1_000  # findings may quote any backend
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The verdict on a bus.
+    """The verdict on a bus."""
 
-    Attributes:
-        state: the worst severity of the findings.
-        code: the exit code of a monitoring plugin for that state.
-        line: state and findings, then figures behind a bar, in the one line of such a plugin.
-        findings: all that is wrong, each with its remedy.
-    """
-
-    state: State
-    code: int
-    line: str
-    findings: list[Finding] = []
+    state: State  # the worst severity of the findings
+    code: int  # the exit code of a monitoring plugin for that state
+    line: str  # state and findings, then figures behind a bar, in the one line of such a plugin
+    findings: list[Finding] = []  # all that is wrong, each with its remedy
 
     def without_quotations(self) -> "Verdict":
         """Return the verdict without what others wrote, for people who are not identified."""
@@ -102,24 +94,16 @@ def _build_verdict(state: State, summary: str, figures: str, findings: list[Find
     return Verdict(state, _CODES[state], line, findings)
 
 
-CACHE_SECONDS = 1.0
-"""Seconds for which one reading answers all callers."""
+CACHE_SECONDS = 1.0  # seconds for which one reading answers all callers
 
 
 class BusState(msgspec.Struct, frozen=True):
-    """The state of the bus at one moment.
+    """The state of the bus at one moment."""
 
-    Attributes:
-        at_ms: when it was read (wall time, milliseconds since the Unix epoch).
-        status: the figures; None if Redis could not be read.
-        verdict: what is wrong, and how badly.
-        lanes: the lanes of each instance, by partition.
-    """
-
-    at_ms: int
-    status: Status | None
-    verdict: Verdict
-    lanes: LanesByInstance = {}
+    at_ms: int  # when it was read (wall time, milliseconds since the Unix epoch)
+    status: Status | None  # the figures; None if Redis could not be read
+    verdict: Verdict  # what is wrong, and how badly
+    lanes: LanesByInstance = {}  # the lanes of each instance, by partition
 
     @property
     def findings(self) -> list[Finding]:

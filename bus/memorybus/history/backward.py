@@ -28,15 +28,10 @@ _FIRST_PAGE, _MAX_PAGE = 32, 512
 
 
 class BackwardMark(msgspec.Struct, frozen=True):
-    """The place in the order of all partitions at which reading backward stopped and may continue.
+    """Where, in the order of all partitions, reading backward stopped and may continue."""
 
-    Attributes:
-        partition: the partition of the event that was read last.
-        entry: its entry id.
-    """
-
-    partition: int
-    entry: str
+    partition: int  # the partition of the event that was read last
+    entry: str  # its entry id
 
     def bound(self, partition: int) -> str:
         """Return the entry id before which a partition is read.
@@ -61,7 +56,6 @@ class BackwardReader:
         """Create the reader; nothing is read yet.
 
         Args:
-            sources: archive and log.
             query: which events of the log are wanted.
             sealed: returns the query for the archive; called when the archive is first needed.
             damage: what to do with parts of the archive that cannot be read.

@@ -12,8 +12,7 @@ from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.text.display import iso
 
-TOMBSTONE_AGE = 5.0
-"""Seconds after which a reader looks for new tombstones."""
+TOMBSTONE_AGE = 5.0  # seconds after which a reader looks for new tombstones
 
 
 class TombstoneSource(Protocol):
@@ -116,7 +115,6 @@ class Forgotten:
         """Return why an event is refused; "" if no tombstone hides it.
 
         Args:
-            row: the event.
             timed: whether its time is known; otherwise nothing shows that it was said later.
         """
         for matcher, upto in self._queries:
@@ -130,5 +128,4 @@ class Forgotten:
         return ""
 
 
-NOTHING_FORGOTTEN = Forgotten(())
-"""Hides nothing."""
+NOTHING_FORGOTTEN = Forgotten(())  # hides nothing

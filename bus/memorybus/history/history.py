@@ -84,13 +84,11 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     """The places where an event is.
 
     Attributes:
-        in_log: whether the log still has it.
-        sealed: whether the archive has it, too, according to Redis.
         segment: the archive's file that has it; "" if none has it, or the archive cannot be read.
     """
 
-    in_log: bool
-    sealed: bool
+    in_log: bool  # whether the log still has it
+    sealed: bool  # whether the archive has it, too, according to Redis
     segment: str = ""
 
 
@@ -128,9 +126,6 @@ class History:
     not ours. A method that needs the archive raises `ArchiveUnavailable` if it cannot be reached,
     and `ArchiveDamaged`, which names the damage; events after the damage are not read as if they
     followed the ones before.
-
-    Attributes:
-        log: the end of the history.
     """
 
     def __init__(
@@ -146,7 +141,7 @@ class History:
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """
-        self.log = log
+        self.log = log  # the end of the history
         self._sources = Sources(log, archive, find, clock)
         self._reader = self._sources.reader
         self._known_sealed: dict[int, int] = {}
@@ -187,7 +182,6 @@ class History:
         An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
 
         Args:
-            after: entry id, exclusive.
             count: the most events to return.
             after_n: the dense number at `after`. If the log's next number does not follow it, the
                 archive is read.

@@ -22,8 +22,7 @@ from memorybus.wire.header import HeaderReader
 _RESENT_BY_FIELD = {b"e": False, b"r": True}
 """By name of the body field: whether Redis may have had the event before."""
 
-_PAGE_ENTRIES = 512
-"""How many entries are read at a time if the first one is not ours."""
+_PAGE_ENTRIES = 512  # how many entries are read at a time if the first one is not ours
 
 _XREVRANGE = b"XREVRANGE"
 """The command as bytes: redis-py then does not parse the reply (see `memorybus.log.stream`)."""
@@ -37,11 +36,10 @@ class EventPage(msgspec.Struct, frozen=True):
     Attributes:
         events: the events in order; unwanted ones come as an `Omitted`, so that numbers stay
             dense. An empty list means that nothing follows.
-        cut_short: whether more events may follow the last one.
     """
 
     events: list[LoggedEvent]
-    cut_short: bool = False
+    cut_short: bool = False  # whether more events may follow the last one
 
     def follows(self, after_n: int) -> bool:
         """Return whether the events' numbers follow `after_n` and each other without a gap."""

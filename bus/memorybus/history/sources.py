@@ -14,8 +14,7 @@ from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
 
-END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
-"""An id greater than that of any entry."""
+END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"  # an id greater than that of any entry
 
 
 class ReadableArchive(Protocol):
@@ -75,12 +74,7 @@ class ReadableArchive(Protocol):
 
 
 class Sources:
-    """The log and the archive of one history. Use from one thread.
-
-    Attributes:
-        log: the end of the history.
-        reader: reads the log through a filter.
-    """
+    """The log and the archive of one history. Use from one thread."""
 
     def __init__(
         self,
@@ -95,8 +89,8 @@ class Sources:
             find: opens the archive when it is needed, in place of `archive`.
             clock: tells how old the known tombstones are.
         """
-        self.log = log
-        self.reader = LogReader(log.redis, log.keys)
+        self.log = log  # the end of the history
+        self.reader = LogReader(log.redis, log.keys)  # reads the log through a filter
         self._find = find
         self._archive = archive
         self._forgotten = KnownTombstones(clock)

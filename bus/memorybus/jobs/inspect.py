@@ -25,67 +25,46 @@ from memorybus.registry.roster import Roster
 JOB = "memorybus_workers.jobs.inspect.run"
 """The callable that the recall queues may run in addition to recalls and tools."""
 
-PARTITION = 0
-"""The partition under whose keys the replies are written."""
+PARTITION = 0  # the partition under whose keys the replies are written
 
 _QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
 
 
 class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page of a digest.
+    """A page of a digest."""
 
-    Attributes:
-        given: whether the provider has digests.
-        pairs: keys with their digests, in the order of keys.
-        more: whether there are keys above the last one.
-    """
-
-    given: bool = True
-    pairs: tuple[tuple[str, str], ...] = ()
-    more: bool = False
+    given: bool = True  # whether the provider has digests
+    pairs: tuple[tuple[str, str], ...] = ()  # keys with their digests, in the order of keys
+    more: bool = False  # whether there are keys above the last one
 
 
 class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of what an instance keeps of somebody.
 
     Attributes:
-        given: whether the provider can answer (`Capabilities.exports`, or `curates`).
         memories: each has the fields of a provider's `StoredMemory` that are not empty.
-        more: whether there may be more memories.
     """
 
-    given: bool = True
+    given: bool = True  # whether the provider can answer (`Capabilities.exports`, or `curates`)
     memories: tuple[dict[str, Any], ...] = ()
-    more: bool = False
+    more: bool = False  # whether there may be more memories
 
 
 class OwnersPage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page of the people and agents of whom an instance keeps something.
+    """A page of the people and agents of whom an instance keeps something."""
 
-    Attributes:
-        given: whether the provider can list owners.
-        owners: each has the fields of a provider's `MemoryOwner`.
-        more: whether there may be more owners.
-    """
-
-    given: bool = True
-    owners: tuple[dict[str, Any], ...] = ()
-    more: bool = False
+    given: bool = True  # whether the provider can list owners
+    owners: tuple[dict[str, Any], ...] = ()  # each has the fields of a provider's `MemoryOwner`
+    more: bool = False  # whether there may be more owners
 
 
 class EraseReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an instance erased of somebody.
+    """What an instance erased of somebody."""
 
-    Attributes:
-        given: whether the provider can erase (`Capabilities.forgets`).
-        erased: how many memories it erased; None if it does not say.
-        remains: the memories that it could not reach, in its words.
-    """
-
-    given: bool = True
-    erased: int | None = None
-    remains: tuple[str, ...] = ()
+    given: bool = True  # whether the provider can erase (`Capabilities.forgets`)
+    erased: int | None = None  # how many memories it erased; None if it does not say
+    remains: tuple[str, ...] = ()  # the memories that it could not reach, in its words
 
 
 class InstanceHealth(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,17 +89,12 @@ class InstanceQuestion(msgspec.Struct, Generic[ReplyT], frozen=True):
 
 
 class ReadDigest(InstanceQuestion[DigestPage], frozen=True, omit_defaults=True, tag="digest"):
-    """Asks for a page of the digest: `DigestPage`.
-
-    Attributes:
-        after: only the keys above this one.
-        keys: only these keys; empty for all.
-    """
+    """Asks for a page of the digest: `DigestPage`."""
 
     reply = DigestPage
 
-    after: str = ""
-    keys: tuple[str, ...] = ()
+    after: str = ""  # only the keys above this one
+    keys: tuple[str, ...] = ()  # only these keys; empty for all
 
 
 class TryRecall(InstanceQuestion[RecalledItems], frozen=True, tag="recall"):
@@ -132,25 +106,16 @@ class TryRecall(InstanceQuestion[RecalledItems], frozen=True, tag="recall"):
 
 
 class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag="kept"):
-    """Asks for a page of what the instance keeps of somebody: `KeptPage`.
-
-    Attributes:
-        whose: the owner; only agent, user and workspace count.
-        skip: how many memories the asker has already.
-        most: the most memories to send; 0 for as many as fit.
-        containing: only memories with this text, or from the event of this id; "" for all.
-        curated: only memories that age (`MemoryProvider.curated`), with their states.
-        state: only those in this state; "" for all.
-    """
+    """Asks for a page of what the instance keeps of somebody: `KeptPage`."""
 
     reply = KeptPage
 
-    whose: RecallRequest
-    skip: int = 0
-    most: int = 0
-    containing: str = ""
-    curated: bool = False
-    state: str = ""
+    whose: RecallRequest  # the owner; only agent, user and workspace count
+    skip: int = 0  # how many memories the asker has already
+    most: int = 0  # the most memories to send; 0 for as many as fit
+    containing: str = ""  # only memories with this text, or from the event of this id; "" for all
+    curated: bool = False  # only memories that age (`MemoryProvider.curated`), with their states
+    state: str = ""  # only those in this state; "" for all
 
 
 class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, tag="owners"):
@@ -158,27 +123,21 @@ class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, 
 
     Attributes:
         after: the owner behind whom the page begins; only its agent, user and workspace count.
-        most: the most owners to send; 0 for as many as fit.
-        containing: only owners whose names contain this text; "" for all.
     """
 
     reply = OwnersPage
 
     after: RecallRequest | None = None
-    most: int = 0
-    containing: str = ""
+    most: int = 0  # the most owners to send; 0 for as many as fit
+    containing: str = ""  # only owners whose names contain this text; "" for all
 
 
 class Erase(InstanceQuestion[EraseReport], frozen=True, tag="erase"):
-    """Asks the instance to erase what it keeps of somebody: `EraseReport`.
-
-    Attributes:
-        whose: the owner; only agent, user and workspace count.
-    """
+    """Asks the instance to erase what it keeps of somebody: `EraseReport`."""
 
     reply = EraseReport
 
-    whose: RecallRequest
+    whose: RecallRequest  # the owner; only agent, user and workspace count
 
 
 class CheckHealth(InstanceQuestion[InstanceHealth], frozen=True, tag="health"):
@@ -192,19 +151,12 @@ InspectionQuestion = ReadDigest | TryRecall | ReadKept | ReadOwners | Erase | Ch
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to one instance (the job's one argument, as JSON).
+    """A question to one instance (the job's one argument, as JSON)."""
 
-    Attributes:
-        id: 32 hex digits; the reply is found by it.
-        provider: the provider whose recall processes are asked.
-        instance: the provider, or a copy of it.
-        question: the question.
-    """
-
-    id: str
-    provider: str
-    instance: str
-    question: InspectionQuestion
+    id: str  # 32 hex digits; the reply is found by it
+    provider: str  # the provider whose recall processes are asked
+    instance: str  # the provider, or a copy of it
+    question: InspectionQuestion  # the question
 
 
 class InspectionFailed(MemoryBusError):
@@ -212,11 +164,7 @@ class InspectionFailed(MemoryBusError):
 
 
 class InstanceInspector:
-    """Asks an instance and waits for its answer. Belongs to one thread.
-
-    Args:
-        make_id: ids.
-    """
+    """Asks an instance and waits for its answer. Belongs to one thread."""
 
     def __init__(self, settings: Settings, clock: Clock, make_id: NewId = new_id) -> None:
         self._settings = settings

@@ -17,22 +17,16 @@ from memorybus.msgspec_types import prepared
 if TYPE_CHECKING:
     from redis import Redis
 
-REPLY_TTL_SECONDS = 60
-"""Seconds for which a reply stays; nobody waits for one that long."""
+REPLY_TTL_SECONDS = 60  # seconds for which a reply stays; nobody waits for one that long
 
 _CUT_MARK = " […]"
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A provider's answer (stored as msgpack).
+    """A provider's answer (stored as msgpack)."""
 
-    Attributes:
-        text: the answer; a tool's result is JSON.
-        error: why it could not answer, in one line, or "".
-    """
-
-    text: str = ""
-    error: str = ""
+    text: str = ""  # the answer; a tool's result is JSON
+    error: str = ""  # why it could not answer, in one line, or ""
 
 
 _decoder = msgspec.msgpack.Decoder(prepared(Reply))

@@ -25,24 +25,17 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call of a reading tool (the job's one argument, as JSON).
 
     Attributes:
-        id: 32 hex digits; the reply is found by it.
-        partition: the partition under whose keys the reply is written.
-        provider: the provider instance.
-        tool: the provider's own name of the tool.
-        arguments: the arguments as the model gave them.
-        scope: the owner of the memories.
-        session: the session that asks.
         reads_after: partitions whose present end must be applied first (read your writes).
         positions: the dense numbers of these ends, filled in when the job is enqueued.
     """
 
-    id: str
-    partition: int
-    provider: str
-    tool: str
-    arguments: dict[str, Any]
-    scope: Scope
-    session: SessionRef
+    id: str  # 32 hex digits; the reply is found by it
+    partition: int  # the partition under whose keys the reply is written
+    provider: str  # the provider instance
+    tool: str  # the provider's own name of the tool
+    arguments: dict[str, Any]  # the arguments as the model gave them
+    scope: Scope  # the owner of the memories
+    session: SessionRef  # the session that asks
     reads_after: tuple[int, ...] = ()
     positions: dict[int, int] = {}
 
@@ -51,7 +44,6 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
     """Enqueue the run of a tool.
 
     Args:
-        request: the call.
         timeout: seconds after which nobody waits any more.
 
     Returns:

@@ -31,31 +31,19 @@ _MIN_WAIT_SECONDS = 0.001
 
 
 class AwaitedReplies(msgspec.Struct, frozen=True):
-    """The replies for which a caller waits.
+    """The replies for which a caller waits."""
 
-    Attributes:
-        partition: the partition under whose keys they are written.
-        ids: the ids of the events, or of the call.
-        providers: the providers that should answer each event or call.
-        problem: why nobody will answer; "" if somebody may.
-    """
-
-    partition: int
-    ids: Sequence[str]
-    providers: Collection[str]
-    problem: str = ""
+    partition: int  # the partition under whose keys they are written
+    ids: Sequence[str]  # the ids of the events, or of the call
+    providers: Collection[str]  # the providers that should answer each event or call
+    problem: str = ""  # why nobody will answer; "" if somebody may
 
 
 class ReceivedReplies(msgspec.Struct):
-    """The replies that came in time.
+    """The replies that came in time."""
 
-    Attributes:
-        replies: the replies by provider, in the order of the ids.
-        problem: why no more replies can come, or "".
-    """
-
-    replies: dict[str, list[Reply]] = {}
-    problem: str = ""
+    replies: dict[str, list[Reply]] = {}  # the replies by provider, in the order of the ids
+    problem: str = ""  # why no more replies can come, or ""
 
 
 AskForReplies = Callable[["Redis"], AwaitedReplies]

@@ -130,23 +130,14 @@ def _check_new_id(session_id: str, beside: SessionRef | None = None) -> str:
 
 
 class OriginClaim(msgspec.Struct, frozen=True, order=True):
-    """What one event says of a session's origin. The least claim counts, whatever the order.
+    """What one event says of a session's origin. The least claim counts, whatever the order."""
 
-    Attributes:
-        rank: how reliable the event is, 0 the most (see `_own_claim`).
-        at: its time (ms); decides between equal ranks.
-        event_id: decides between equal times.
-        root: the first session of the lineage.
-        parent: where the session came from; "" if it has no parent.
-        reason: how it came from there; "" if the event does not say.
-    """
-
-    rank: int
-    at: int
-    event_id: str
-    root: str
-    parent: str = ""
-    reason: str = ""
+    rank: int  # how reliable the event is, 0 the most (see `_own_claim`)
+    at: int  # its time (ms); decides between equal ranks
+    event_id: str  # decides between equal times
+    root: str  # the first session of the lineage
+    parent: str = ""  # where the session came from; "" if it has no parent
+    reason: str = ""  # how it came from there; "" if the event does not say
 
 
 def claims(envelope: Envelope) -> Iterator[tuple[str, OriginClaim]]:
@@ -189,22 +180,18 @@ class Node(msgspec.Struct, frozen=True):
     """Everything known of one session. Times are milliseconds, 0 if unknown.
 
     Attributes:
-        identity: the session's id and owner.
-        origin: the claim that counts.
-        epoch: the highest epoch seen.
         titled: the time and the id of the event that gave the newest title, then the title.
-        turns: how many turns were completed.
         links: sessions that it was resumed or reset from: related, but no parents.
     """
 
-    identity: Identity
-    origin: OriginClaim
-    epoch: int = 0
+    identity: Identity  # the session's id and owner
+    origin: OriginClaim  # the claim that counts
+    epoch: int = 0  # the highest epoch seen
     titled: tuple[int, str, str] = (0, "", "")
     started_at: int = 0
     last_at: int = 0
     ended_at: int = 0
-    turns: int = 0
+    turns: int = 0  # how many turns were completed
     links: frozenset[str] = frozenset()
 
     @property

@@ -9,18 +9,12 @@ class Identity(NamedTuple):
     """Identifies a session among all sessions, even if others have the same id.
 
     The platform is not part of the identity: a person may continue a session on another one.
-
-    Attributes:
-        agent: the agent that owns the session.
-        user: the person it talks with.
-        workspace: the workspace; empty for none.
-        session: the session's id.
     """
 
-    agent: str
-    user: str
-    workspace: str
-    session: str
+    agent: str  # the agent that owns the session
+    user: str  # the person it talks with
+    workspace: str  # the workspace; empty for none
+    session: str  # the session's id
 
     def with_session(self, session: str) -> "Identity":
         """Return another session of the same agent, person and workspace."""

@@ -15,31 +15,18 @@ from memorybus.redis.keys import lane_name
 
 
 class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition at one moment.
+    """A partition at one moment."""
 
-    Attributes:
-        length: how many entries the stream has, including those of other programs.
-        n: the last number given; 0 for none.
-        sealed: the number up to which the log may be trimmed.
-        first: our first entry; None if none was found.
-        last: our last entry.
-        before: our last entry up to the place that the caller asked about.
-        after: our first entry behind that place.
-        sealed_at: the id of the entry with the number `sealed`; "" if it is not known.
-        unsealed: our first entry behind `sealed_at`.
-        set_back: the numbers that the archive had and this Redis had never given.
-    """
-
-    length: int = 0
-    n: int = 0
-    sealed: int = 0
-    first: Place | None = None
-    last: Place | None = None
-    before: Place | None = None
-    after: Place | None = None
-    sealed_at: str = ""
-    unsealed: Place | None = None
-    set_back: range = range(0)
+    length: int = 0  # how many entries the stream has, including those of other programs
+    n: int = 0  # the last number given; 0 for none
+    sealed: int = 0  # the number up to which the log may be trimmed
+    first: Place | None = None  # our first entry; None if none was found
+    last: Place | None = None  # our last entry
+    before: Place | None = None  # our last entry up to the place that the caller asked about
+    after: Place | None = None  # our first entry behind that place
+    sealed_at: str = ""  # the id of the entry with the number `sealed`; "" if it is not known
+    unsealed: Place | None = None  # our first entry behind `sealed_at`
+    set_back: range = range(0)  # the numbers that the archive had and this Redis had never given
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -76,17 +63,13 @@ class Numbers(msgspec.Struct, frozen=True):
     """What a scan of consecutive entries found about their numbers.
 
     Attributes:
-        upto: where the scan ended.
-        done: whether that is the end of the stream.
-        read: how many entries the scan read.
-        foreign: how many of them another program wrote.
         breaks: pairs of neighbouring numbers that do not follow each other.
     """
 
-    upto: Place
-    done: bool
-    read: int = 0
-    foreign: int = 0
+    upto: Place  # where the scan ended
+    done: bool  # whether that is the end of the stream
+    read: int = 0  # how many entries the scan read
+    foreign: int = 0  # how many of them another program wrote
     breaks: tuple[tuple[int, int], ...] = ()
 
     def join(self, other: "Numbers") -> "Numbers":

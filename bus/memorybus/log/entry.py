@@ -20,8 +20,7 @@ from memorybus.events import (
 from memorybus.ids import derived_id
 from memorybus.wire.codec import Decoder
 
-_FIELDS = 4
-"""The names and values of an entry: ``n``, a number, ``e`` or ``r``, a body."""
+_FIELDS = 4  # the names and values of an entry: ``n``, a number, ``e`` or ``r``, a body
 
 DAMAGED_PREFIX = CorruptEnvelope.__name__
 """Prefix of the name of an `UnknownEvent` made of an entry of our form that has no envelope."""
@@ -31,8 +30,7 @@ EntryMoment = tuple[int, int]
 
 _LAST_SEQUENCE = (1 << 64) - 1
 
-_DIGITS = 15
-"""The most digits of a dense number: Lua counts to 2**53."""
+_DIGITS = 15  # the most digits of a dense number: Lua counts to 2**53
 
 
 def _omitted_envelope(why: Omission) -> Envelope:
@@ -53,29 +51,22 @@ OMITTED_ENVELOPES: Mapping[Omission, Envelope] = {
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place in a partition.
+    """A place in a partition."""
 
-    Attributes:
-        entry: the id of the stream's entry.
-        n: its dense number.
-    """
-
-    entry: str
-    n: int
+    entry: str  # the id of the stream's entry
+    n: int  # its dense number
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     """An envelope and its place in the log.
 
     Attributes:
-        position: its place.
-        envelope: the event.
         resent: whether Redis may have had it before and lost it, so that a lane may have applied it
             already (G4).
     """
 
-    position: Position
-    envelope: Envelope
+    position: Position  # its place
+    envelope: Envelope  # the event
     resent: bool = False
 
 
@@ -87,9 +78,7 @@ def decode_entry(
     One of ours that cannot be read becomes an `UnknownEvent` under a key of its own (G6).
 
     Args:
-        entry: the entry's id.
         fields: ``n``, a number, ``e`` or ``r``, a body; or whatever another program wrote.
-        decoder: decodes envelopes.
     """
     n = number_of(fields)
     if n is None:

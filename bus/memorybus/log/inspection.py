@@ -24,8 +24,7 @@ from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import ScriptCall, ScriptRequest, run, run_many, script
 
-SAMPLES = 5
-"""How many nodes of a stream Redis samples to estimate its size."""
+SAMPLES = 5  # how many nodes of a stream Redis samples to estimate its size
 
 PAGE = 1_000
 PAGES = 10
@@ -36,15 +35,12 @@ class PartitionState(msgspec.Struct, frozen=True):
     """One partition at one moment.
 
     Attributes:
-        view: its entries, and the numbers that were given and sealed.
-        size: bytes of its stream.
-        now_ms: the server's wall time.
         numbers: the number of the first entry not older than each age asked for; None for none.
     """
 
-    view: PartitionView
-    size: int
-    now_ms: int
+    view: PartitionView  # its entries, and the numbers that were given and sealed
+    size: int  # bytes of its stream
+    now_ms: int  # the server's wall time
     numbers: tuple[int | None, ...]
 
 

@@ -26,15 +26,10 @@ _PAGE = 500
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """How many of the entries that should go were removed.
+    """How many of the entries that should go were removed."""
 
-    Attributes:
-        gone: how many were removed.
-        unsealed: how many stay, because they are not in the archive yet.
-    """
-
-    gone: int = 0
-    unsealed: int = 0
+    gone: int = 0  # how many were removed
+    unsealed: int = 0  # how many stay, because they are not in the archive yet
 
 
 def remove_entries(
@@ -77,8 +72,7 @@ def _all_events(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
         place = page[-1].position.entry
 
 
-_LOOK_EVERY = 0.1
-"""Seconds between two looks whether Redis is done."""
+_LOOK_EVERY = 0.1  # seconds between two looks whether Redis is done
 
 
 def rewrite_redis_files(settings: Settings, wait: float, clock: Clock) -> list[str]:

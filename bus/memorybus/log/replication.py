@@ -25,7 +25,6 @@ class Replication:
     had everything.
 
     Args:
-        redis: the client that writes the log.
         partitions: how many there are.
         producer: the id of the producer that asks.
     """

@@ -25,8 +25,7 @@ from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
 
 START = "0-0"
-FOREIGN = ""
-"""Stands for an entry's id if the partition's key holds something that is not ours."""
+FOREIGN = ""  # stands for an entry's id if the partition's key holds something that is not ours
 
 _FIRST_POLL_SECONDS = 0.002
 _MAX_POLL_SECONDS = 0.032
@@ -48,8 +47,6 @@ class EventLog:
 
     Attributes:
         redis: the client.
-        keys: the keys of its namespace.
-        partitions: how many it has.
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
@@ -57,8 +54,8 @@ class EventLog:
         self.redis = self._redis = redis
         self._settings = settings
         self._where = redacted(settings.redis_url)
-        self.keys = Keys(settings.namespace)
-        self.partitions = settings.partitions
+        self.keys = Keys(settings.namespace)  # the keys of its namespace
+        self.partitions = settings.partitions  # how many it has
         self._decoder = Decoder()
 
     def open(self) -> Server:

@@ -28,8 +28,7 @@ _FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLI
 SpoolRow: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
 
-ROW_OVERHEAD = 64
-"""Bytes that a row takes in addition to its body, for the spool's bound."""
+ROW_OVERHEAD = 64  # bytes that a row takes in addition to its body, for the spool's bound
 
 SCHEMA = """
 create table if not exists events(

@@ -28,8 +28,7 @@ from memorybus.receipt import SpoolStats
 
 _log = logging.getLogger("memorybus")
 
-CORRUPT_SUFFIX = ".corrupt"
-"""Suffix of a damaged spool that was set aside."""
+CORRUPT_SUFFIX = ".corrupt"  # suffix of a damaged spool that was set aside
 
 _SAVING_FACTOR = 2
 """Saving a damaged spool takes this many times its size: once in the WAL, once in the file."""
@@ -40,10 +39,8 @@ class SpoolFiles:
 
     Args:
         directory: where the spools lie.
-        new_id: makes the names of new spools.
         max_bytes: the bound of each spool.
         disk_reserve: size of the file that each spool gives up on a full disk.
-        clock: tells the time.
     """
 
     def __init__(

@@ -50,8 +50,7 @@ COALESCE_SECONDS = 0.001
 GATHER_SECONDS = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
-_MAX_BATCHES = 8
-"""The most batches that are sent before the flusher turns to its other work."""
+_MAX_BATCHES = 8  # the most batches that are sent before the flusher turns to its other work
 
 _GATHER_EVENTS = 64
 """A batch of at least this many events shows that many are coming: `GATHER_SECONDS` follows it."""
@@ -71,12 +70,6 @@ class Flusher:
         files: the host's spools, among which those of dead processes are found.
         context: what all parts of sending share.
         while_connected: called now and then while Redis answers.
-
-    Attributes:
-        state: whether Redis answers.
-        problem: why it does not; "" while it does.
-        corrupt: whether the spool is damaged; the publisher then replaces it.
-        counts: see `SendCounts`.
     """
 
     def __init__(
@@ -87,9 +80,9 @@ class Flusher:
         while_connected: Callable[[], None],
     ) -> None:
         self._while_connected = while_connected
-        self.state: LogState = "unknown"
-        self.problem = ""
-        self.corrupt = False
+        self.state: LogState = "unknown"  # whether Redis answers
+        self.problem = ""  # why it does not; "" while it does
+        self.corrupt = False  # whether the spool is damaged; the publisher then replaces it
         self._spool = spool
         self._files = files
         self._context = context
@@ -107,7 +100,7 @@ class Flusher:
         self._logged: set[str] = set()
         self._adopt_at = self._lag_at = self._note_at = 0.0
         self._cursor = 0
-        self.counts = SendCounts()
+        self.counts = SendCounts()  # see `SendCounts`
         self._sender: Sender | None = None
         self._asker: RecallRequester | None = None
         self._asking: Redis | None = None

@@ -60,7 +60,6 @@ def note_rest(
 
     Args:
         lasts: by partition, the last sequence that Redis took.
-        producer: the producer's id.
         window: seconds of silence after which it may be forgotten.
 
     Raises:
@@ -80,7 +79,6 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
     Args:
         last: the last sequence that Redis remembers of it.
         had: the last sequence that Redis had taken before.
-        now_ms: the time.
         window: seconds of silence after which Redis forgets it.
     """
     return last == 0 and now_ms - spooled_at(had) > window * 1000
@@ -129,7 +127,6 @@ def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
     """Return how many events wait, their size, and when the oldest was spooled.
 
     Args:
-        settings: says where the spools are.
         redis: the log's Redis, which knows what it has taken; without it every row counts.
 
     Raises:

@@ -18,67 +18,46 @@ from memorybus.testing import CrashPoint, no_crash
 
 
 class SendingContext(msgspec.Struct, frozen=True):
-    """What the publisher, the flusher and their senders share.
+    """What the publisher, the flusher and their senders share."""
 
-    Attributes:
-        settings: see `Settings`.
-        clock: tells the time.
-        rng: makes the jitter of the back-off.
-        new_id: makes the ids of spools.
-        crash: called at the points where fault tests kill the process.
-    """
-
-    settings: Settings
-    clock: Clock = SYSTEM
-    rng: random.Random = msgspec.field(default_factory=new_rng)
-    new_id: NewId = ids.new_id
-    crash: CrashPoint = no_crash
+    settings: Settings  # see `Settings`
+    clock: Clock = SYSTEM  # tells the time
+    rng: random.Random = msgspec.field(default_factory=new_rng)  # makes the jitter of the back-off
+    new_id: NewId = ids.new_id  # makes the ids of spools
+    crash: CrashPoint = no_crash  # called at the points where fault tests kill the process
 
 
 class SendCounts(msgspec.Struct):
-    """What is counted while a spool is sent.
+    """What is counted while a spool is sent."""
 
-    Attributes:
-        sent: events that Redis took.
-        rewinds: how often Redis had lost its newest events, and rows were sent again.
-        conflicts: events that were sent again with another payload; the first one counts.
-        lost: how often Redis had lost events that this spool no longer holds.
-    """
-
-    sent: int = 0
-    rewinds: int = 0
-    conflicts: int = 0
-    lost: int = 0
+    sent: int = 0  # events that Redis took
+    rewinds: int = 0  # how often Redis had lost its newest events, and rows were sent again
+    conflicts: int = 0  # events that were sent again with another payload; the first one counts
+    lost: int = 0  # how often Redis had lost events that this spool no longer holds
 
 
 class Counters(msgspec.Struct, frozen=True):
     """A process's counters since it connected; the first four are those of `SendCounts`.
 
     Attributes:
-        prefetch_failures: prompts that were answered without something that they asked for.
         prefetch_failed: how many of these prompts lacked what: the answer of the provider of this
             name, which failed, was late or is paused, or ``redis``, which could not be read.
-        asks_dropped: requests for recalls that were dropped because too many waited.
     """
 
     sent: int
     rewinds: int
     conflicts: int
     lost: int
-    prefetch_failures: int
+    prefetch_failures: int  # prompts that were answered without something that they asked for
     prefetch_failed: Mapping[str, int]
-    asks_dropped: int
+    asks_dropped: int  # requests for recalls that were dropped because too many waited
 
 
 class ConnectionAttempts:
-    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts.
-
-    Attributes:
-        in_a_row: how many attempts have failed since the last success.
-    """
+    """Counts attempts to reach Redis. The flusher makes them; other threads read the counts."""
 
     def __init__(self) -> None:
-        self.in_a_row = 0
+        self.in_a_row = 0  # how many attempts have failed since the last success
         self._begun = 0
         self._failed = 0
         self._timed_out = (0, 0.0)
@@ -145,18 +124,12 @@ class RowRetention:
 
 
 class PendingFlush:
-    """One call of `Flusher.flush` that waits.
-
-    Attributes:
-        sequence: the last event that it waits for.
-        replicated: whether a replica must have the events too.
-        met: whether the events are where the call wants them.
-    """
+    """One call of `Flusher.flush` that waits."""
 
     def __init__(self, sequence: int, replicated: bool) -> None:
-        self.sequence = sequence
-        self.replicated = replicated
-        self.met = False
+        self.sequence = sequence  # the last event that it waits for
+        self.replicated = replicated  # whether a replica must have the events too
+        self.met = False  # whether the events are where the call wants them
 
 
 class PendingFlushes:

@@ -42,11 +42,9 @@ from memorybus.wire.codec import Encoder, trace_of
 
 _log = logging.getLogger("memorybus")
 
-BATCH_ROWS = 1_000
-"""Rows read and sent at once."""
+BATCH_ROWS = 1_000  # rows read and sent at once
 
-BATCH_BYTES = 4 << 20
-"""Bytes of rows sent at once."""
+BATCH_BYTES = 4 << 20  # bytes of rows sent at once
 
 
 SendOutcome = Literal["sent", "behind", "refused", "failed"]
@@ -58,17 +56,11 @@ partition's key is not ours; ``failed``: the server cannot take them.
 
 
 class SendProgress(msgspec.Struct, frozen=True):
-    """How far a spool has been sent: up to `cursor`, except for partitions that lag.
+    """How far a spool has been sent: up to `cursor`, except for partitions that lag."""
 
-    Attributes:
-        cursor: every row up to this sequence is in the log, except those of lagging partitions.
-        whole: every row up to this sequence is in the log, whatever its partition.
-        lagging: whether a partition lags.
-    """
-
-    cursor: int
-    whole: int
-    lagging: bool
+    cursor: int  # every row up to this sequence is in the log, except those of lagging partitions
+    whole: int  # every row up to this sequence is in the log, whatever its partition
+    lagging: bool  # whether a partition lags
 
     @classmethod
     def from_lagging(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
@@ -80,9 +72,7 @@ class Sender:
     """Sends one spool into the log. Belongs to one thread.
 
     Attributes:
-        progress: one value, which other threads may read.
         replication: tells whether sent rows would survive the loss of the server that took them.
-        counts: see `SendCounts`.
     """
 
     def __init__(
@@ -93,8 +83,8 @@ class Sender:
         counts: SendCounts | None = None,
     ) -> None:
         self.spool = spool
-        self.progress = SendProgress.from_lagging(0, {})
-        self.counts = counts or SendCounts()
+        self.progress = SendProgress.from_lagging(0, {})  # one value, which other threads may read
+        self.counts = counts or SendCounts()  # see `SendCounts`
         self._redis = redis
         self._settings = settings = context.settings
         self._keys = Keys(settings.namespace)

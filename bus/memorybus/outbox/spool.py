@@ -38,20 +38,17 @@ from memorybus.outbox.database import (
 )
 from memorybus.receipt import SpoolStats
 
-NOTE_SUFFIX = ".unsent"
-"""Suffix of the file that says what is unsent."""
+NOTE_SUFFIX = ".unsent"  # suffix of the file that says what is unsent
 
 SENT_SUFFIX = ".sent"
 """Suffix of the file that says since when a spool without an owner had nothing to send."""
 
-PER_MS = 1_024
-"""Sequences per millisecond: a sequence tells the time at which it was assigned."""
+PER_MS = 1_024  # sequences per millisecond: a sequence tells the time at which it was assigned
 
 DELIVERED_SUFFIX = ".delivered"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
-RESERVE_SUFFIX = ".reserve"
-"""Suffix of the file."""
+RESERVE_SUFFIX = ".reserve"  # suffix of the file
 
 _NOTE_BYTES = 128
 _ANNOUNCED_SEQUENCES = 10_000 * PER_MS
@@ -63,8 +60,7 @@ _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
 """Bytes of rows between checkpoints: what a checkpoint writes must fit into the disk reserve."""
 
-_MAX_LOG_FRAMES = 4_096
-"""Frames of 8 KiB that the write-ahead log may have before it is begun anew."""
+_MAX_LOG_FRAMES = 4_096  # frames of 8 KiB that the write-ahead log may have before it is begun anew
 
 
 def spooled_at(sequence: int) -> int:
@@ -109,7 +105,6 @@ class PossiblyDelivered:
         """Read what the last owner noted.
 
         Args:
-            spool: the spool's file.
             last: no row with a larger sequence is in it now.
             empty: the spool has no row, so no row is in doubt.
         """

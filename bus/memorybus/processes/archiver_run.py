@@ -7,18 +7,14 @@ class ArchiverRun(msgspec.Struct, frozen=True):
     """The results of one run.
 
     Attributes:
-        place: where the archive is; "" if there is no log, and so no archive.
-        events: how many events were sealed.
-        elsewhere: whether the archive is on another host, so that nothing could be done here.
-        errors: by name of the partition, the error that kept it from being sealed.
         busy: the partitions that were left to another archiver, which works on them, or died a
             moment ago (then its lease ends by itself).
     """
 
-    place: str
-    events: int
-    elsewhere: bool
-    errors: dict[str, str]
+    place: str  # where the archive is; "" if there is no log, and so no archive
+    events: int  # how many events were sealed
+    elsewhere: bool  # whether the archive is on another host, so that nothing could be done here
+    errors: dict[str, str]  # by name of the partition, the error that kept it from being sealed
     busy: tuple[str, ...] = ()
 
     @property

@@ -29,8 +29,7 @@ _MAX_CHUNKS = 16
 _MAX_REPORTS = 100
 """The most reports that are kept until they are read (G10); the oldest are dropped first."""
 
-_POLL_SECONDS = 0.05
-"""Seconds between looks at a child that is about to end."""
+_POLL_SECONDS = 0.05  # seconds between looks at a child that is about to end
 
 
 class ChildProcess:
@@ -39,15 +38,7 @@ class ChildProcess:
     We have the other end of its standard input, so that it notices our end however we die. It leads
     its own session, so that a Ctrl-C in a terminal reaches only us, and we end it in good order.
 
-    Attributes:
-        pid: its process id.
-        patience: seconds between SIGTERM and SIGKILL.
-        error: why it ends, if it has reported that.
-
     Args:
-        command: the command line.
-        environ: its environment.
-        patience: see above.
         directory: its working directory; our own if None.
         quiet: whether it reports nothing and stays in our session, so that it ends with our group.
 
@@ -64,8 +55,8 @@ class ChildProcess:
         directory: Path | None = None,
         quiet: bool = False,
     ) -> None:
-        self.patience = patience
-        self.error: MemoryBusError | None = None
+        self.patience = patience  # seconds between SIGTERM and SIGKILL
+        self.error: MemoryBusError | None = None  # why it ends, if it has reported that
         self._reports: deque[dict[str, Any]] = deque(maxlen=_MAX_REPORTS)
         self._text = b""
         self._leads = not quiet
@@ -78,7 +69,7 @@ class ChildProcess:
             bufsize=0,
             start_new_session=not quiet,
         )
-        self.pid = self._process.pid
+        self.pid = self._process.pid  # its process id
         self._output = None if quiet else self._process.stdout
         if self._output is not None:
             os.set_blocking(self._output.fileno(), False)
@@ -232,7 +223,6 @@ def start_child(
     """Start a child with these settings; after SIGTERM it has their `grace` until it is killed.
 
     Args:
-        command: the command line.
         settings: its settings, which it gets in its environment.
         directory: its working directory, in which it finds ``memorybus.toml``; ours if None.
     """

@@ -66,7 +66,6 @@ def copy_command(name: str, mark: str) -> list[str]:
     """Return the command line of a worker that serves one copy and nothing else.
 
     Args:
-        name: the copy.
         mark: the end of the worker's id, by which its lanes are freed when it dies.
     """
     return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
@@ -141,9 +140,6 @@ def try_instance(
     """Let a child try an instance, or the copy `name` that serves it; yield each step.
 
     Args:
-        settings: the settings of the instance.
-        provider: the instance of the settings.
-        name: the instance, or its copy.
         options: the options in which the copy differs.
         terms: see `TrialTerms`.
 

@@ -15,19 +15,12 @@ Start = Callable[[], ChildProcess]
 
 
 class Death(msgspec.Struct, frozen=True):
-    """How a child ended, or why it could not be started.
+    """How a child ended, or why it could not be started."""
 
-    Attributes:
-        child: the child with its reports; None if it could not be started.
-        code: its exit code.
-        why: the reason, as far as it is known.
-        delay: seconds until another one is started.
-    """
-
-    child: ChildProcess | None
-    code: int
-    why: MemoryBusError | OSError | None
-    delay: float
+    child: ChildProcess | None  # the child with its reports; None if it could not be started
+    code: int  # its exit code
+    why: MemoryBusError | OSError | None  # the reason, as far as it is known
+    delay: float  # seconds until another one is started
 
     def __str__(self) -> str:
         """Describe it for people."""
@@ -41,18 +34,14 @@ class Keeper:
 
     Each pause is twice as long as the last one, unless the child lived for a while in between.
 
-    Attributes:
-        child: the running child; None during a pause.
-
     Args:
-        start: starts a child.
         longest: the seconds of the longest pause.
     """
 
     def __init__(
         self, start: Start, clock: Clock = SYSTEM, longest: float = LONGEST_RESTART
     ) -> None:
-        self.child: ChildProcess | None = None
+        self.child: ChildProcess | None = None  # the running child; None during a pause
         self._start = start
         self._clock = clock
         self._longest = longest

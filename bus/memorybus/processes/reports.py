@@ -8,27 +8,16 @@ OptionType: TypeAlias = Literal["", "text", "number", "flag", "list"]
 
 
 class OptionField(msgspec.Struct, frozen=True):
-    """One option of a provider, read from its schema (`MemoryProvider.get_config_schema`).
+    """One option of a provider, read from its schema (`MemoryProvider.get_config_schema`)."""
 
-    Attributes:
-        key: its name in the instance's table.
-        description: its purpose, in one sentence.
-        default: its value if it is not given.
-        required: whether it must be given.
-        choices: the only values that it may have; empty if it may have any.
-        secret: whether it names the environment variable that holds a secret.
-        hint: an example, or where a person finds the value.
-        type: the type of its value; that of the default if "".
-    """
-
-    key: str
-    description: str = ""
-    default: Any = None
-    required: bool = False
-    choices: tuple[Any, ...] = ()
-    secret: bool = False
-    hint: str = ""
-    type: OptionType = ""
+    key: str  # its name in the instance's table
+    description: str = ""  # its purpose, in one sentence
+    default: Any = None  # its value if it is not given
+    required: bool = False  # whether it must be given
+    choices: tuple[Any, ...] = ()  # the only values that it may have; empty if it may have any
+    secret: bool = False  # whether it names the environment variable that holds a secret
+    hint: str = ""  # an example, or where a person finds the value
+    type: OptionType = ""  # the type of its value; that of the default if ""
 
     @property
     def kind_of_value(self) -> OptionType:
@@ -46,43 +35,34 @@ class KindOffer(msgspec.Struct, frozen=True):
     """A kind of provider that could be set up.
 
     Attributes:
-        kind: its name, or ``scheme:target``.
-        summary: what it is, in one sentence.
-        delivery: its class (G4).
-        placement: "local" or "shared".
         recall, tools, as_of, retracts: what it can do.
         options: the options that may be set; None if any may be set.
-        missing: why it cannot run here, with the remedy; empty if it can.
     """
 
-    kind: str
-    summary: str = ""
-    delivery: str = ""
-    placement: str = ""
+    kind: str  # its name, or ``scheme:target``
+    summary: str = ""  # what it is, in one sentence
+    delivery: str = ""  # its class (G4)
+    placement: str = ""  # "local" or "shared"
     recall: bool = False
     tools: bool = False
     as_of: bool = False
     retracts: bool = False
     options: tuple[OptionField, ...] | None = ()
-    missing: str = ""
+    missing: str = ""  # why it cannot run here, with the remedy; empty if it can
 
 
 class InstanceDescription(msgspec.Struct, frozen=True):
     """Describes an instance, or a copy of one, that is not open.
 
     Attributes:
-        kind: the provider behind it.
-        delivery: its class (G4).
-        placement: "local" or "shared".
-        by_home: whether its state lies in its home, so that another name means another state.
         place: the options that say where a shared state is, with their values in the settings.
         tunable: the options that a copy's record may set; others are set in the settings.
     """
 
-    kind: str
-    delivery: str
-    placement: str
-    by_home: bool
+    kind: str  # the provider behind it
+    delivery: str  # its class (G4)
+    placement: str  # "local" or "shared"
+    by_home: bool  # whether its state lies in its home, so that another name means another state
     place: dict[str, str]
     tunable: tuple[str, ...] = ()
 
@@ -91,30 +71,20 @@ class TrialTerms(msgspec.Struct, frozen=True):
     """The conditions of a trial of an instance.
 
     Attributes:
-        wait: the seconds until recalls must find what was written.
         agent, user: the owner of the memories it writes; by default, names that nobody has.
     """
 
-    wait: float = 10.0
+    wait: float = 10.0  # the seconds until recalls must find what was written
     agent: str = "provider-test"
     user: str = "provider-test"
 
 
 class TrialStep(msgspec.Struct, frozen=True):
-    """One step of a trial of an instance, as the process that made it reports.
+    """One step of a trial of an instance, as the process that made it reports."""
 
-    Attributes:
-        name: what was tried: ``open``, ``write``, ``recall``, ``forget``.
-        ok: whether the step succeeded.
-        seconds: how long it took.
-        found: the result; for a failed step the exact error, credentials masked.
-        fix: what to do; empty if there is nothing to do.
-        claimed: whether the provider claims to do this; otherwise nothing was tried.
-    """
-
-    name: str
-    ok: bool
-    seconds: float
-    found: str
-    fix: str = ""
-    claimed: bool = True
+    name: str  # what was tried: ``open``, ``write``, ``recall``, ``forget``
+    ok: bool  # whether the step succeeded
+    seconds: float  # how long it took
+    found: str  # the result; for a failed step the exact error, credentials masked
+    fix: str = ""  # what to do; empty if there is nothing to do
+    claimed: bool = True  # whether the provider claims to do this; otherwise nothing was tried

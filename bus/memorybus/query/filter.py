@@ -63,7 +63,6 @@ class EventFilter:
 
     Attributes:
         needs_row: whether an event's row matters; if not, its number decides.
-        takes_all: whether everything passes.
     """
 
     __slots__ = ("_forgotten", "_matcher", "_partition", "_plan", "needs_row", "takes_all")
@@ -80,7 +79,7 @@ class EventFilter:
         self._matcher = Matcher(plan.query)
         self._forgotten = [Matcher(query) for query in forgotten]
         self.needs_row = bool(self._forgotten) or not self._matcher.everything
-        self.takes_all = not self.needs_row and self._plan is WHOLE
+        self.takes_all = not self.needs_row and self._plan is WHOLE  # whether everything passes
 
     def passes(self, n: int) -> bool:
         """Return whether the plan takes the event with number `n`."""

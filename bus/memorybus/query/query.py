@@ -9,65 +9,44 @@ ORIGIN = "write_origin"
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """The values of one event that a query compares; the archive has a column for each.
+    """The values of one event that a query compares; the archive has a column for each."""
 
-    Attributes:
-        id: the event's id.
-        session: the id of its session.
-        type: its type tag.
-        agent: the agent whose memory it belongs to.
-        user: the person.
-        workspace: the project.
-        platform: the platform of the conversation.
-        origin: who wanted a memory write; empty for other events.
-        at: when it happened, milliseconds since the Unix epoch.
-    """
-
-    id: str
-    session: str
-    type: str
-    agent: str
-    user: str
-    workspace: str
-    platform: str
-    origin: str
-    at: int = 0
+    id: str  # the event's id
+    session: str  # the id of its session
+    type: str  # its type tag
+    agent: str  # the agent whose memory it belongs to
+    user: str  # the person
+    workspace: str  # the project
+    platform: str  # the platform of the conversation
+    origin: str  # who wanted a memory write; empty for other events
+    at: int = 0  # when it happened, milliseconds since the Unix epoch
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which events are wanted. An empty tuple matches all events; of several words one must match.
 
     Attributes:
-        ids: ids of events.
         sessions: ids of sessions. An id means every session with that id, of any owner; `users`,
             `agents` and `workspaces` select the owner.
         lineages: ids of sessions, each with all sessions that came from it. The history's reader
             resolves them into `sessions` (`memorybus.history.history`); an unresolved one matches
             nothing.
-        users: people.
-        agents: agents.
-        workspaces: projects.
-        platforms: platforms of conversations.
-        types: type tags, as `Event` spells them.
-        except_sessions: sessions whose events are left out.
-        except_users: people whose events are left out.
-        except_agents: agents whose events are left out.
         except_origins: platforms whose events are left out, and origins whose memory writes are.
         upto: the latest time, milliseconds since the Unix epoch, by the event's own time; 0 for no
             end.
     """
 
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()  # ids of events
     sessions: tuple[str, ...] = ()
     lineages: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    agents: tuple[str, ...] = ()
-    workspaces: tuple[str, ...] = ()
-    platforms: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    except_sessions: tuple[str, ...] = ()
-    except_users: tuple[str, ...] = ()
-    except_agents: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()  # people
+    agents: tuple[str, ...] = ()  # agents
+    workspaces: tuple[str, ...] = ()  # projects
+    platforms: tuple[str, ...] = ()  # platforms of conversations
+    types: tuple[str, ...] = ()  # type tags, as `Event` spells them
+    except_sessions: tuple[str, ...] = ()  # sessions whose events are left out
+    except_users: tuple[str, ...] = ()  # people whose events are left out
+    except_agents: tuple[str, ...] = ()  # agents whose events are left out
     except_origins: tuple[str, ...] = ()
     upto: int = 0
 

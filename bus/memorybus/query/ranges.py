@@ -18,7 +18,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which events an instance takes. Other events count as done without a call.
 
     Attributes:
-        query: the events.
         spans: ranges by partition, in order and without overlap; a partition without an entry is
             taken whole. A replay ends at the last span's `last`. An instance that shows the state
             of an earlier time and then follows the log has two spans: up to that time, and from the
@@ -26,7 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         rate: how many events per second all its lanes and workers may take; 0.0 for no limit.
     """
 
-    query: Query = EVERYTHING
+    query: Query = EVERYTHING  # the events
     spans: Mapping[int, tuple[NumberRange, ...]] = {}
     rate: float = 0.0
 

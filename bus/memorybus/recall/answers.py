@@ -31,45 +31,36 @@ class RecallQuestion(msgspec.Struct, frozen=True):
     """What a session asks of memory for a prompt.
 
     Attributes:
-        keys: where its warm results are (`WarmCache.keys`).
         text: the words to ask; "" asks for what matters most about the person, and None for
             everything that is warm, without asking anybody.
         build: makes the request for providers from these words, if one has to be asked.
-        window: what the model sees anyway (`lines.window_text`).
     """
 
-    keys: Sequence[str]
+    keys: Sequence[str]  # where its warm results are (`WarmCache.keys`)
     text: str | None
     build: Callable[[str], WarmAsk]
-    window: str = ""
+    window: str = ""  # what the model sees anyway (`lines.window_text`)
 
 
 class Answer(msgspec.Struct):
     """The answer to a question, and how it came.
 
     Attributes:
-        lines: each provider's escaped lines; a provider without lines is left out.
         ready: the results that were warm for this very question, by provider.
         replies: what the providers that were asked have answered in time.
-        waited_ms: how long it waited for them.
-        results: all results from which lines may come.
     """
 
-    lines: dict[str, Lines]
+    lines: dict[str, Lines]  # each provider's escaped lines; a provider without lines is left out
     ready: Mapping[str, WarmResult] = {}
     replies: Replies = msgspec.field(default_factory=Replies)
-    waited_ms: int = 0
-    results: list[WarmResult] = []
+    waited_ms: int = 0  # how long it waited for them
+    results: list[WarmResult] = []  # all results from which lines may come
 
 
 class ProviderAsker(Protocol):
-    """Asks providers now; `asking.PromptAsker` is one.
+    """Asks providers now; `asking.PromptAsker` is one."""
 
-    Attributes:
-        recalling: the providers that answered recalls at the last look-up.
-    """
-
-    recalling: frozenset[str]
+    recalling: frozenset[str]  # the providers that answered recalls at the last look-up
 
     def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
         """See `PromptAsker.ask`."""
@@ -82,19 +73,14 @@ class SessionRecall:
     Attributes:
         counted: the counts that `health.report_counts` has not added to Redis yet. A prompt is
             counted without a lock, so that a signal handler and a fork may count as well.
-        failures: how many prompts were answered without something that they asked for.
         failed: how many of these prompts lacked what: the answer of the provider of this name,
             which failed, was late or is paused, or ``redis``, which could not be read or did not
             take the question.
-
-    Args:
-        warm: the warm cache.
-        asker: asks providers now.
     """
 
     def __init__(self, warm: WarmCache, asker: ProviderAsker, clock: Clock) -> None:
         self.counted: deque[Counted] = deque(maxlen=MAX_COUNTED)
-        self.failures = 0
+        self.failures = 0  # how many prompts were answered without something that they asked for
         self.failed: Counter[str] = Counter()
         self._warm = warm
         self._asker = asker

@@ -44,20 +44,15 @@ class Replies(msgspec.Struct):
 
     Attributes:
         asked: the providers that were asked; None while that is not known.
-        results: their results; None for a provider that failed.
-        seconds: how long each of them took.
-        ended: whether no more answers will come.
-        hung: whether Redis has taken the connection, but did not reply in time.
-        unsent: whether the question was to be sent, and was not.
         paused: the providers that are not asked at present, because their recalls fail.
     """
 
     asked: frozenset[str] | None = None
-    results: dict[str, WarmResult | None] = {}
-    seconds: dict[str, float] = {}
-    ended: bool = False
-    hung: bool = False
-    unsent: bool = False
+    results: dict[str, WarmResult | None] = {}  # their results; None for a provider that failed
+    seconds: dict[str, float] = {}  # how long each of them took
+    ended: bool = False  # whether no more answers will come
+    hung: bool = False  # whether Redis has taken the connection, but did not reply in time
+    unsent: bool = False  # whether the question was to be sent, and was not
     paused: frozenset[str] = frozenset()
 
     @property
@@ -77,7 +72,6 @@ class PromptAsker:
         recalling: the providers that answered recalls at the last look-up.
 
     Args:
-        make_id: ids.
         log_state: what the flusher knows of Redis.
     """
 

@@ -29,28 +29,22 @@ _MAX_PAUSE_SECONDS = 30.0
 MAX_COUNTED = 10_000
 """How many counts a process keeps until they are reported; beyond it the oldest go (G10)."""
 
-Counted = tuple[str, str, int]
-"""A provider, a field of `PromptCounts`, and how much is added to it."""
+Counted = tuple[str, str, int]  # a provider, a field of `PromptCounts`, and how much is added to it
 
 
 class RecentRecalls(msgspec.Struct, frozen=True):
     """How a provider's recalls went lately.
 
     Attributes:
-        failing: failures in a row.
-        failed: failures since the last day without one.
-        skipped: recalls not made, because of a pause or the queue's bound, in the same time.
         failed_at: when the last failure was, milliseconds since the Unix epoch, or None.
-        error: the last failure in one bounded line, credentials masked, or "".
-        paused: whether the provider is not asked at present.
     """
 
-    failing: int = 0
-    failed: int = 0
-    skipped: int = 0
+    failing: int = 0  # failures in a row
+    failed: int = 0  # failures since the last day without one
+    skipped: int = 0  # recalls not made, because of a pause or the queue's bound, in the same time
     failed_at: int | None = None
-    error: str = ""
-    paused: bool = False
+    error: str = ""  # the last failure in one bounded line, credentials masked, or ""
+    paused: bool = False  # whether the provider is not asked at present
 
 
 def pause_after(failing: int) -> float:
@@ -128,21 +122,13 @@ def _decode_health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
 
 
 class PromptCounts(msgspec.Struct, frozen=True):
-    """How prompts were answered since the last day without one.
+    """How prompts were answered since the last day without one."""
 
-    Attributes:
-        warm: prompts for which its answer was ready.
-        fresh: prompts that asked it and got the answer in time.
-        late: prompts that asked it and got no answer in time, or a failure.
-        nothing: how many of the answers, warm or fresh, were empty.
-        waited_ms: how long the prompts that asked it waited, in all.
-    """
-
-    warm: int = 0
-    fresh: int = 0
-    late: int = 0
-    nothing: int = 0
-    waited_ms: int = 0
+    warm: int = 0  # prompts for which its answer was ready
+    fresh: int = 0  # prompts that asked it and got the answer in time
+    late: int = 0  # prompts that asked it and got no answer in time, or a failure
+    nothing: int = 0  # how many of the answers, warm or fresh, were empty
+    waited_ms: int = 0  # how long the prompts that asked it waited, in all
 
     @property
     def mean_ms(self) -> float | None:

@@ -23,8 +23,7 @@ _BETWEEN = "\x00"
 """Stands between two messages, so that no piece is found across them; no clean text has it."""
 
 _WORD = re.compile(r"[^\W_]+")
-_MIN_LETTERS = 4
-"""Letters that a word must have to be compared: shorter words are mostly grammar."""
+_MIN_LETTERS = 4  # letters that a word must have to be compared: shorter words are mostly grammar
 
 _STEM_LETTERS, _INFLECTED_LETTERS = 5, 4
 """How many letters of two forms of a word are compared: "planted" and "planting"; "лодка" and

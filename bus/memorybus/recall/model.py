@@ -21,36 +21,30 @@ class RecallRequest(msgspec.Struct, frozen=True):
     """A request for a recall (stored as JSON, with every field: no reader has to guess a scope).
 
     Attributes:
-        query: the question or prompt.
         agent: the agent whose memories are wanted; None for all agents, which only an operator
             may ask for.
-        user: the person whose memories are wanted; None for all persons.
         workspace: the workspace whose memories are wanted; "" for those of no workspace, None for
             all.
-        session: the session that asks, or None.
-        budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
         early: whether events of the asking process were not in the log yet. The answer may lack
             what they bring, so it is not kept as the answer to the same words.
         prompt: ask not for an answer to the query but for what the provider adds to system
             prompts.
-        as_of: ask for what was known at this time, milliseconds; None for now.
-        trace: W3C traceparent of the asker's span, or empty.
     """
 
-    query: str
+    query: str  # the question or prompt
     agent: str | None = "default"
-    user: str | None = "default"
+    user: str | None = "default"  # the person whose memories are wanted; None for all persons
     workspace: str | None = ""
-    session: SessionRef | None = None
-    budget: int = 2_000
+    session: SessionRef | None = None  # the session that asks, or None
+    budget: int = 2_000  # characters of lines a provider may return
     detail: bool = False
     positions: dict[int, int] = {}
     early: bool = False
     prompt: bool = False
-    as_of: int | None = None
-    trace: str = ""
+    as_of: int | None = None  # ask for what was known at this time, milliseconds; None for now
+    trace: str = ""  # W3C traceparent of the asker's span, or empty
 
     @property
     def owner(self) -> Scope | None:
@@ -64,52 +58,43 @@ class RecalledItem(msgspec.Struct, frozen=True):
     """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None.
 
     Attributes:
-        source: where the provider has it from; empty if the provider does not say.
-        truncated: whether the provider says that it left something out.
-        speaker: who said it; empty if unknown.
-        event: id of the event that brought it; empty if its provider does not know.
         until: when a newer statement replaced it, milliseconds; None if it still holds.
-        before: the statement that it replaced; empty if there is none.
         score: the value by which the provider sorted its items; comparable within one answer only.
-        matched: its words that the question contains.
         meaning: the similarity of its meaning to that of the question, -1 to 1; None if not
             compared.
-        parts: the parts of the score, by name.
     """
 
     provider: str
     text: str
     session: str
     at: int | None
-    source: str = ""
-    truncated: bool = False
-    speaker: str = ""
-    event: str = ""
+    source: str = ""  # where the provider has it from; empty if the provider does not say
+    truncated: bool = False  # whether the provider says that it left something out
+    speaker: str = ""  # who said it; empty if unknown
+    event: str = ""  # id of the event that brought it; empty if its provider does not know
     until: int | None = None
-    before: str = ""
+    before: str = ""  # the statement that it replaced; empty if there is none
     score: float = 0.0
-    matched: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()  # its words that the question contains
     meaning: float | None = None
-    parts: dict[str, float] = {}
+    parts: dict[str, float] = {}  # the parts of the score, by name
 
 
 class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """A provider's answer as it is stored (msgpack).
 
     Attributes:
-        lines: the rendered lines.
         events: for each line the id of the event that brought its memory, or ""; empty if the
             provider knows none.
         scores: for each line the value by which the provider sorted it; empty without `events`.
-        items: the single items, if they were asked for.
         asked: digest of the query that it answers; "" if the provider had not applied the events
             before the query yet, so that the same query is asked again.
         mark: the owner's mark when it was recalled; it is only read while the owner still has
             this mark (`memorybus.recall.retractions`).
     """
 
-    lines: tuple[str, ...] = ()
-    items: tuple[RecalledItem, ...] = ()
+    lines: tuple[str, ...] = ()  # the rendered lines
+    items: tuple[RecalledItem, ...] = ()  # the single items, if they were asked for
     asked: str = ""
     mark: str = ""
     events: tuple[str, ...] = ()
@@ -120,19 +105,12 @@ _result_decoder = msgspec.msgpack.Decoder(prepared(WarmResult))
 
 
 class WarmAsk(msgspec.Struct, frozen=True):
-    """Ask the workers for a recall.
+    """Ask the workers for a recall."""
 
-    Attributes:
-        slot: the session's slot.
-        sequence: the spool's sequence that must be in the log before the request is sent.
-        want: the request; its positions are filled in when it is sent.
-        partitions: the partitions to which the session writes.
-    """
-
-    slot: str
-    sequence: int
-    want: RecallRequest
-    partitions: tuple[int, ...] = ()
+    slot: str  # the session's slot
+    sequence: int  # the spool's sequence that must be in the log before the request is sent
+    want: RecallRequest  # the request; its positions are filled in when it is sent
+    partitions: tuple[int, ...] = ()  # the partitions to which the session writes
 
 
 class CarryAsk(msgspec.Struct, frozen=True):

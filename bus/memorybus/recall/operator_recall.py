@@ -26,17 +26,11 @@ _CANNOT_RECALL_THEN = "it keeps no times: it cannot recall as of one"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):
-    """The answers to a recall, and the providers that did not answer.
+    """The answers to a recall, and the providers that did not answer."""
 
-    Attributes:
-        text: the fenced block, or "".
-        results: the single items, in the order of the block.
-        missing: providers that did not answer, with the reason.
-    """
-
-    text: str
-    results: tuple[RecalledItem, ...]
-    missing: dict[str, str]
+    text: str  # the fenced block, or ""
+    results: tuple[RecalledItem, ...]  # the single items, in the order of the block
+    missing: dict[str, str]  # providers that did not answer, with the reason
 
 
 def recall_now(

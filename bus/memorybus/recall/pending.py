@@ -11,8 +11,7 @@ from memorybus.errors import LogError
 
 _log = logging.getLogger("memorybus")
 
-MAX_ASKS = 1_024
-"""How many requests may wait; beyond it the oldest is dropped and counted (G10)."""
+MAX_ASKS = 1_024  # how many requests may wait; beyond it the oldest is dropped and counted (G10)
 
 REPLY_TIMEOUT = 0.25
 """Seconds that the jobs' Redis may take to reply, and that requests may hold up the events."""
@@ -51,14 +50,10 @@ class RecallSender(Protocol):
 
 
 class PendingAsks:
-    """The newest request of each session and kind, in the order they came. Thread-safe.
-
-    Attributes:
-        dropped: how many requests were dropped at the bound.
-    """
+    """The newest request of each session and kind, in the order they came. Thread-safe."""
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
-        self.dropped = 0
+        self.dropped = 0  # how many requests were dropped at the bound
         self._clock = clock
         self._rng = rng
         self._again_at = 0.0

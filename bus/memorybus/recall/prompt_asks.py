@@ -35,26 +35,17 @@ MAX_WAITING = 1_000
 _REPLY_TIMEOUT = 1.0
 """Seconds for each reply of Redis; a prompt does not wait for a recall that long."""
 
-_MAX_BLOCK_SECONDS = 0.5
-"""Seconds for which a read blocks at a time: less than `_REPLY_TIMEOUT`."""
+_MAX_BLOCK_SECONDS = 0.5  # seconds for which a read blocks at a time: less than `_REPLY_TIMEOUT`
 
 
 class PromptAsk(msgspec.Struct, frozen=True):
-    """A prompt's question to a provider (stored as JSON).
+    """A prompt's question to a provider (stored as JSON)."""
 
-    Attributes:
-        id: 32 hex digits; names the list of the replies.
-        slot: the session's slot, where the answer is kept warm.
-        generation: the generation of the request in that slot.
-        want: the request.
-        until_ms: when the asker gives up, by the clock of the log's Redis.
-    """
-
-    id: str
-    slot: str
-    generation: int
-    want: RecallRequest
-    until_ms: int
+    id: str  # 32 hex digits; names the list of the replies
+    slot: str  # the session's slot, where the answer is kept warm
+    generation: int  # the generation of the request in that slot
+    want: RecallRequest  # the request
+    until_ms: int  # when the asker gives up, by the clock of the log's Redis
 
 
 class PromptReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rq import Queue
     from rq.job import Job
 
-JOB = "memorybus_workers.jobs.prefetch.warm"
-"""The only callable the recall queues may run."""
+JOB = "memorybus_workers.jobs.prefetch.warm"  # the only callable the recall queues may run
 
 MAX_WAITING_JOBS = 1_000
 """How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""
@@ -31,11 +30,9 @@ MAX_WAITING_JOBS = 1_000
 JOB_TTL_SECONDS = 30
 """Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
-_REPLY_TIMEOUT = 1.0
-"""Seconds for each reply of Redis."""
+_REPLY_TIMEOUT = 1.0  # seconds for each reply of Redis
 
-_FAILURE_TTL = 60
-"""Seconds for which RQ's own tools show a failed job (its default is a year)."""
+_FAILURE_TTL = 60  # seconds for which RQ's own tools show a failed job (its default is a year)
 
 
 def queue_name(namespace: str, provider: str) -> str:
@@ -84,8 +81,6 @@ def enqueue_call(
     """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
 
     Args:
-        provider: the provider whose queue it is.
-        job: the callable's name.
         body: its one argument, as JSON.
         job_id: 32 hex digits.
         timeout: seconds for which the caller waits.
@@ -118,7 +113,6 @@ class RecallQueue:
 
     Args:
         jobs: the Redis of the jobs.
-        provider: the provider whose recalls it gets.
     """
 
     def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:

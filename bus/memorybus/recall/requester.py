@@ -31,40 +31,32 @@ from memorybus.redis.connect import connect_jobs, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
-_LOOK_EVERY = 1.0
-"""Seconds between two look-ups; heartbeats of workers come no more often."""
+_LOOK_EVERY = 1.0  # seconds between two look-ups; heartbeats of workers come no more often
 
 
 class RecallProviders(msgspec.Struct, frozen=True):
     """The providers, by what they can answer now.
 
     Attributes:
-        known: all registered providers.
-        recalling: the providers whose recalls a live worker answers.
         asked: the providers that are asked ahead: those of `recalling`, and those that may be
             about to get another worker (`still_awaited`), for which their requests wait. If nobody
             answers recalls, the configured ones, too.
-        prompting: the providers that add to system prompts, by the same rule.
         paused: the providers that `recalling`, `asked` and `prompting` leave out, because several
             of their recalls failed.
     """
 
-    known: frozenset[str] = frozenset()
-    recalling: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()  # all registered providers
+    recalling: tuple[str, ...] = ()  # the providers whose recalls a live worker answers
     asked: tuple[str, ...] = ()
-    prompting: tuple[str, ...] = ()
+    prompting: tuple[str, ...] = ()  # the providers that add to system prompts, by the same rule
     paused: tuple[str, ...] = ()
 
 
 class RecallProviderLookup:
-    """Looks up who answers. Thread-safe; raises what redis-py raises, and `LogError`.
-
-    Attributes:
-        latest: the result of the last look-up.
-    """
+    """Looks up who answers. Thread-safe; raises what redis-py raises, and `LogError`."""
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock) -> None:
-        self.latest = RecallProviders()
+        self.latest = RecallProviders()  # the result of the last look-up
         self._roster = Roster(redis, Keys(settings.namespace))
         self._health = RecallHealth(redis, Keys(settings.namespace))
         self._configured = settings.providers

@@ -34,8 +34,7 @@ _RECALL_LIVES, _PROMPT_LIVES = 24, 2
 The longer of the two times counts (G10): no result from before a mark may outlive the mark."""
 
 _PAGE = 500
-_KEYS_OF_ALL_SHARDS = 512
-"""Number of keys that almost surely reach every shard of a cluster."""
+_KEYS_OF_ALL_SHARDS = 512  # number of keys that almost surely reach every shard of a cluster
 
 
 def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:

@@ -33,21 +33,13 @@ _FAST = 1  # zlib's level: half the time of the usual one, and 5 % more bytes
 
 
 class ShownPrompt(msgspec.Struct, frozen=True):
-    """A prompt that was given a block, until it is recorded.
+    """A prompt that was given a block, until it is recorded."""
 
-    Attributes:
-        scope: the session's owner.
-        session: the session.
-        asked: the prompt's words.
-        block: the block.
-        answer: the answer from which it was made.
-    """
-
-    scope: Scope
-    session: SessionRef
-    asked: str
-    block: str
-    answer: Answer
+    scope: Scope  # the session's owner
+    session: SessionRef  # the session
+    asked: str  # the prompt's words
+    block: str  # the block
+    answer: Answer  # the answer from which it was made
 
 
 class BlockPart(msgspec.Struct):

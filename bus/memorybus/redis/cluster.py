@@ -43,13 +43,11 @@ class Shard(msgspec.Struct, frozen=True):
     """One server, and the keys of a group that it holds.
 
     Attributes:
-        redis: its client; for a single server, the caller's own.
-        keys: its keys, in the order in which the caller gave them.
         fails_over: asks whether another server, which may lack its last writes, may replace it.
     """
 
-    redis: Redis
-    keys: tuple[str, ...]
+    redis: Redis  # its client; for a single server, the caller's own
+    keys: tuple[str, ...]  # its keys, in the order in which the caller gave them
     fails_over: Callable[[], bool]
 
 

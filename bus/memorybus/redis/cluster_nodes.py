@@ -14,21 +14,13 @@ from redis.utils import str_if_bytes
 
 
 class SlotMap(msgspec.Struct, frozen=True):
-    """Says which node owns which slots, as ranges in order.
+    """Says which node owns which slots, as ranges in order."""
 
-    Attributes:
-        starts: the first slot of each range.
-        ends: the last slot of each range.
-        owners: the primary of each range, as ``host:port``.
-        replicated: the primaries that have replicas which have not failed.
-        ids: the ids of the primaries, by their addresses.
-    """
-
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    owners: tuple[str, ...]
-    replicated: frozenset[str]
-    ids: Mapping[str, str]
+    starts: tuple[int, ...]  # the first slot of each range
+    ends: tuple[int, ...]  # the last slot of each range
+    owners: tuple[str, ...]  # the primary of each range, as ``host:port``
+    replicated: frozenset[str]  # the primaries that have replicas which have not failed
+    ids: Mapping[str, str]  # the ids of the primaries, by their addresses
 
     def owner(self, slot: int) -> str | None:
         """Return the primary of a slot; None if nobody serves it."""

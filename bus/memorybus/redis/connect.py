@@ -100,14 +100,12 @@ def find_refusal(text: str) -> Refusal | None:
 
 _T = TypeVar("_T")
 
-TIMEOUT = 5.0
-"""Seconds a plain command may take."""
+TIMEOUT = 5.0  # seconds a plain command may take
 
 _SENTINEL_DENIED = "AuthenticationError"
 """In redis-py's text of an error, this says that a sentinel refused our credentials."""
 
-_SENTINEL_TIMEOUT = 1.0
-"""Seconds a sentinel may take: after that, another one is asked."""
+_SENTINEL_TIMEOUT = 1.0  # seconds a sentinel may take: after that, another one is asked
 
 _START_OURS = "run: memorybus up"
 
@@ -153,7 +151,6 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
     a `Cluster`, which takes the same commands.
 
     Args:
-        settings: say where Redis is.
         timeout: seconds for connecting and for each reply.
         single: open one connection here, for one thread, and use no pool, which costs time for
             each command.
@@ -259,7 +256,6 @@ def translate_redis_error(error: Exception, where: str) -> LogError:
     """Return the bus's error for a Redis error.
 
     Args:
-        error: what redis-py raised or returned.
         where: the key, which only a key that is not ours is named by, or the URL without
             credentials.
     """

@@ -7,27 +7,19 @@ import msgspec
 from redis import Redis
 from redis.exceptions import ResponseError
 
-SAFE_POLICY = "noeviction"
-"""The only eviction policy under which no event is dropped."""
+SAFE_POLICY = "noeviction"  # the only eviction policy under which no event is dropped
 
 _WITHOUT_AOF = ("memory", "snapshots")
 _WEAKEST_FIRST = (*_WITHOUT_AOF, "aof:no", "aof", "aof:everysec", "aof:always")
 
 
 class Server(msgspec.Struct, frozen=True):
-    """A server's facts.
+    """A server's facts."""
 
-    Attributes:
-        version: its release; for Valkey, Valkey's own.
-        policy: what it does when it is out of memory.
-        durability: "memory", "snapshots" or "aof:<fsync policy>".
-        product: "Redis" or "Valkey".
-    """
-
-    version: str
-    policy: str
-    durability: str
-    product: str = "Redis"
+    version: str  # its release; for Valkey, Valkey's own
+    policy: str  # what it does when it is out of memory
+    durability: str  # "memory", "snapshots" or "aof:<fsync policy>"
+    product: str = "Redis"  # "Redis" or "Valkey"
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -102,13 +94,11 @@ class Fault(msgspec.Struct, frozen=True):
     """A published fault.
 
     Attributes:
-        text: what can happen, and its number.
-        source: where its publishers describe it.
         mended: of each product that has it, the first release of each series without it.
     """
 
-    text: str
-    source: str
+    text: str  # what can happen, and its number
+    source: str  # where its publishers describe it
     mended: Mapping[str, tuple[Release, ...]]
 
 

@@ -44,16 +44,13 @@ class ScriptRequest(NamedTuple, Generic[R]):
     """What one call sends, and how its reply is read.
 
     Attributes:
-        keys: its keys.
-        args: its arguments.
-        read: turns the reply into what the call returns.
         owned: the lane that only its owner may change: the script returns 0, and writes nothing, if
             the epoch is not the lane's newest (G5).
     """
 
-    keys: Sequence[str]
-    args: Sequence[Arg]
-    read: Callable[[Any], R] = _no_reply
+    keys: Sequence[str]  # its keys
+    args: Sequence[Arg]  # its arguments
+    read: Callable[[Any], R] = _no_reply  # turns the reply into what the call returns
     owned: "OwnedLane | None" = None
 
 
@@ -232,31 +229,22 @@ class OwnedLane(msgspec.Struct, frozen=True):
     Scripts refuse what comes under any epoch but the newest (G5).
 
     Attributes:
-        keys: the keys of the log.
-        epoch: the owner's fencing token.
-        worker: the owner; "" where it does not matter.
-        entry: the checkpoint.
-        n: the checkpoint's dense number.
-        done: which later events are done already (see `memorybus.registry.lanes`).
         suspects: by n the deaths of owners at which an event was being called, as JSON; they may
             be done by now.
-        sent: the highest n that may have been given to the provider before.
-        deaths: how many owners in a row died without advancing the checkpoint.
-        head: the last dense number in the log.
     """
 
-    keys: Keys
+    keys: Keys  # the keys of the log
     partition: int
     provider: str
-    epoch: int
-    worker: str = ""
-    entry: str = "0-0"
-    n: int = 0
-    done: bytes = b""
+    epoch: int  # the owner's fencing token
+    worker: str = ""  # the owner; "" where it does not matter
+    entry: str = "0-0"  # the checkpoint
+    n: int = 0  # the checkpoint's dense number
+    done: bytes = b""  # which later events are done already (see `memorybus.registry.lanes`)
     suspects: bytes = b""
-    sent: int = 0
-    deaths: int = 0
-    head: int = 0
+    sent: int = 0  # the highest n that may have been given to the provider before
+    deaths: int = 0  # how many owners in a row died without advancing the checkpoint
+    head: int = 0  # the last dense number in the log
 
     @property
     def key(self) -> str:
@@ -347,15 +335,12 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """A lane's progress.
 
     Attributes:
-        entry: everything up to this entry is done.
-        n: its dense number.
-        done: which later events are done already.
         sent: the highest n that may have been given to the provider; "" to leave it as it is.
     """
 
-    entry: str
-    n: int
-    done: bytes = b""
+    entry: str  # everything up to this entry is done
+    n: int  # its dense number
+    done: bytes = b""  # which later events are done already
     sent: int | str = ""
 
 
@@ -502,7 +487,6 @@ def seal(
 
     Args:
         entry: the archive's last entry.
-        n: its number.
         hot_ms: how long a sealed entry stays in the log, milliseconds.
         known: the log's last entry up to which the archive certainly has everything.
     """
@@ -547,11 +531,10 @@ class CallWait(msgspec.Struct, frozen=True):
 
     Attributes:
         seconds: the time after which to ask again; 0 if the call may be made now, and is counted.
-        spent_today: whether the reason to wait is that the day's calls are used up.
     """
 
     seconds: float
-    spent_today: bool = False
+    spent_today: bool = False  # whether the reason to wait is that the day's calls are used up
 
 
 @script()

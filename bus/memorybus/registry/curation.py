@@ -13,11 +13,9 @@ from memorybus.redis.connect import ask_redis
 from memorybus.redis.facts import to_milliseconds
 from memorybus.redis.keys import Keys
 
-LEASE_MS = 60_000
-"""Milliseconds after which a run that shows no life makes room for another one."""
+LEASE_MS = 60_000  # milliseconds after which a run that shows no life makes room for another one
 
-RUNS_KEPT = 100
-"""How many runs are remembered, the newest (G10); their changes stay in the history."""
+RUNS_KEPT = 100  # how many runs are remembered, the newest (G10); their changes stay in the history
 
 _DUE = "due"
 _RUN = "run:"
@@ -33,46 +31,30 @@ class Repetition(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that repeats another one of the same owner.
 
     Attributes:
-        memory: its name.
-        successor: the name of the memory that says the same.
         agent, user, workspace: the owner.
-        reason: why, for people.
     """
 
-    memory: str
-    successor: str
+    memory: str  # its name
+    successor: str  # the name of the memory that says the same
     agent: str
     user: str
     workspace: str = ""
-    reason: str = ""
+    reason: str = ""  # why, for people
 
 
 class CuratorRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One run.
+    """One run."""
 
-    Attributes:
-        id: 32 hex digits; the events of the run carry it.
-        by: who began it.
-        began: when, milliseconds of the Redis server.
-        phase: what it does, or did when it was killed.
-        ended: when it was over, milliseconds; 0 if it is not.
-        memories: how many memories it looked at.
-        counts: how many memories it gave each state.
-        waiting: repetitions that wait for a person.
-        unable: providers whose memories it could not see, with the reason.
-        failed: why it failed; "" if it did not.
-    """
-
-    id: str
-    by: str
-    began: int
-    phase: Phase = "ageing"
-    ended: int = 0
-    memories: int = 0
-    counts: dict[str, int] = {}
-    waiting: tuple[Repetition, ...] = ()
-    unable: dict[str, str] = {}
-    failed: str = ""
+    id: str  # 32 hex digits; the events of the run carry it
+    by: str  # who began it
+    began: int  # when, milliseconds of the Redis server
+    phase: Phase = "ageing"  # what it does, or did when it was killed
+    ended: int = 0  # when it was over, milliseconds; 0 if it is not
+    memories: int = 0  # how many memories it looked at
+    counts: dict[str, int] = {}  # how many memories it gave each state
+    waiting: tuple[Repetition, ...] = ()  # repetitions that wait for a person
+    unable: dict[str, str] = {}  # providers whose memories it could not see, with the reason
+    failed: str = ""  # why it failed; "" if it did not
 
 
 class CuratorRuns:

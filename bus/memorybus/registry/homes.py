@@ -36,16 +36,13 @@ class Home(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place, and where it was last seen.
 
     Attributes:
-        place: the id of its data directory.
-        host: the machine that saw it.
-        path: the data directory there.
         mark: distinguishes the original from a copy: the inode of its file ``place``. It is
             `EMBEDDED` if the log lies in the directory too, because a copy then has its own log.
     """
 
-    place: str
-    host: str
-    path: str = ""
+    place: str  # the id of its data directory
+    host: str  # the machine that saw it
+    path: str = ""  # the data directory there
     mark: str = ""
 
 

@@ -28,19 +28,15 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an instance's lanes are paused.
 
     Attributes:
-        reason: the reason, for people.
-        by: who paused them, as ``user@host``.
-        at: since when (wall time, milliseconds).
-        candidate: the copy for which a command pauses the instance; "" for any other pause.
         under: an operator's pause, which stays when the command's pause ends.
         state: why it is paused for good: it is ``kept`` for a rollback, its generation was
             ``dropped``, or its provider was ``removed``; "" if somebody paused it.
     """
 
-    reason: str = ""
-    by: str = ""
-    at: int = 0
-    candidate: str = ""
+    reason: str = ""  # the reason, for people
+    by: str = ""  # who paused them, as ``user@host``
+    at: int = 0  # since when (wall time, milliseconds)
+    candidate: str = ""  # the copy for which a command pauses the instance; "" for any other pause
     under: "InstancePause | None" = None
     state: PauseState = ""
 
@@ -85,22 +81,15 @@ class RetryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         id: the request's id. A worker carries out each request once, and ignores requests from
             before it started, because none of its events waited then.
-        by: who asked for it, as ``user@host``.
-        at: when (wall time, milliseconds).
     """
 
     id: str
-    by: str = ""
-    at: int = 0
+    by: str = ""  # who asked for it, as ``user@host``
+    at: int = 0  # when (wall time, milliseconds)
 
 
 class RetryRequests:
-    """Writes the requests. Belongs to one thread; raises `LogUnavailable` without Redis.
-
-    Args:
-        redis: the log's.
-        keys: the namespace's.
-    """
+    """Writes the requests. Belongs to one thread; raises `LogUnavailable` without Redis."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -129,22 +118,14 @@ class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     Requests are compared, not their results: a lineage grows, and a moment that is still in the
     future will mean another place in the log.
-
-    Attributes:
-        query: which events the copy takes, with lineages as they were named.
-        since: the first moment, "" for the beginning.
-        until: the last moment, "" for none.
-        options: the options that differ from the provider's.
-        whole: whether nothing is taken over from the instance that serves.
-        live: the instance that served then; "" where that does not matter.
     """
 
-    query: Query = EVERYTHING
-    since: str = ""
-    until: str = ""
-    options: dict[str, Any] = {}
-    whole: bool = False
-    live: str = ""
+    query: Query = EVERYTHING  # which events the copy takes, with lineages as they were named
+    since: str = ""  # the first moment, "" for the beginning
+    until: str = ""  # the last moment, "" for none
+    options: dict[str, Any] = {}  # the options that differ from the provider's
+    whole: bool = False  # whether nothing is taken over from the instance that serves
+    live: str = ""  # the instance that served then; "" where that does not matter
 
 
 def normalise_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,29 +137,22 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of a copy, or of a plan.
 
     Attributes:
-        name: its own name; for a rebuild ``<provider>@<number>``.
-        provider: the instance of the settings whose kind and options it has.
-        options: the options that differ from these; never a secret.
-        plan: which events of the history it takes.
         purpose: what it was made for. An ``added`` record is not a copy but the plan of an instance
             of the settings, under its own name: it was added late, and begins at some later time.
         dropped: whether it is to be removed with its state; a worker at its home does so.
-        made_at: when it was made (wall time, milliseconds).
-        made_by: who made it, as ``user@host``.
-        reason: why it was made, in the operator's words.
         asked: what the command was asked for, so that the same command can continue it; None if no
             command may.
     """
 
-    name: InstanceName
-    provider: InstanceName
-    options: dict[str, Any] = {}
-    plan: Plan = WHOLE
+    name: InstanceName  # its own name; for a rebuild ``<provider>@<number>``
+    provider: InstanceName  # the instance of the settings whose kind and options it has
+    options: dict[str, Any] = {}  # the options that differ from these; never a secret
+    plan: Plan = WHOLE  # which events of the history it takes
     purpose: Purpose = "replay"
     dropped: bool = False
-    made_at: int = 0
-    made_by: str = ""
-    reason: str = ""
+    made_at: int = 0  # when it was made (wall time, milliseconds)
+    made_by: str = ""  # who made it, as ``user@host``
+    reason: str = ""  # why it was made, in the operator's words
     asked: CopyRequest | None = None
 
     @property
@@ -191,25 +165,19 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which instance serves a provider.
 
     Attributes:
-        instance: the instance that answers recalls and tools.
         previous: the instance that served before, kept for a rollback; "" if it was dropped.
-        at: since when (wall time, milliseconds).
-        by: who swapped the instances, as ``user@host``.
-        reason: why.
         leaving: the instance that served before, until the command that swapped has ended; ""
             afterwards.
-        back: whether it serves because of a rollback.
-        numbered: the highest number of a dropped generation, which no later one gets.
     """
 
-    instance: InstanceName
+    instance: InstanceName  # the instance that answers recalls and tools
     previous: InstanceOrNone = ""
-    at: int = 0
-    by: str = ""
-    reason: str = ""
+    at: int = 0  # since when (wall time, milliseconds)
+    by: str = ""  # who swapped the instances, as ``user@host``
+    reason: str = ""  # why
     leaving: InstanceOrNone = ""
-    back: bool = False
-    numbered: int = 0
+    back: bool = False  # whether it serves because of a rollback
+    numbered: int = 0  # the highest number of a dropped generation, which no later one gets
 
 
 class InstancesView(msgspec.Struct, frozen=True):
@@ -217,19 +185,16 @@ class InstancesView(msgspec.Struct, frozen=True):
 
     Attributes:
         all: the copies, and the plans of those that were added late, by name.
-        live: which instance serves a provider, by provider.
-        pauses: why the lanes of an instance are paused, by name.
         ignored: names of entries that do not describe a copy, as Redis has them: hostile text.
         redo: the instances, among those asked about, with open requests about dead letters.
-        retries: the last request to retry now, by instance.
     """
 
     all: Mapping[str, Instance] = {}
-    live: Mapping[str, Live] = {}
-    pauses: Mapping[str, InstancePause] = {}
+    live: Mapping[str, Live] = {}  # which instance serves a provider, by provider
+    pauses: Mapping[str, InstancePause] = {}  # why the lanes of an instance are paused, by name
     ignored: tuple[str, ...] = ()
     redo: frozenset[str] = frozenset()
-    retries: Mapping[str, RetryRequest] = {}
+    retries: Mapping[str, RetryRequest] = {}  # the last request to retry now, by instance
 
 
 class ChangeLock(Protocol):
@@ -253,7 +218,6 @@ class Instances:
     those that change something raise the lock's error if it is lost, and change nothing then.
 
     Args:
-        keys: the keys of the namespace.
         lock: the lock of the command that changes them, if it takes one.
     """
 

@@ -14,8 +14,7 @@ from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 
-HALTED = "halted"
-"""The field of a lane's hash in which its owner says why the lane has stopped."""
+HALTED = "halted"  # the field of a lane's hash in which its owner says why the lane has stopped
 
 _FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at")
 _DONE_SET_HEADER = 8
@@ -25,34 +24,22 @@ class LaneState(msgspec.Struct, frozen=True):
     """A lane as Redis has it; a lane that never began has the defaults.
 
     Attributes:
-        entry: its checkpoint, an entry id.
-        n: the dense number of that entry.
-        done: what is done above it, as a bitmap: bit i says that n + 1 + i is done.
-        parked: how many events are parked in it, of all order keys.
-        discarded: dead letters that an operator gave up.
-        halted: why its owner has stopped it; "" if it has not. Hostile text.
-        epoch: its newest fencing token; 0 if it never had an owner.
         moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
-        owned: whether somebody owns it now.
-        owner: the worker that does; "" for none.
-        parked_keys: how many order keys wait for an operator.
-        dead: how many events these keys have.
-        head: the last number of its partition.
     """
 
-    entry: str = START
-    n: int = 0
-    done: int = 0
-    parked: int = 0
-    discarded: int = 0
-    halted: str = ""
-    epoch: int = 0
+    entry: str = START  # its checkpoint, an entry id
+    n: int = 0  # the dense number of that entry
+    done: int = 0  # what is done above it, as a bitmap: bit i says that n + 1 + i is done
+    parked: int = 0  # how many events are parked in it, of all order keys
+    discarded: int = 0  # dead letters that an operator gave up
+    halted: str = ""  # why its owner has stopped it; "" if it has not. Hostile text
+    epoch: int = 0  # its newest fencing token; 0 if it never had an owner
     moved_at: int = 0
-    owned: bool = False
-    owner: str = ""
-    parked_keys: int = 0
-    dead: int = 0
-    head: int = 0
+    owned: bool = False  # whether somebody owns it now
+    owner: str = ""  # the worker that does; "" for none
+    parked_keys: int = 0  # how many order keys wait for an operator
+    dead: int = 0  # how many events these keys have
+    head: int = 0  # the last number of its partition
 
     @property
     def done_above(self) -> int:
@@ -175,10 +162,6 @@ class LaneKeys:
         self, partition: int, names: Sequence[str], key: str
     ) -> dict[str, tuple[LaneState, int]]:
         """Return the lanes of instances in one partition, and how much of an order key is parked.
-
-        Args:
-            names: the instances.
-            key: the order key.
 
         Returns:
             For each instance, its lane, and how many events of the key wait behind a dead letter; 0

@@ -55,11 +55,8 @@ class RebuildLock:
     """The lock. Belongs to one thread; a ``with`` block takes and releases it.
 
     Args:
-        keys: the namespace's.
-        provider: the provider whose instances it locks.
         what: the command, in one word.
         by: who runs the command, as ``user@host``.
-        make_id: makes ids.
     """
 
     def __init__(

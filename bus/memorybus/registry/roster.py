@@ -18,8 +18,7 @@ from memorybus.registry.tools import DeclaredTools
 
 _T = TypeVar("_T")
 
-ALIVE_SECONDS = 15.0
-"""Seconds after its last heartbeat in which a worker counts as alive."""
+ALIVE_SECONDS = 15.0  # seconds after its last heartbeat in which a worker counts as alive
 
 GONE_SECONDS = 900.0
 """Seconds for which a worker that fell silent without leaving is remembered, for people."""
@@ -32,7 +31,6 @@ def worker_id(pid: int, mark: str) -> str:
     """Return the id of a worker on this host; the process that starts it knows the id at once.
 
     Args:
-        pid: its process.
         mark: distinguishes it from a worker in another container with the same host name and
             process id.
     """
@@ -43,40 +41,25 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a worker registers about a provider instance.
 
     Attributes:
-        kind: the kind of provider behind it.
-        delivery: its class (G4).
-        placement: "local" or "shared".
-        order: its place in a memory block.
-        recall: whether it answers recalls.
-        as_of: whether it can say what was known at a time.
-        compresses: whether it contributes to the summary of a compression.
-        prompts: whether it adds to system prompts.
-        examines: whether it can check its backend.
-        digests: whether two states of it can be compared.
-        exports: whether it can list what it keeps about a person.
-        retracts: whether it forgets memories whose event is taken back.
-        curates: whether its memories have states, so that they age.
-        seen_at: when a worker last served it (server's wall time, milliseconds).
-        note: what else people should know.
         copy_of: the instance of the settings that it copies; "" if it is not a copy. Agents never
             see a copy's name.
     """
 
-    kind: str
-    delivery: str
-    placement: str
-    order: int = 0
-    recall: bool = True
-    as_of: bool = False
-    compresses: bool = False
-    prompts: bool = False
-    examines: bool = False
-    digests: bool = False
-    exports: bool = False
-    retracts: bool = False
-    curates: bool = False
-    seen_at: int = 0
-    note: str = ""
+    kind: str  # the kind of provider behind it
+    delivery: str  # its class (G4)
+    placement: str  # "local" or "shared"
+    order: int = 0  # its place in a memory block
+    recall: bool = True  # whether it answers recalls
+    as_of: bool = False  # whether it can say what was known at a time
+    compresses: bool = False  # whether it contributes to the summary of a compression
+    prompts: bool = False  # whether it adds to system prompts
+    examines: bool = False  # whether it can check its backend
+    digests: bool = False  # whether two states of it can be compared
+    exports: bool = False  # whether it can list what it keeps about a person
+    retracts: bool = False  # whether it forgets memories whose event is taken back
+    curates: bool = False  # whether its memories have states, so that they age
+    seen_at: int = 0  # when a worker last served it (server's wall time, milliseconds)
+    note: str = ""  # what else people should know
     copy_of: str = ""
 
 
@@ -84,19 +67,6 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A worker's heartbeat.
 
     Attributes:
-        id: the worker.
-        host: its machine.
-        pid: its process.
-        lanes: how many lanes it owns.
-        jobs: how many recall processes it runs.
-        providers: the instances it serves.
-        heartbeat_at: wall time of the Redis server, milliseconds.
-        capacity: its weight when lanes are shared out.
-        ready: the instances that are open in it and can work now.
-        failing: the error of an instance's calls, as long as none succeeds.
-        beat: seconds between its heartbeats.
-        reports: what an open instance reports about itself, if anything.
-        version: its release; "" for an older release that does not report it.
         rates: events a second that it applied over the last seconds, by provider; None for an older
             release that does not report it.
         spool: the events in its host's spools that Redis has not taken; None if it did not look.
@@ -105,19 +75,19 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         failing_for: for how many seconds the calls of each failing instance have failed.
     """
 
-    id: str
-    host: str
-    pid: int
-    lanes: int
-    jobs: int
-    providers: tuple[str, ...]
-    heartbeat_at: int
-    capacity: float = 1.0
-    ready: tuple[str, ...] = ()
-    failing: dict[str, str] = {}
-    reports: dict[str, str] = {}
-    beat: float = 1.0
-    version: str = ""
+    id: str  # the worker
+    host: str  # its machine
+    pid: int  # its process
+    lanes: int  # how many lanes it owns
+    jobs: int  # how many recall processes it runs
+    providers: tuple[str, ...]  # the instances it serves
+    heartbeat_at: int  # wall time of the Redis server, milliseconds
+    capacity: float = 1.0  # its weight when lanes are shared out
+    ready: tuple[str, ...] = ()  # the instances that are open in it and can work now
+    failing: dict[str, str] = {}  # the error of an instance's calls, as long as none succeeds
+    reports: dict[str, str] = {}  # what an open instance reports about itself, if anything
+    beat: float = 1.0  # seconds between its heartbeats
+    version: str = ""  # its release; "" for an older release that does not report it
     rates: dict[str, float] | None = None
     spool: SpoolStats | None = None
     started_at: int = 0

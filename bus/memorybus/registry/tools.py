@@ -13,11 +13,9 @@ import msgspec
 
 _log = logging.getLogger("memorybus")
 
-MAX_TOOLS = 128
-"""The most tools that are offered: no model's interface takes more (G10)."""
+MAX_TOOLS = 128  # the most tools that are offered: no model's interface takes more (G10)
 
-MOST_BYTES = 65_536
-"""Size of one provider's declared schemas; larger ones are not registered (G10)."""
+MOST_BYTES = 65_536  # size of one provider's declared schemas; larger ones are not registered (G10)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
@@ -28,27 +26,19 @@ class DeclaredTools(msgspec.Struct, frozen=True):
 
     Attributes:
         schemas: OpenAI function schemas as the provider gives them; they may be malformed.
-        reading: names of the tools that only read.
     """
 
     schemas: tuple[Any, ...] = ()
-    reading: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()  # names of the tools that only read
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool as it is offered.
+    """One tool as it is offered."""
 
-    Attributes:
-        offered: the name by which the model calls it.
-        provider: the instance that it belongs to.
-        name: the provider's own name for it.
-        writes: whether a call is an event, which a replay repeats.
-    """
-
-    offered: str
-    provider: str
-    name: str
-    writes: bool
+    offered: str  # the name by which the model calls it
+    provider: str  # the instance that it belongs to
+    name: str  # the provider's own name for it
+    writes: bool  # whether a call is an event, which a replay repeats
 
 
 class OfferedTools:

@@ -21,8 +21,7 @@ from memorybus.registry.tools import DeclaredTools
 
 _log = logging.getLogger("memorybus")
 
-LOOK_EVERY = 60.0
-"""Seconds between two readings of what workers declare."""
+LOOK_EVERY = 60.0  # seconds between two readings of what workers declare
 
 
 def read_note(path: Path) -> dict[str, DeclaredTools]:
@@ -77,11 +76,7 @@ def fetch_declared_tools(settings: Settings) -> dict[str, DeclaredTools]:
 
 
 class ToolsNote:
-    """Asks now and then what workers declare, and notes it. Belongs to one background thread.
-
-    Args:
-        new_id: names of files in the making.
-    """
+    """Asks now and then what workers declare, and notes it. Belongs to one background thread."""
 
     def __init__(self, settings: Settings, clock: Clock, new_id: NewId) -> None:
         self._settings = settings

@@ -48,11 +48,10 @@ class Histogram(msgspec.Struct, frozen=True):
     Attributes:
         counts: how many durations each part has, by its upper bound in seconds (as text), smallest
             first; the last bound is "+Inf".
-        sum: the sum of all durations, in seconds.
     """
 
     counts: dict[str, int] = {}
-    sum: float = 0.0
+    sum: float = 0.0  # the sum of all durations, in seconds
 
 
 class WorkDone(msgspec.Struct, frozen=True):
@@ -61,21 +60,16 @@ class WorkDone(msgspec.Struct, frozen=True):
     Attributes:
         redelivered: events handed over that may have been applied before: their log, or their
             lane's owner, was lost.
-        retried: tries that failed and are made again.
-        parked: events that were refused for good.
-        fenced: writes that were refused because the lane had another owner (G5).
-        lost: leases that were lost while at work.
-        apply: how long calls took; those of a chunk together.
         latency: from an event's entry into the log until it was applied or parked. The event's own
             time is not used, since it may be that of a recorded conversation.
     """
 
     redelivered: int = 0
-    retried: int = 0
-    parked: int = 0
-    fenced: int = 0
-    lost: int = 0
-    apply: Histogram = Histogram()
+    retried: int = 0  # tries that failed and are made again
+    parked: int = 0  # events that were refused for good
+    fenced: int = 0  # writes that were refused because the lane had another owner (G5)
+    lost: int = 0  # leases that were lost while at work
+    apply: Histogram = Histogram()  # how long calls took; those of a chunk together
     latency: Histogram = Histogram()
 
 
@@ -128,7 +122,6 @@ class WorkCounter:
         """Count events that were applied or parked together.
 
         Args:
-            events: the events, at least one.
             took: the seconds that the call took.
             doubt: the highest n that a former owner may have applied.
         """

@@ -21,14 +21,11 @@ from memorybus.errors import InvalidEvent
 from memorybus.events import Message
 from memorybus.text.scrubber import scrub
 
-MAX_DEPTH = 64
-"""How deep containers may be nested in one message; deeper ones are refused (G10)."""
+MAX_DEPTH = 64  # how deep containers may be nested in one message; deeper ones are refused (G10)
 
-_MIN_INTEGER, _MAX_INTEGER = -(1 << 63), (1 << 64) - 1
-"""The integers that msgpack can hold."""
+_MIN_INTEGER, _MAX_INTEGER = -(1 << 63), (1 << 64) - 1  # the integers that msgpack can hold
 
-_KEY_SHOWN = 40
-"""Characters of a key that an error shows."""
+_KEY_SHOWN = 40  # characters of a key that an error shows
 
 _MAX_ID = 512
 

@@ -38,8 +38,7 @@ _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.A
 _SAMPLED: Final = frozenset("13579bdf")
 """Last digits of a traceparent whose lowest flag is set: it is sampled."""
 
-_MOST_LINKS = 128
-"""The most links of one span: the SDK keeps this many by default."""
+_MOST_LINKS = 128  # the most links of one span: the SDK keeps this many by default
 
 MOST_APPLIES: Final = 100
 """The most spans for `apply` that one process begins in a second (G10).
@@ -103,7 +102,6 @@ class Spans:
     """Makes spans with one tracer. Safe to call from any thread.
 
     Args:
-        destination: the log's namespace.
         tracer: the tracer of the process's provider.
         clock: time, for `MOST_APPLIES`.
     """

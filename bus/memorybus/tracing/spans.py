@@ -25,8 +25,7 @@ MaybeSpan: TypeAlias = "AbstractContextManager[Span | None]"
 
 NO_SPAN: Final[MaybeSpan] = nullcontext()
 
-_LOOK_EVERY: Final = 0.1
-"""Seconds between two searches for a provider: each one takes microseconds."""
+_LOOK_EVERY: Final = 0.1  # seconds between two searches for a provider: each one takes microseconds
 
 
 class Tracing:
@@ -73,7 +72,6 @@ class Tracing:
         """Return a span in which an event is published.
 
         Args:
-            event_id: the event's id.
             kind: the name of its type.
         """
         spans = self._spans()
@@ -83,7 +81,6 @@ class Tracing:
         """Return a span in which events are sent to the log.
 
         Args:
-            count: how many events.
             traces: what their envelopes say of their publishers' spans; read only if it matters.
         """
         spans = self._spans()
@@ -93,9 +90,6 @@ class Tracing:
         """Return a span in which events of a partition are applied.
 
         Args:
-            provider: to which.
-            partition: the events'.
-            count: how many.
             traces: as for `append`.
         """
         spans = self._spans()

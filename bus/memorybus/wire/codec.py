@@ -40,7 +40,6 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
         kind: the event's type tag.
         found: the version on the wire.
         wanted: the version this release writes; at least `found`.
-        steps: the known steps.
 
     Raises:
         KeyError: a step is missing, which is a bug of this release.
@@ -51,16 +50,14 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
     return current
 
 
-PACKED_MARK = b"\x28"
-"""The first byte of a zstd frame; no msgpack map begins with it."""
+PACKED_MARK = b"\x28"  # the first byte of a zstd frame; no msgpack map begins with it
 
 _MAX_PACKED_SHARE = 0.9
 """A compressed body is stored only if it is smaller than this share of the original."""
 
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
-_ZSTD_LEVEL = 1
-"""Level 3 saves one more per cent on turns and takes a third longer."""
+_ZSTD_LEVEL = 1  # level 3 saves one more per cent on turns and takes a third longer
 
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

@@ -49,38 +49,25 @@ STILL_UNDER_WAY = "an earlier call for it hangs and may still take effect: retry
 
 
 class OpenInstance(msgspec.Struct, frozen=True):
-    """A provider instance that is open, and what is known of its calls.
+    """A provider instance that is open, and what is known of its calls."""
 
-    Attributes:
-        context: the instance, in its worker.
-        provider: the provider itself.
-        activity: the call that its own thread is busy with.
-        failing_events: its failing events.
-        breaker: holds its calls back while its backend is down.
-        allowance: bounds how many calls are made.
-    """
-
-    context: InstanceContext
-    provider: MemoryProvider
-    activity: ThreadActivity
-    failing_events: FailingEvents
-    breaker: Breaker
-    allowance: Allowance = Unbounded()
+    context: InstanceContext  # the instance, in its worker
+    provider: MemoryProvider  # the provider itself
+    activity: ThreadActivity  # the call that its own thread is busy with
+    failing_events: FailingEvents  # its failing events
+    breaker: Breaker  # holds its calls back while its backend is down
+    allowance: Allowance = Unbounded()  # bounds how many calls are made
 
 
 class Applier:
-    """Applies events for every lane of one provider instance. Belongs to the provider's thread.
-
-    Attributes:
-        dirty: lanes whose progress is not committed yet.
-    """
+    """Applies events for every lane of one provider instance. Belongs to the provider's thread."""
 
     pool: Pool | None = None
     """Its threads, if it makes several calls at once."""
 
     def __init__(self, instance: OpenInstance) -> None:
         context, worker = instance.context, instance.context.worker
-        self.dirty: set[Lane] = set()
+        self.dirty: set[Lane] = set()  # lanes whose progress is not committed yet
         self._instance = context
         self._provider = instance.provider
         self._settings = worker.settings

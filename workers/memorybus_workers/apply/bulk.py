@@ -40,14 +40,12 @@ class TurnOutcomes(msgspec.Struct, frozen=True):
     """The outcomes of the turns of one call.
 
     Attributes:
-        done: the turns that were applied.
         failed: the first failed turn of each key, with its error.
-        behind: the turns that wait behind the failed ones.
     """
 
-    done: list[LoggedEvent]
+    done: list[LoggedEvent]  # the turns that were applied
     failed: list[tuple[LoggedEvent, BaseException]]
-    behind: list[LoggedEvent]
+    behind: list[LoggedEvent]  # the turns that wait behind the failed ones
 
 
 def sort_outcomes(

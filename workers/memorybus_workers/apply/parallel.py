@@ -24,8 +24,7 @@ from memorybus_workers.logs import bind_calls, bind_lane
 _CALLS_PER_THREAD = 2
 """How many calls the pool gets for each of its threads, so that no thread waits for work."""
 
-_PROBE_POLL_SECONDS = 0.02
-"""Seconds between two checks of whether a probe has returned."""
+_PROBE_POLL_SECONDS = 0.02  # seconds between two checks of whether a probe has returned
 
 
 class PartlyFailed(BaseException):
@@ -37,17 +36,13 @@ class PartlyFailed(BaseException):
 
 
 class ParallelApplier(Applier):
-    """Applies events of ``keyed`` and ``lookup`` providers whose hooks allow several threads.
-
-    Attributes:
-        pool: its threads.
-    """
+    """Applies events of ``keyed`` and ``lookup`` providers whose hooks allow several threads."""
 
     def __init__(self, instance: OpenInstance, wake: Callable[[], None]) -> None:
         super().__init__(instance)
         self._size = instance.context.concurrency
         name = instance.provider.config.name
-        self.pool: Pool = Pool(name, self._size, self._clock, self._run, wake)
+        self.pool: Pool = Pool(name, self._size, self._clock, self._run, wake)  # its threads
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
         self._failed: dict[Lane, Exception] = {}

@@ -28,17 +28,13 @@ class Task(msgspec.Struct, frozen=True):
     """An event on its way through the pool.
 
     Attributes:
-        lane: the event's lane.
-        event: the event to apply.
-        served: how many calls had succeeded when the event was handed out.
-        probes: whether the call finds out if the backend works again.
         behind: further turns of the event's key, in order, if one call is for several turns.
     """
 
-    lane: Lane
-    event: LoggedEvent
-    served: int
-    probes: bool
+    lane: Lane  # the event's lane
+    event: LoggedEvent  # the event to apply
+    served: int  # how many calls had succeeded when the event was handed out
+    probes: bool  # whether the call finds out if the backend works again
     behind: tuple[LoggedEvent, ...] = ()
 
     @property
@@ -48,18 +44,13 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """A task that ended, with the error that it raised, or its hook's reply.
-
-    Attributes:
-        given_up: the call, if it was abandoned.
-        took: how many seconds the call took.
-    """
+    """A task that ended, with the error that it raised, or its hook's reply."""
 
     task: Task
     error: BaseException | None
     reply: str | None = None
-    given_up: ThreadActivity | None = None
-    took: float = 0.0
+    given_up: ThreadActivity | None = None  # the call, if it was abandoned
+    took: float = 0.0  # how many seconds the call took
 
 
 CallHook = Callable[[Task, ThreadActivity], str | None]
@@ -86,13 +77,9 @@ class Pool:
     """A bounded number of threads, started when there is work for them.
 
     Args:
-        name: the name of the provider instance.
         size: the most threads at once; hung ones do not count.
         call: makes the call of a task in a thread; begins and ends its activity.
         wake: called when a task is done.
-
-    Attributes:
-        unfinished: tasks that were submitted and not collected.
     """
 
     def __init__(
@@ -110,7 +97,7 @@ class Pool:
         self._lock = threading.Lock()
         self._calling = 0
         self._close: Callable[[], None] | None = None
-        self.unfinished = 0
+        self.unfinished = 0  # tasks that were submitted and not collected
 
     def submit(self, task: Task) -> None:
         """Queue a task; called from one thread."""

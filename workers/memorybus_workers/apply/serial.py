@@ -27,22 +27,15 @@ SET_BACK_REASON = (
 )
 """Why an event of a `blind` provider waits for an operator (G4)."""
 
-TURN_SECONDS = 0.25
-"""Seconds after which another lane gets its turn, give or take one call."""
+TURN_SECONDS = 0.25  # seconds after which another lane gets its turn, give or take one call
 
 
 class ChunkOutcome(msgspec.Struct):
-    """The outcome of a chunk.
+    """The outcome of a chunk."""
 
-    Attributes:
-        left: the numbers of the events that stay open.
-        delays: the keys that failed, and when to try each again (monotonic).
-        taken: False if the whole chunk has to be read again.
-    """
-
-    left: set[int]
-    delays: dict[str, float]
-    taken: bool = True
+    left: set[int]  # the numbers of the events that stay open
+    delays: dict[str, float]  # the keys that failed, and when to try each again (monotonic)
+    taken: bool = True  # False if the whole chunk has to be read again
 
     def note(self, event: LoggedEvent, verdict: TryVerdict) -> None:
         """Note the outcome of an event: it stays open if it is to be tried again."""

@@ -39,8 +39,7 @@ MAX_POLL_SECONDS = 5.0
 """The most seconds between looks; there are fewer if segments are sealed sooner."""
 
 _MIN_POLL_SECONDS = 0.1
-_POLLS_BEFORE_TAKEOVER = 4
-"""For how many looks due work is left to the worker that archived last."""
+_POLLS_BEFORE_TAKEOVER = 4  # for how many looks due work is left to the worker that archived last
 
 _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
@@ -59,7 +58,6 @@ class ArchiverThread:
 
     Args:
         worker: the id of this worker.
-        rng: makes the jitter.
         crash: named places to die at.
     """
 
@@ -183,7 +181,6 @@ def make_archiving(
 
     Args:
         leases: the leases of the lanes `@archive`; they must be started.
-        redis: a client that nothing else uses.
         crash: named places to die at.
         stopping: whether to stop before the next segment.
         progress: called after each segment.

@@ -14,8 +14,7 @@ from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms, number_of
 from memorybus.log.inspection import PartitionState
 
-PAGE = 500
-"""The most entries that are read at once."""
+PAGE = 500  # the most entries that are read at once
 
 FULL_SEGMENT_BYTES = 32 << 20
 """Bytes of bodies after which a segment is full, however few its events (G10).
@@ -28,15 +27,10 @@ _TRIM_SLACK_SECONDS = 60.0
 
 
 class DueArchiving(msgspec.Struct, frozen=True):
-    """What has to be done with a partition.
+    """What has to be done with a partition."""
 
-    Attributes:
-        seal: a segment is ready.
-        trim: some sealed events have left the hot window.
-    """
-
-    seal: bool = False
-    trim: bool = False
+    seal: bool = False  # a segment is ready
+    trim: bool = False  # some sealed events have left the hot window
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -44,15 +38,11 @@ class DueArchiving(msgspec.Struct, frozen=True):
 
 
 class NumbersGivenTwice(MemoryBusError):
-    """A partition's numbers do not ascend: some were assigned twice, so they give no order.
-
-    Attributes:
-        n: the first of them.
-    """
+    """A partition's numbers do not ascend: some were assigned twice, so they give no order."""
 
     def __init__(self, entry: str, n: int, after: int) -> None:
         super().__init__(f"entry {entry} has the number {n}, but {after} came before it")
-        self.n = n
+        self.n = n  # the first of them
 
 
 def find_due(state: PartitionState, settings: Settings, *, force: bool = False) -> DueArchiving:
@@ -106,7 +96,6 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
     """Return how many entries to read next for a segment that is being gathered; 0: it is full.
 
     Args:
-        taken: what it has.
         size: bytes of that.
         settings: its `segment_events`.
     """

@@ -23,17 +23,11 @@ _T = TypeVar("_T")
 
 
 class RepeatedNumbers(msgspec.Struct, frozen=True):
-    """A partition in which numbers were given twice.
+    """A partition in which numbers were given twice."""
 
-    Attributes:
-        first: the first number that was given twice.
-        known: the log's last entry that the archive has; all entries after it get new numbers.
-        end: where the archive ends.
-    """
-
-    first: int
-    known: str
-    end: Place
+    first: int  # the first number that was given twice
+    known: str  # the log's last entry that the archive has; all entries after it get new numbers
+    end: Place  # where the archive ends
 
 
 class Renumbering:
@@ -64,9 +58,6 @@ class Renumbering:
         them treat them as entries that Redis had lost (G4). Everything that a lane had noted by
         number is deleted, and each lane has to be acquired anew. Meanwhile Redis answers no other
         client.
-
-        Args:
-            lane: the archiver's lane of the partition.
 
         Raises:
             ArchiveDiffers: another Redis archives into the same place; nothing was changed.

@@ -24,21 +24,13 @@ once a day at most."""
 
 
 class SegmentAges(msgspec.Struct, frozen=True):
-    """What retention needs to know of a segment, from the manifest; times in milliseconds.
+    """What retention needs to know of a segment, from the manifest; times in milliseconds."""
 
-    Attributes:
-        first_at: when its first event came into the log.
-        last_at: when its last event came into the log.
-        decided_at: the time for which it was decided what it keeps.
-        kept: rows that still have their envelope.
-        tombstones: the mark of the tombstones that were known then.
-    """
-
-    first_at: int
-    last_at: int
-    decided_at: int
-    kept: int
-    tombstones: str = ""
+    first_at: int  # when its first event came into the log
+    last_at: int  # when its last event came into the log
+    decided_at: int  # the time for which it was decided what it keeps
+    kept: int  # rows that still have their envelope
+    tombstones: str = ""  # the mark of the tombstones that were known then
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -46,15 +38,12 @@ class Policy(msgspec.Struct, frozen=True):
 
     Attributes:
         ages: seconds by scope, as the setting `retention` has them; 0 for ever.
-        since: when the setting was first seen like this (wall time, milliseconds).
-        forgotten: the queries of the tombstones.
-        tombstones: the mark of these tombstones; "" for none.
     """
 
     ages: Mapping[str, float] = {}
-    since: int = 0
-    forgotten: Sequence[Query] = ()
-    tombstones: str = ""
+    since: int = 0  # when the setting was first seen like this (wall time, milliseconds)
+    forgotten: Sequence[Query] = ()  # the queries of the tombstones
+    tombstones: str = ""  # the mark of these tombstones; "" for none
 
     @property
     def keeps_all(self) -> bool:
@@ -65,7 +54,6 @@ class Policy(msgspec.Struct, frozen=True):
         """Return why a row loses its envelope; None if it keeps it.
 
         Args:
-            row: its columns.
             at: when it came into the log (milliseconds).
             now: wall time (milliseconds).
         """
@@ -148,7 +136,6 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
     lies outside the span in which the rows came into the log, the end of that span counts.
 
     Args:
-        policy: what is kept.
         first: when the first of the rows came into the log (milliseconds).
         last: when the last one did.
         now_ms: wall time (milliseconds).

@@ -32,8 +32,7 @@ from memorybus_workers.logs import RateLimitedWarning, bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
 
-ROTATE_EVERY = 60.0
-"""Seconds between two partitions that are examined for content that has expired."""
+ROTATE_EVERY = 60.0  # seconds between two partitions that are examined for content that has expired
 
 
 def summarize_errors(errors: Mapping[int, str]) -> str:
@@ -49,9 +48,6 @@ class ArchivingRound:
     """Looks at all partitions and does what is due. Belongs to one thread.
 
     Attributes:
-        place: where the archive is, without credentials; "" before the first look.
-        elsewhere: whether it lies on another host.
-        now_ms: the server's wall time at the last look.
         errors: why partitions cannot be sealed: the archive or the log has changed unexpectedly.
         unreached: other reasons at the last look, mostly files that cannot be reached.
         busy: partitions that another archiver was at work on when we last tried.
@@ -64,9 +60,9 @@ class ArchivingRound:
             context: see `SealingContext`.
             patience: seconds for which another worker, which archived last, goes first.
         """
-        self.place = ""
-        self.elsewhere = False
-        self.now_ms = 0
+        self.place = ""  # where the archive is, without credentials; "" before the first look
+        self.elsewhere = False  # whether it lies on another host
+        self.now_ms = 0  # the server's wall time at the last look
         self.errors: dict[int, str] = {}
         self.unreached: dict[int, str] = {}
         self.busy: set[int] = set()

@@ -35,29 +35,22 @@ from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
 
-_KEEP_ALL_MS = 2**52
-"""Milliseconds of a hot window that trims nothing."""
+_KEEP_ALL_MS = 2**52  # milliseconds of a hot window that trims nothing
 
 
 class SealingContext(msgspec.Struct, frozen=True):
     """What sealing needs; all of it belongs to the archiver's thread.
 
     Attributes:
-        redis: a client that nothing else uses, so that a slow answer delays nothing else.
-        settings: see `Settings`.
-        clock: time.
-        leases: the leases of the lanes `@archive`.
-        crash: named places to die at.
-        stopping: whether this process was told to end.
         progress: called after each segment, to show that the work goes on.
     """
 
-    redis: Redis
-    settings: Settings
-    clock: Clock
-    leases: Leases
-    crash: CrashPoint
-    stopping: Callable[[], bool] = lambda: False
+    redis: Redis  # a client that nothing else uses, so that a slow answer delays nothing else
+    settings: Settings  # see `Settings`
+    clock: Clock  # time
+    leases: Leases  # the leases of the lanes `@archive`
+    crash: CrashPoint  # named places to die at
+    stopping: Callable[[], bool] = lambda: False  # whether this process was told to end
     progress: Callable[[], None] = lambda: None
 
 

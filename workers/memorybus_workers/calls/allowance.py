@@ -13,22 +13,15 @@ from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from redis import Redis, RedisError
 
-ASK_AGAIN = 5.0
-"""Seconds after which Redis is asked again, even if the day lasts longer."""
+ASK_AGAIN = 5.0  # seconds after which Redis is asked again, even if the day lasts longer
 
 
 class Allowance(Protocol):
-    """Says whether a call may be made now. Belongs to one thread.
+    """Says whether a call may be made now. Belongs to one thread."""
 
-    Attributes:
-        until: the monotonic time before which no call is allowed.
-        why: why calls wait for longer than a moment; "" if they do not.
-        bounded: whether there is any bound.
-    """
-
-    until: float
-    why: str
-    bounded: bool
+    until: float  # the monotonic time before which no call is allowed
+    why: str  # why calls wait for longer than a moment; "" if they do not
+    bounded: bool  # whether there is any bound
 
     def take(self) -> bool:
         """Use one call; return whether it may be made now. If not, `until` says when to ask again.

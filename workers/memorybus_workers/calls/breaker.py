@@ -14,17 +14,12 @@ class Breaker:
     A closed breaker lets everything through. A failure of the backend opens it for a while, which
     doubles each time. Then it is half open: one call at a time probes the backend, and its outcome
     decides.
-
-    Attributes:
-        failures: how many failures of the backend there were in a row.
-        until: the monotonic time before which no call is let through.
-        why: the error of the last call, until one succeeds.
     """
 
     def __init__(self, rng: random.Random) -> None:
-        self.failures = 0
-        self.until = 0.0
-        self.why = ""
+        self.failures = 0  # how many failures of the backend there were in a row
+        self.until = 0.0  # the monotonic time before which no call is let through
+        self.why = ""  # the error of the last call, until one succeeds
         self._failed_at = 0.0
         self._strikes = 0
         self._probing = False

@@ -10,25 +10,15 @@ from memorybus_workers.calls.retry import RetryAt, retry_delay
 
 
 class FailingEvent(msgspec.Struct):
-    """An event that failed.
+    """An event that failed."""
 
-    Attributes:
-        served: how many calls of the provider had succeeded before it failed first.
-        tries: how many failures count against it.
-        first_at: when it failed first, milliseconds since the Unix epoch.
-        last_at: when it failed last.
-        until: when it may be tried again (monotonic).
-        hung: whether a call for it was abandoned.
-        pause_pending: whether its pause begins only when its lane next comes to it.
-    """
-
-    served: int
-    tries: int = 0
-    first_at: int = 0
-    last_at: int = 0
-    until: float = 0.0
-    hung: bool = False
-    pause_pending: bool = False
+    served: int  # how many calls of the provider had succeeded before it failed first
+    tries: int = 0  # how many failures count against it
+    first_at: int = 0  # when it failed first, milliseconds since the Unix epoch
+    last_at: int = 0  # when it failed last
+    until: float = 0.0  # when it may be tried again (monotonic)
+    hung: bool = False  # whether a call for it was abandoned
+    pause_pending: bool = False  # whether its pause begins only when its lane next comes to it
 
 
 class FailingEvents:
@@ -37,17 +27,12 @@ class FailingEvents:
     The first failure of an event counts. A later one counts only if the provider has served another
     event since, and does not seem down. Otherwise the backend may be down, and nothing is parked
     for that.
-
-    Attributes:
-        served: how many calls succeeded.
-        attempts: how often an event may fail.
-        rng: makes the jitter of retries.
     """
 
     def __init__(self, clock: Clock, rng: random.Random, attempts: int) -> None:
-        self.served = 0
-        self.rng = rng
-        self.attempts = attempts
+        self.served = 0  # how many calls succeeded
+        self.rng = rng  # makes the jitter of retries
+        self.attempts = attempts  # how often an event may fail
         self._clock = clock
         self._events: dict[str, FailingEvent] = {}
 
@@ -61,7 +46,6 @@ class FailingEvents:
         """Note a failure of an event; return all that is known of the event now.
 
         Args:
-            event_id: which.
             backend_up: whether the provider seemed to work before this.
             served: the value of `served` when the call began, if other calls ran meanwhile.
         """

@@ -35,10 +35,8 @@ def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.
     """Decide what follows a failure of one event.
 
     Args:
-        error: what the provider raised.
         attempt: how often the event has been tried, from 1.
         attempts: how often it may be tried.
-        rng: jitter.
     """
     if isinstance(error, Unavailable):
         return BackendDown()
@@ -66,13 +64,9 @@ def describe_failure(error: BaseException) -> str:
 
 
 class RetryAt(msgspec.Struct, frozen=True):
-    """The event stays open, and its key waits.
+    """The event stays open, and its key waits."""
 
-    Attributes:
-        at: when to try it again (monotonic seconds).
-    """
-
-    at: float
+    at: float  # when to try it again (monotonic seconds)
 
 
 _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
@@ -85,7 +79,6 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
     Such an error lies in its keys, its entries, its part of the archive, or in our own code.
 
     Args:
-        error: what a lane's turn raised.
         where: the instance, for the message.
 
     Raises:

@@ -16,28 +16,19 @@ from memorybus_workers.calls.retry import RetryAt
 
 
 class PendingCall(msgspec.Struct, frozen=True):
-    """A call that must not be repeated while it is under way.
+    """A call that must not be repeated while it is under way."""
 
-    Attributes:
-        lane: the key of its lane's lease.
-        event_id: the event that the call applies.
-        since: when it began (monotonic).
-        limit: seconds that it may take; 0 if that is `call_timeout`.
-        other_event_ids: further events of the same call.
-    """
-
-    lane: str
-    event_id: str
-    since: float
-    limit: float = 0.0
-    other_event_ids: tuple[str, ...] = ()
+    lane: str  # the key of its lane's lease
+    event_id: str  # the event that the call applies
+    since: float  # when it began (monotonic)
+    limit: float = 0.0  # seconds that it may take; 0 if that is `call_timeout`
+    other_event_ids: tuple[str, ...] = ()  # further events of the same call
 
 
 class ThreadActivity:
     """The call that one thread is busy with. Only that thread writes; any thread may read.
 
     Attributes:
-        in_hook: whether the call is a hook for an event.
         abandoned: whether the thread was given up, so that it may not begin another call.
     """
 
@@ -45,7 +36,7 @@ class ThreadActivity:
         self._monotonic = clock.monotonic
         self._name = ""
         self._lane = ""
-        self.in_hook = False
+        self.in_hook = False  # whether the call is a hook for an event
         self.abandoned = False
         self._since = 0.0
         self._limit = 0.0
@@ -56,7 +47,6 @@ class ThreadActivity:
         """Note that a hook is about to be called for an event; return the time (monotonic).
 
         Args:
-            event_id: the event.
             lane: the key of its lane's lease, if a second call would repeat the effect of this one.
             limit: seconds that it may take, if its limit differs from that of other calls.
 
@@ -139,8 +129,7 @@ class ThreadActivity:
 MAX_TIME_LIMITS = 12
 """The wait for a call ends when it has taken this many times its time limit (G10)."""
 
-POLL_SECONDS = 0.1
-"""Seconds between two checks of whether a call has ended."""
+POLL_SECONDS = 0.1  # seconds between two checks of whether a call has ended
 
 
 class AbandonedCalls:
@@ -159,12 +148,7 @@ class AbandonedCalls:
                 self._calls[sending.lane, event_id] = (activity, sending)
 
     def retry_at(self, lane: str, event_id: str) -> RetryAt | None:
-        """Return when to look again whether an event may be sent, None if it may be sent now.
-
-        Args:
-            lane: the key of its lane's lease.
-            event_id: the event.
-        """
+        """Return when to look again whether an event may be sent, None if it may be sent now."""
         if not self._is_pending((lane, event_id)):
             return None
         return RetryAt(self._clock.monotonic() + POLL_SECONDS)

@@ -20,39 +20,25 @@ from memorybus_workers.lanes.parking import Failure
 
 
 class LetterAction(msgspec.Struct, frozen=True):
-    """What to do with one letter: discard it, put an edited event in its place, apply it.
+    """What to do with one letter: discard it, put an edited event in its place, apply it."""
 
-    Attributes:
-        discard: the request to discard it.
-        edit: the request with an edited event.
-        apply: whether its turn has come.
-    """
-
-    discard: LetterRequest | None = None
-    edit: LetterRequest | None = None
-    apply: bool = False
+    discard: LetterRequest | None = None  # the request to discard it
+    edit: LetterRequest | None = None  # the request with an edited event
+    apply: bool = False  # whether its turn has come
 
 
 LEAVE = LetterAction()
 
 
 class Pass:
-    """One pass through a lane's dead letters, for the requests that waited at its beginning.
-
-    Attributes:
-        epoch: the epoch under which the lane is owned.
-        fields: the requests' fields in the hash.
-        cursor: the id of the last letter that was handled.
-        not_before: the monotonic time before which the pass does not continue.
-        counts: how often each thing was done, for people.
-    """
+    """One pass through a lane's dead letters, for the requests that waited at its beginning."""
 
     def __init__(self, epoch: int, requests: Sequence[LetterRequest], worker: str = "") -> None:
-        self.epoch = epoch
-        self.fields = [request.field for request in requests]
-        self.cursor = START
-        self.not_before = 0.0
-        self.counts: Counter[str] = Counter()
+        self.epoch = epoch  # the epoch under which the lane is owned
+        self.fields = [request.field for request in requests]  # the requests' fields in the hash
+        self.cursor = START  # the id of the last letter that was handled
+        self.not_before = 0.0  # the monotonic time before which the pass does not continue
+        self.counts: Counter[str] = Counter()  # how often each thing was done, for people
         self._waiting: set[str] = set()
         self._early: set[str] = set()
         self._resume: str | None = None
@@ -186,7 +172,6 @@ def build_resolution(
     """Return the event that records an operator's decision in the log.
 
     Args:
-        request: the decision.
         event: the event as it was published, if the history still has it.
     """
     session = SessionRef(letter.session, letter.session)

@@ -36,13 +36,10 @@ class Hosts:
     Args:
         worker: the context that they share.
         patience: seconds that a host may take to end.
-
-    Attributes:
-        all: the hosts at work.
     """
 
     def __init__(self, worker: WorkerContext, patience: float) -> None:
-        self.all: Sequence[ProviderHost] = ()
+        self.all: Sequence[ProviderHost] = ()  # the hosts at work
         self._roles: dict[str, Role] = {}
         self._worker = worker
         self._clock = worker.clock
@@ -138,7 +135,6 @@ def remove_dropped(
     """Remove the dropped copies that no worker serves, and whose state is not on another host.
 
     Args:
-        dropped: the copies.
         running: the instances that this worker still runs.
         alive: the workers whose heartbeats are fresh, this one included.
 

@@ -55,12 +55,9 @@ class LaneSet:
     """Acquires, works on and gives up lanes. Belongs to the provider's thread.
 
     Args:
-        instance: the open instance.
-        stop: set when this ends.
         wake: called from other threads when there are results to collect.
 
     Attributes:
-        unfinished: the partitions that are known to have more events.
         applier: applies their events.
         allowance: bounds how many calls are made.
     """
@@ -69,7 +66,7 @@ class LaneSet:
         self, instance: OpenInstance, stop: threading.Event, wake: Callable[[], None]
     ) -> None:
         context, worker = instance.context, instance.context.worker
-        self.unfinished: set[int] = set()
+        self.unfinished: set[int] = set()  # the partitions that are known to have more events
         self._context = context
         self._name = context.name
         self._crash = context.crash

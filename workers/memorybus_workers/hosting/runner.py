@@ -36,8 +36,7 @@ from memorybus_workers.logs import RateLimitedWarning, unbind_lane
 
 _log = logging.getLogger("memorybus")
 
-LOG_RETRY_SECONDS = 2.0
-"""The most seconds between two looks whether Redis serves again."""
+LOG_RETRY_SECONDS = 2.0  # the most seconds between two looks whether Redis serves again
 
 
 class Runner:
@@ -45,21 +44,18 @@ class Runner:
 
     Attributes:
         activity: the call that its thread is busy with.
-        failing_events: what is known of failing events.
         ready: set after the first attempt to acquire the lanes, or at the first failure.
-        wanted: the lanes that it is to have.
-        serving: whether an instance is open and works on its lanes.
     """
 
     def __init__(
         self, context: InstanceContext, failing_events: FailingEvents, breaker: Breaker
     ) -> None:
         self.activity = ThreadActivity(context.worker.clock)
-        self.failing_events = failing_events
+        self.failing_events = failing_events  # what is known of failing events
         self.ready = threading.Event()
         self.opened = threading.Event()
-        self.wanted: frozenset[int] = frozenset()
-        self.serving = False
+        self.wanted: frozenset[int] = frozenset()  # the lanes that it is to have
+        self.serving = False  # whether an instance is open and works on its lanes
         self._context = context
         self._name = context.name
         self._settings = context.worker.settings

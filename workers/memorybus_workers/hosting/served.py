@@ -49,9 +49,6 @@ class ServedInstances:
         infos: what is registered about each, copies last.
         tools: the tools of the instances that agents know.
         roles: how each is run now; those with nothing more to do are left out.
-        paused: the instances whose lanes are paused.
-        dropped: the copies that are to be removed.
-        failing: the copies that cannot be made, and why.
         redo: the instances with requests of operators about their dead letters.
         retries: the instances whose waiting events an operator wants retried now; the code that
             does so empties it.
@@ -80,9 +77,9 @@ class ServedInstances:
         self.tools: Mapping[str, DeclaredTools] = tools_of(configured)
         self.infos: Mapping[str, ProviderInfo] = self._configured
         self.roles: Mapping[str, Role] = {name: Role(name) for name in configured}
-        self.paused: frozenset[str] = frozenset()
-        self.dropped: tuple[Instance, ...] = ()
-        self.failing: Mapping[str, str] = {}
+        self.paused: frozenset[str] = frozenset()  # the instances whose lanes are paused
+        self.dropped: tuple[Instance, ...] = ()  # the copies that are to be removed
+        self.failing: Mapping[str, str] = {}  # the copies that cannot be made, and why
         self.redo: frozenset[str] = frozenset()
         self.retries: set[str] = set()
         self._retry_requests: Mapping[str, RetryRequest] | None = None

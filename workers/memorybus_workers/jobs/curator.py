@@ -14,8 +14,7 @@ from memorybus_workers.curating.schedule import JOB, queue_name
 from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.worker import JobWorker, allowed_job
 
-_LONGEST_SECONDS = 600
-"""Seconds after which a run is ended (G10); the next one decides anew."""
+_LONGEST_SECONDS = 600  # seconds after which a run is ended (G10); the next one decides anew
 
 
 _JOB_LIFE_SECONDS = 3_600

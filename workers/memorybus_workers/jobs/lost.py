@@ -40,17 +40,11 @@ UNREADABLE = (
 
 
 class Sign(NamedTuple):
-    """A job that is running or was taken.
+    """A job that is running or was taken."""
 
-    Attributes:
-        where: the Redis key with the sign.
-        name: the sign's name there: any bytes if another program wrote it.
-        value: what a living process changes.
-    """
-
-    where: str
-    name: bytes
-    value: float
+    where: str  # the Redis key with the sign
+    name: bytes  # the sign's name there: any bytes if another program wrote it
+    value: float  # what a living process changes
 
 
 def count_looks(before: Mapping[Sign, int], signs: Iterable[Sign]) -> dict[Sign, int]:

@@ -44,7 +44,6 @@ class ReadYourWrites:
     """Waits for a provider's lanes. Belongs to one thread.
 
     Args:
-        keys: the keys of the namespace.
         longest: how long a recall may wait, in seconds.
         most: if more events than this are missing, a recall does not wait; None for no limit.
     """
@@ -95,19 +94,12 @@ class ReadYourWrites:
 
 
 class SlotRequest(msgspec.Struct, frozen=True):
-    """A slot's newest request.
+    """A slot's newest request."""
 
-    Attributes:
-        generation: its number.
-        want: the request itself.
-        answered: whether its answer is stored already.
-        instance: the instance that is to answer.
-    """
-
-    generation: int
-    want: RecallRequest
-    answered: bool
-    instance: str
+    generation: int  # its number
+    want: RecallRequest  # the request itself
+    answered: bool  # whether its answer is stored already
+    instance: str  # the instance that is to answer
 
 
 class Recaller:

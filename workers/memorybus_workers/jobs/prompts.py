@@ -53,7 +53,6 @@ class PromptAnswerer:
     """Answers one provider's prompts until `stop`.
 
     Args:
-        provider: the provider that answers.
         crash: crash points of fault tests.
         on_answer: called on the thread after each answer.
         on_hang: called, on another thread, if a call does not return.

@@ -132,7 +132,6 @@ def answer_request(
 
     Args:
         partition: the partition under whose keys the reply is written.
-        make: makes the reply.
 
     Raises:
         Exception: any error of `make`, after the asker got it as the reply.

@@ -53,8 +53,7 @@ _RQ_MARGIN_SECONDS = 15
 """RQ waits for a job for so many seconds less than it lets a process be silent."""
 
 
-LIST_TTL_SECONDS = 300
-"""Seconds for which RQ's lists of a queue stay after their last use."""
+LIST_TTL_SECONDS = 300  # seconds for which RQ's lists of a queue stay after their last use
 
 
 AllowList = Mapping[str, Callable[..., Any]]
@@ -296,13 +295,9 @@ class ForbiddenJob(Exception):
 
 
 class ListedJob(Job):
-    """A job that runs only callables of its list, and leaves no key that stays for ever.
+    """A job that runs only callables of its list, and leaves no key that stays for ever."""
 
-    Attributes:
-        allowed: the list; see `allowed_job`.
-    """
-
-    allowed: ClassVar[AllowList] = MappingProxyType({})
+    allowed: ClassVar[AllowList] = MappingProxyType({})  # the list; see `allowed_job`
 
     @property
     def func(self) -> Any:

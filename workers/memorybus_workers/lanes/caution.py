@@ -23,10 +23,6 @@ class Caution:
     An owner that dies leaves no sign of which event it was busy with, so up to where it may have
     come its successor notes each small batch before it is called. If that one dies, too, the events
     of its last note are the suspects, and each of them is tried alone.
-
-    Attributes:
-        suspects: by n, at how many deaths an event was noted.
-        calling: what is noted now, each with the death that may follow.
     """
 
     def __init__(self, suspects: Mapping[int, int], upto: int) -> None:
@@ -36,8 +32,8 @@ class Caution:
             suspects: what earlier owners were calling when they died.
             upto: the highest n for which the last owner that died may have called the provider.
         """
-        self.suspects = dict(suspects)
-        self.calling: dict[int, int] = {}
+        self.suspects = dict(suspects)  # by n, at how many deaths an event was noted
+        self.calling: dict[int, int] = {}  # what is noted now, each with the death that may follow
         self._upto = upto
 
     def skip(self, missing: int) -> None:

@@ -22,23 +22,16 @@ class WorkerContext(msgspec.Struct, frozen=True):
     """The objects that all threads of a worker share.
 
     Attributes:
-        settings: see `Settings`.
-        clock: time.
-        rng: randomness for jitter.
-        leases: the lanes that this worker owns.
-        isolation: lets one event at a time be tried alone.
-        news: announces to the runners which partitions have new entries.
-        tracing: makes spans, if this process has a provider of tracers.
         work: counts what is done for each provider.
     """
 
-    settings: Settings
-    clock: Clock
-    rng: random.Random
-    leases: Leases
-    isolation: IsolationProbe
-    news: News
-    tracing: Tracing
+    settings: Settings  # see `Settings`
+    clock: Clock  # time
+    rng: random.Random  # randomness for jitter
+    leases: Leases  # the lanes that this worker owns
+    isolation: IsolationProbe  # lets one event at a time be tried alone
+    news: News  # announces to the runners which partitions have new entries
+    tracing: Tracing  # makes spans, if this process has a provider of tracers
     work: WorkCounter = msgspec.field(default_factory=WorkCounter)
 
 
@@ -48,31 +41,22 @@ class Role(msgspec.Struct, frozen=True):
     Attributes:
         provider: the instance of the settings whose kind and options it has; agents know it by
             this name.
-        options: the options that differ from these.
-        plan: the part of the history that it gets; all other events count as done.
         answering: whether it answers agents. Of a provider and its copies exactly one does so.
     """
 
     provider: str
-    options: dict[str, Any] = {}
-    plan: Plan = WHOLE
+    options: dict[str, Any] = {}  # the options that differ from these
+    plan: Plan = WHOLE  # the part of the history that it gets; all other events count as done
     answering: bool = True
 
 
 class InstanceContext(msgspec.Struct, frozen=True):
-    """One provider instance in its worker.
+    """One provider instance in its worker."""
 
-    Attributes:
-        worker: the objects that all threads of the worker share.
-        name: the instance's name.
-        role: how it is run.
-        crash: its crash points, for fault tests.
-    """
-
-    worker: WorkerContext
-    name: str
-    role: Role
-    crash: CrashPoint = no_crash
+    worker: WorkerContext  # the objects that all threads of the worker share
+    name: str  # the instance's name
+    role: Role  # how it is run
+    crash: CrashPoint = no_crash  # its crash points, for fault tests
 
     @property
     def concurrency(self) -> int:

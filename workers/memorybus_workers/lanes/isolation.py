@@ -4,8 +4,7 @@ import threading
 
 from memorybus_workers.lanes.leases import Lease
 
-RETRY_SECONDS = 0.02
-"""Seconds after which a lane that was refused asks again."""
+RETRY_SECONDS = 0.02  # seconds after which a lane that was refused asks again
 
 
 class IsolationProbe:

@@ -39,23 +39,14 @@ COMMIT_EVERY = 0.01
 
 
 class LaneContext(msgspec.Struct, frozen=True):
-    """The objects that the lanes of one provider instance share. They belong to one log.
+    """The objects that the lanes of one provider instance share. They belong to one log."""
 
-    Attributes:
-        log_id: the log's id; None if it had no record yet.
-        instance: the instance, in its worker.
-        redis: the instance's own connection.
-        history: archive and log.
-        answers: answers callers that wait for the outcome of their events.
-        pace: limits how fast the instance reads events.
-    """
-
-    log_id: str | None
-    instance: InstanceContext
-    redis: Redis
-    history: History
-    answers: Answers
-    pace: Pace
+    log_id: str | None  # the log's id; None if it had no record yet
+    instance: InstanceContext  # the instance, in its worker
+    redis: Redis  # the instance's own connection
+    history: History  # archive and log
+    answers: Answers  # answers callers that wait for the outcome of their events
+    pace: Pace  # limits how fast the instance reads events
 
     @classmethod
     def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
@@ -81,15 +72,10 @@ class Lane:
     """One owned lane. Belongs to the provider's thread.
 
     Attributes:
-        partition: the partition.
-        epoch: our fencing token.
-        lease: our ownership.
         parked: its parked keys.
-        answers: answers callers that wait for the outcome of their events.
         window: the events that are read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
         abandoned_calls: calls that were given up and may still take effect.
-        more: whether there may be more events than the last `read` returned.
     """
 
     def __init__(self, context: LaneContext, lease: Lease) -> None:
@@ -99,14 +85,14 @@ class Lane:
             redis.RedisError: Redis is away.
         """
         instance, worker = context.instance, context.instance.worker
-        self.partition = lease.lane.partition
-        self.epoch = lease.lane.epoch
-        self.lease = lease
+        self.partition = lease.lane.partition  # the partition
+        self.epoch = lease.lane.epoch  # our fencing token
+        self.lease = lease  # our ownership
         self._owned = lease.lane
         self.crash = instance.crash
         self.abandoned_calls = worker.leases.abandoned_calls
-        self.answers = context.answers
-        self.more = False
+        self.answers = context.answers  # answers callers that wait for the outcome of their events
+        self.more = False  # whether there may be more events than the last `read` returned
         self._name = instance.name
         self._plan = instance.role.plan
         self._settings = worker.settings

@@ -30,19 +30,12 @@ _MAX_LEASES_PER_CALL = 100
 
 
 class Lease(msgspec.Struct):
-    """How long this worker owns a lane.
+    """How long this worker owns a lane."""
 
-    Attributes:
-        lane: the lane, as it was when it was taken.
-        until: monotonic seconds; after this time the lane may be another worker's.
-        lost: whether it is another worker's, or will not be renewed.
-        needed: the monotonic times until which long calls in progress need it.
-    """
-
-    lane: OwnedLane
-    until: float
-    lost: bool = False
-    needed: list[float] = []
+    lane: OwnedLane  # the lane, as it was when it was taken
+    until: float  # monotonic seconds; after this time the lane may be another worker's
+    lost: bool = False  # whether it is another worker's, or will not be renewed
+    needed: list[float] = []  # the monotonic times until which long calls in progress need it
 
     @property
     def key(self) -> str:
@@ -232,7 +225,6 @@ class Leases:
                     self._note_renewal(held[key], now + asked[key][1] / 1000, ours)
 
     def _note_renewal(self, lease: Lease, until: float, kept: bool | Exception) -> None:
-        """Note the reply to a renewal."""
         if isinstance(kept, Exception):
             self._unrenewed.warn(translate_redis_error(kept, lease.key))
         elif kept:

@@ -13,11 +13,9 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import Plan
 from memorybus.registry.lanes import LaneKeys
 
-BURST_SECONDS = 1.0
-"""The bucket holds at most the events of so many seconds."""
+BURST_SECONDS = 1.0  # the bucket holds at most the events of so many seconds
 
-COUNT_SECONDS = 0.5
-"""Seconds between two counts of the instance's unfinished lanes."""
+COUNT_SECONDS = 0.5  # seconds between two counts of the instance's unfinished lanes
 
 _INFINITE = float("inf")
 _MIN_READ_EVENTS = 64

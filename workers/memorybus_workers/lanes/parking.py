@@ -27,18 +27,14 @@ class Failure(msgspec.Struct, frozen=True):
     """Why an event is parked.
 
     Attributes:
-        reason: the reason in one line, for people.
         attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
-        trace: the traceback, without values of variables; its end is kept.
-        first_at: when it failed first, milliseconds since the Unix epoch.
-        last_at: when it failed last.
     """
 
-    reason: str
+    reason: str  # the reason in one line, for people
     attempts: int = 0
-    trace: str = ""
-    first_at: int = 0
-    last_at: int = 0
+    trace: str = ""  # the traceback, without values of variables; its end is kept
+    first_at: int = 0  # when it failed first, milliseconds since the Unix epoch
+    last_at: int = 0  # when it failed last
 
 
 def failure_of(

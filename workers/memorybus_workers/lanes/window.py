@@ -19,8 +19,7 @@ from memorybus.registry.lanes import encode_done_set
 READ_AHEAD_WINDOWS = 16
 """A lane reads at most so many times its window above its checkpoint, while most is skipped."""
 
-_KEY_SHARE = 8
-"""One key gets at most the window divided by this."""
+_KEY_SHARE = 8  # one key gets at most the window divided by this
 
 
 class StartPoint(msgspec.Struct, frozen=True):
@@ -49,15 +48,13 @@ class LaneWindow:
         n: its dense number.
         read_entry: the last entry that the lane has read.
         read_n: its dense number.
-        open: how many events are held that are not done.
-        most: how many of them may belong to one key.
     """
 
     def __init__(self, point: StartPoint, size: int) -> None:
         self.entry = self.read_entry = point.entry
         self.n = self.read_n = point.n
-        self.open = 0
-        self.most = max(1, size // _KEY_SHARE)
+        self.open = 0  # how many events are held that are not done
+        self.most = max(1, size // _KEY_SHARE)  # how many of them may belong to one key
         self._size = size
         self._done = point.done
         self._before: dict[int, Place] = {}

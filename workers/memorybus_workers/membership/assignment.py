@@ -95,7 +95,6 @@ def wanted_lanes(
     them.
 
     Args:
-        me: the worker.
         assigned: see `assign`.
         owners: each partition's present owner.
         deserted: lanes that have been free for too long.

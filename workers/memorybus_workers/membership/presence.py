@@ -28,8 +28,7 @@ _LOOK_SECONDS = 0.5
 _HURRIED_LOOK_SECONDS = 0.1
 """Seconds between two looks at the leases; the second while a command waits for this worker."""
 
-_LONE_LOOK_SECONDS = 5.0
-"""Seconds between looks at the leases while this worker is the only one."""
+_LONE_LOOK_SECONDS = 5.0  # seconds between looks at the leases while this worker is the only one
 
 _BEATS_PER_REGISTRATION = 10
 
@@ -41,7 +40,6 @@ class Presence:
     """The heartbeat of one worker, and its share of the lanes. Belongs to one thread.
 
     Attributes:
-        alive: the workers whose heartbeats are fresh.
         given_up: the providers that this worker no longer serves, because their calls hang.
 
     Args:
@@ -69,7 +67,7 @@ class Presence:
         self._homes = HomeClaims(settings, redis, served)
         self._balance = Balance(settings, clock, worker, served, self._leases)
         self._heartbeats = Heartbeats(clock, settings.heartbeat)
-        self.alive: Sequence[WorkerInfo] = ()
+        self.alive: Sequence[WorkerInfo] = ()  # the workers whose heartbeats are fresh
         self.given_up: set[str] = set()
         self._spool: SpoolStats | None = None
         self._beats = self._started_at = 0

@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 
-_RATE_SECONDS = 10.0
-"""Seconds over which a rate is taken: more than a pause between batches."""
+_RATE_SECONDS = 10.0  # seconds over which a rate is taken: more than a pause between batches
 
 
 class Rates:

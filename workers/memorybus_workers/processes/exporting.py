@@ -44,8 +44,7 @@ _WARNING_INTERVAL_SECONDS = 300.0
 The SDK warns several times for each batch.
 """
 
-_FLUSH_SECONDS = 2.0
-"""Seconds for which the end of a process waits until its last spans are sent."""
+_FLUSH_SECONDS = 2.0  # seconds for which the end of a process waits until its last spans are sent
 
 
 class RareLinesFilter(logging.Filter):

@@ -52,11 +52,7 @@ def find_trimmer() -> Callable[[], None]:
 
 
 class Heap:
-    """Gives memory back now and then. Belongs to one thread.
-
-    Args:
-        trim: gives memory back.
-    """
+    """Gives memory back now and then. Belongs to one thread."""
 
     def __init__(self, clock: Clock, trim: Callable[[], None]) -> None:
         self._clock = clock

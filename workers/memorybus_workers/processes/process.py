@@ -26,8 +26,7 @@ from memorybus_workers.processes.exporting import export_spans
 _log = logging.getLogger("memorybus")
 
 FAILED: Final = 1
-MISCONFIGURED: Final = 2
-"""Another start would fail in the same way, so a supervisor ends."""
+MISCONFIGURED: Final = 2  # another start would fail in the same way, so a supervisor ends
 
 
 def _report_given_up(provider: str) -> None:

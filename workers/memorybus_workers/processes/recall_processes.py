@@ -75,7 +75,6 @@ class RecallProcesses:
     ends.
 
     Args:
-        settings: passed on through the environment.
         count: how many processes each provider gets.
         news: tells of new events, so that the queues are read often while agents are active.
     """

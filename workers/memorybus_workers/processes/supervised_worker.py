@@ -14,8 +14,7 @@ from memorybus_workers.processes.process import MISCONFIGURED
 
 _log = logging.getLogger("memorybus")
 
-KILL_RESERVE_SECONDS = 2.0
-"""Seconds after the workers' own `grace` at which they are killed."""
+KILL_RESERVE_SECONDS = 2.0  # seconds after the workers' own `grace` at which they are killed
 
 
 def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
@@ -29,14 +28,13 @@ class SupervisedWorker:
     """One worker as its supervisor sees it: its process, and the processes that this one replaces.
 
     Attributes:
-        worker: the id of the worker, if it is ready; empty otherwise.
         leaving: processes that served other providers, and end when the new one is ready.
     """
 
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
-        self.worker = ""
+        self.worker = ""  # the id of the worker, if it is ready; empty otherwise
         self.leaving: list[ChildProcess] = []
         self._name = name
         self._words = words

@@ -29,11 +29,9 @@ from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, 
 
 _log = logging.getLogger("memorybus")
 
-_POLL_SECONDS = 1.0
-"""Seconds between looks at workers that run and report nothing."""
+_POLL_SECONDS = 1.0  # seconds between looks at workers that run and report nothing
 
-_CHANGING_POLL_SECONDS = 0.1
-"""Seconds between looks while a worker is about to start or to leave."""
+_CHANGING_POLL_SECONDS = 0.1  # seconds between looks while a worker is about to start or to leave
 
 _KILL_SECONDS = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
@@ -50,7 +48,6 @@ class Supervisor:
     Args:
         settings: passed on to each process through the environment.
         providers: the providers of all workers, in the order of recall.
-        commands: the command lines.
         mark: the end of the workers' ids.
 
     Attributes:
@@ -221,17 +218,11 @@ def _serving_metrics(settings: Settings, metrics: str, liveness: Liveness) -> It
 
 
 class WorkerPlan(msgspec.Struct, frozen=True):
-    """What one worker process serves.
+    """What one worker process serves."""
 
-    Attributes:
-        name: a name for people; it stays the same when the process serves other instances.
-        serves: the provider instances.
-        jobs: how many recall processes each of them has.
-    """
-
-    name: str
-    serves: tuple[str, ...]
-    jobs: int
+    name: str  # a name for people; it stays the same when the process serves other instances
+    serves: tuple[str, ...]  # the provider instances
+    jobs: int  # how many recall processes each of them has
 
 
 def spread_jobs(jobs: int, processes: int) -> list[int]:
@@ -269,7 +260,6 @@ def separate_providers(
     back before the supervisor ends, because only a call shows whether a backend works again.
 
     Args:
-        providers: all providers.
         separated: the providers that have their own process already.
         dangerous: the providers that have just proved dangerous.
     """

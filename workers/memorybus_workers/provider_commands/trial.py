@@ -44,8 +44,7 @@ SCOPE: Final = Scope(TrialTerms().agent, TrialTerms().user)
 LANE: Final = "test"
 """The lane of its transactions. Workers do not use it: their lanes are called ``p00`` and so on."""
 
-_POLL_SECONDS = 0.1
-"""Seconds between two questions for the memory that was just written."""
+_POLL_SECONDS = 0.1  # seconds between two questions for the memory that was just written
 
 HANG_SECONDS: Final = 30.0
 """Seconds, above all time limits, after which a step and the thread that runs it are abandoned."""
@@ -206,8 +205,6 @@ def run_trial(trial: Trial, name: str, hung: float = HANG_SECONDS) -> Iterator[T
     If ``open`` failed, no further step runs.
 
     Args:
-        trial: the steps.
-        name: the instance, for the advice.
         hung: seconds after which a step counts as one that never ends.
     """
     done: queue.SimpleQueue[TrialStep | None] = queue.SimpleQueue()

@@ -16,11 +16,9 @@ from redis import Redis
 _log = logging.getLogger("memorybus")
 
 _BLOCK_SECONDS = 2.0
-_ANSWER_SECONDS = 3.0
-"""Seconds that an answer may take beyond the time for which a read blocks."""
+_ANSWER_SECONDS = 3.0  # seconds that an answer may take beyond the time for which a read blocks
 
-_BLIND_WAKE_SECONDS = 0.5
-"""Seconds between two wake-ups of all lanes while the tail fails."""
+_BLIND_WAKE_SECONDS = 0.5  # seconds between two wake-ups of all lanes while the tail fails
 
 _RECHECK_SECONDS = 5.0
 """Seconds between looks at the ends of all partitions, in case a blocking read missed something."""
@@ -33,7 +31,6 @@ class Tail:
     """Watches the log on a thread of its own.
 
     Args:
-        rng: makes the jitter.
         tell: called with the partitions that have new entries.
     """
 

@@ -33,8 +33,7 @@ _log = logging.getLogger("memorybus")
 
 POLL_SECONDS = 5.0
 
-REMINDER_SECONDS = 60.0
-"""Seconds after which a gap that goes on growing is logged again."""
+REMINDER_SECONDS = 60.0  # seconds after which a gap that goes on growing is logged again
 
 
 _Subject: TypeAlias = tuple[str, str, str]
@@ -48,14 +47,10 @@ class _LoggedAlarm(msgspec.Struct, frozen=True):
 
 
 class LogWatch:
-    """Watches one log. Belongs to one thread.
-
-    Attributes:
-        alarms: what was wrong at the last look.
-    """
+    """Watches one log. Belongs to one thread."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        self.alarms: tuple[Finding, ...] = ()
+        self.alarms: tuple[Finding, ...] = ()  # what was wrong at the last look
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)

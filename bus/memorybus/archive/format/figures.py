@@ -13,8 +13,7 @@ import msgspec
 from memorybus.events import ModelUsage
 from memorybus.msgspec_types import prepared
 
-FIGURES = "figures"
-"""The name of the column; it is null where an event has nothing to count."""
+FIGURES = "figures"  # the name of the column; it is null where an event has nothing to count
 
 FIGURES_VERSION = 1
 """Grows when `Figures` gets a field; the manifest names the version that a segment has."""
@@ -46,33 +45,22 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user_messages: messages of the person; `assistant_messages` and `tool_messages` likewise.
             A delegation has the calls of its tools as `tool_messages`.
-        model: the model that answered.
-        tokens_in: prompt tokens, also cached ones; 0 if unknown.
-        tokens_out: completion tokens; 0 if unknown.
-        cost: US dollars; None if unknown.
-        tools: the name of each tool that was called, once for each call.
-        skills_loaded: the name of each skill that was loaded, once for each time.
-        skills_edited: the name of each skill that was edited, once for each time.
-        what: the action of a memory's write, the reason of a switch, a compression's number.
-        about: the store of a memory's write, the provider of a tool's call.
-        retracted: the ids of the events that a rewind took back.
-        usage: what the host counted for the whole session.
     """
 
     user_messages: int = 0
     assistant_messages: int = 0
     tool_messages: int = 0
-    model: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = None
-    tools: Sequence[str] = ()
-    skills_loaded: Sequence[str] = ()
-    skills_edited: Sequence[str] = ()
-    what: str = ""
-    about: str = ""
-    retracted: Sequence[str] = ()
-    usage: Sequence[ModelUsage] = ()
+    model: str = ""  # the model that answered
+    tokens_in: int = 0  # prompt tokens, also cached ones; 0 if unknown
+    tokens_out: int = 0  # completion tokens; 0 if unknown
+    cost: float | None = None  # US dollars; None if unknown
+    tools: Sequence[str] = ()  # the name of each tool that was called, once for each call
+    skills_loaded: Sequence[str] = ()  # the name of each skill that was loaded, once for each time
+    skills_edited: Sequence[str] = ()  # the name of each skill that was edited, once for each time
+    what: str = ""  # the action of a memory's write, the reason of a switch, a compression's number
+    about: str = ""  # the store of a memory's write, the provider of a tool's call
+    retracted: Sequence[str] = ()  # the ids of the events that a rewind took back
+    usage: Sequence[ModelUsage] = ()  # what the host counted for the whole session
 
 
 class _Message(msgspec.Struct, frozen=True, gc=False):
@@ -143,8 +131,7 @@ def _figures_of_turn(event: _Event) -> Figures:
 
 _SKILL_TOOLS = frozenset((_SKILL_VIEW, _SKILL_EDIT))
 
-_WORDS_ALONE = ["user", "assistant"]
-"""The roles of a turn that was published without its messages."""
+_WORDS_ALONE = ["user", "assistant"]  # the roles of a turn that was published without its messages
 
 _OTHERS: Mapping[str, Callable[[_Event], Figures | None]] = {
     "MemoryWritten": lambda event: Figures(what=event.action, about=event.store or "memory"),

@@ -26,17 +26,11 @@ _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 class LogPartition(msgspec.Struct, frozen=True):
-    """A partition of a log; every line of a manifest and every segment names its partition.
+    """A partition of a log; every line of a manifest and every segment names its partition."""
 
-    Attributes:
-        namespace: the namespace of the Redis keys.
-        log: the log's id, which was made when the log was created.
-        partition: the partition's number.
-    """
-
-    namespace: str
-    log: str
-    partition: int
+    namespace: str  # the namespace of the Redis keys
+    log: str  # the log's id, which was made when the log was created
+    partition: int  # the partition's number
 
     @property
     def seed(self) -> str:
@@ -46,15 +40,10 @@ class LogPartition(msgspec.Struct, frozen=True):
 
 
 class RetentionMark(msgspec.Struct, frozen=True):
-    """The state on which it was decided which rows keep their envelope.
+    """The state on which it was decided which rows keep their envelope."""
 
-    Attributes:
-        at: the time at which ages were measured (wall time of Redis, milliseconds).
-        tombstones: a mark of the tombstones that were known; "" for none.
-    """
-
-    at: int = 0
-    tombstones: str = ""
+    at: int = 0  # the time at which ages were measured (wall time of Redis, milliseconds)
+    tombstones: str = ""  # a mark of the tombstones that were known; "" for none
 
 
 NO_RETENTION_MARK = RetentionMark()
@@ -65,81 +54,49 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A sealed segment: one line of the manifest.
 
     Attributes:
-        of: the partition that it belongs to.
-        file: its name below the partition's folder.
-        first: the place of its first row.
-        last: the place of its last row.
-        count: rows.
-        kept: rows that still have their envelope.
-        types: rows by type tag.
-        since: the earliest time of an event in it (milliseconds).
-        until: the latest time of an event in it (milliseconds).
-        bytes: the file's size.
-        raw: the size of the envelopes in it, unpacked.
-        sha256: the SHA-256 of the file.
-        made_at: when it was sealed (wall time, milliseconds).
         judged: the state on which it was decided which rows keep their envelope; earlier releases
             did not write it.
         sessions: a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64.
-        figures: the version of the column that insights read; 0 if the file has none.
-        previous: the sum of the line before.
-        sum: this line's sum; "" until the line stands in a manifest.
     """
 
-    of: LogPartition
-    file: str
-    first: Place
-    last: Place
-    count: int
-    kept: int
-    types: dict[str, int] = {}
-    since: int
-    until: int
-    bytes: int
-    raw: int
-    sha256: str
-    made_at: int
+    of: LogPartition  # the partition that it belongs to
+    file: str  # its name below the partition's folder
+    first: Place  # the place of its first row
+    last: Place  # the place of its last row
+    count: int  # rows
+    kept: int  # rows that still have their envelope
+    types: dict[str, int] = {}  # rows by type tag
+    since: int  # the earliest time of an event in it (milliseconds)
+    until: int  # the latest time of an event in it (milliseconds)
+    bytes: int  # the file's size
+    raw: int  # the size of the envelopes in it, unpacked
+    sha256: str  # the SHA-256 of the file
+    made_at: int  # when it was sealed (wall time, milliseconds)
     judged: RetentionMark = NO_RETENTION_MARK
     sessions: str = ""
-    figures: int = 0
-    previous: str = ""
-    sum: str = ""
+    figures: int = 0  # the version of the column that insights read; 0 if the file has none
+    previous: str = ""  # the sum of the line before
+    sum: str = ""  # this line's sum; "" until the line stands in a manifest
 
 
 class ManifestEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The last line of a manifest.
+    """The last line of a manifest."""
 
-    Attributes:
-        of: the partition that the manifest belongs to.
-        version: the manifest's number.
-        count: how many lines come before this one.
-        head: the sum of the line before.
-        made_at: when the manifest was written (wall time, milliseconds).
-        format: the archive's format.
-    """
-
-    of: LogPartition
-    version: int
-    count: int
-    head: str
-    made_at: int
-    format: int = FORMAT
+    of: LogPartition  # the partition that the manifest belongs to
+    version: int  # the manifest's number
+    count: int  # how many lines come before this one
+    head: str  # the sum of the line before
+    made_at: int  # when the manifest was written (wall time, milliseconds)
+    format: int = FORMAT  # the archive's format
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a file that is not as it was written.
+    """A part of a file that is not as it was written."""
 
-    Attributes:
-        partition: the partition.
-        file: the manifest or the segment.
-        line: the line of the manifest, from 1; 0 for a segment.
-        why: what is wrong.
-    """
-
-    partition: int
-    file: str
-    why: str
-    line: int = 0
+    partition: int  # the partition
+    file: str  # the manifest or the segment
+    why: str  # what is wrong
+    line: int = 0  # the line of the manifest, from 1; 0 for a segment
 
     def __str__(self) -> str:
         """Name the file, the line and what is wrong."""
@@ -148,17 +105,11 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a manifest, as far as its sums prove it.
+    """The content of a manifest, as far as its sums prove it."""
 
-    Attributes:
-        version: its number; 0 if there is no manifest.
-        segments: the segments before the first damage, in order.
-        damage: the first line that is not as it was written; None if all are.
-    """
-
-    version: int
-    segments: tuple[Segment, ...]
-    damage: Damage | None = None
+    version: int  # its number; 0 if there is no manifest
+    segments: tuple[Segment, ...]  # the segments before the first damage, in order
+    damage: Damage | None = None  # the first line that is not as it was written; None if all are
 
     @property
     def end(self) -> Place | None:
@@ -184,7 +135,6 @@ def render(of: LogPartition, version: int, segments: Sequence[Segment], made_at:
 
 
 def _append_sum(text: bytes) -> tuple[bytes, str]:
-    """Return a line with its sum appended, and the sum."""
     body = text.removesuffix(b',"sum":""}').removesuffix(b"}")
     known = sha256(body)
     return body + _SUM + known.encode() + b'"}', known
@@ -197,7 +147,6 @@ def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:
         data: the bytes of the file.
         of: the partition that it has to belong to.
         version: the number in its name.
-        name: the file's name, for messages.
     """
     segments: list[Segment] = []
     head, lines = of.seed, data.splitlines(keepends=True)

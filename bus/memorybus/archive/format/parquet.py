@@ -33,11 +33,9 @@ from memorybus.log.entry import LoggedEvent, Place, decode_entry
 from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
-GROUP_ROWS = 1_000
-"""Rows that a reader loads at once."""
+GROUP_ROWS = 1_000  # rows that a reader loads at once
 
-GROUP_BYTES = 4 << 20
-"""The most bytes of envelopes in a group; its last row may exceed this."""
+GROUP_BYTES = 4 << 20  # the most bytes of envelopes in a group; its last row may exceed this
 
 SEGMENT_BYTES = 64 << 20
 """The most bytes of envelopes in a segment; its last row may exceed this (G10).
@@ -45,14 +43,11 @@ SEGMENT_BYTES = 64 << 20
 This is the hard bound; archivers call a segment full earlier.
 """
 
-_ZSTD_LEVEL = 3
-"""Level 9 saves a tenth more of real conversations, at five times the time."""
+_ZSTD_LEVEL = 3  # level 9 saves a tenth more of real conversations, at five times the time
 
-UNREADABLE = "stray"
-"""The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
+UNREADABLE = "stray"  # the `kind` of a row whose `envelope` holds the raw fields of its entry (G6)
 
-METADATA_KEY = b"memorybus"
-"""The key of `SegmentMetadata` in a file's metadata."""
+METADATA_KEY = b"memorybus"  # the key of `SegmentMetadata` in a file's metadata
 
 TEXT_COLUMNS = (
     "kind",
@@ -74,54 +69,36 @@ _ENCODINGS = {"n": "DELTA_BINARY_PACKED", "at": "DELTA_BINARY_PACKED", "entry": 
 
 
 class RawEntry(msgspec.Struct, frozen=True):
-    """An entry of the log as Redis returns it.
+    """An entry of the log as Redis returns it."""
 
-    Attributes:
-        entry: its id.
-        n: its dense number.
-        fields: names and values, alternating.
-    """
-
-    entry: str
-    n: int
-    fields: Sequence[bytes]
+    entry: str  # its id
+    n: int  # its dense number
+    fields: Sequence[bytes]  # names and values, alternating
 
 
 class GroupSummary(msgspec.Struct, frozen=True, array_like=True):
     """What a reader knows of a group of rows without loading it.
 
     Attributes:
-        entry: the entry id of its first row.
-        n: the number of its first row.
-        count: the number of rows.
         is_plain: whether all rows are events of ours that were kept and never lost (`kind` is
             ``e``, `omitted` is empty), with numbers that follow each other.
     """
 
-    entry: str
-    n: int
-    count: int
+    entry: str  # the entry id of its first row
+    n: int  # the number of its first row
+    count: int  # the number of rows
     is_plain: bool
 
 
 class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What a segment's file says of itself, so that a file in the wrong place is found.
+    """What a segment's file says of itself, so that a file in the wrong place is found."""
 
-    Attributes:
-        of: the partition that it belongs to.
-        first: the place of its first row.
-        last: the place of its last row.
-        count: the number of rows.
-        groups: its groups of rows, in order.
-        format: the archive's format.
-    """
-
-    of: LogPartition
-    first: Place
-    last: Place
-    count: int
-    groups: tuple[GroupSummary, ...]
-    format: int = FORMAT
+    of: LogPartition  # the partition that it belongs to
+    first: Place  # the place of its first row
+    last: Place  # the place of its last row
+    count: int  # the number of rows
+    groups: tuple[GroupSummary, ...]  # its groups of rows, in order
+    format: int = FORMAT  # the archive's format
 
 
 class SegmentRow(msgspec.Struct, frozen=True):

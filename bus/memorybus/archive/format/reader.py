@@ -30,8 +30,7 @@ from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import EntryMoment, parse_entry_id
 from memorybus.msgspec_types import prepared
 
-CONTENT_COLUMNS = ("kind", "omitted", "envelope")
-"""The columns from which an event is decoded."""
+CONTENT_COLUMNS = ("kind", "omitted", "envelope")  # the columns from which an event is decoded
 
 _PLAIN_VALUES: Mapping[str, str] = {"kind": "e", "omitted": ""}
 """The values of these columns in a plain group, where they are not read."""
@@ -71,10 +70,7 @@ class Group:
     """A group of rows in memory, with the columns that were asked for.
 
     Attributes:
-        summary: what is known of it without reading it.
         entries: the ids of the entries.
-        numbers: their dense numbers.
-        table: the other columns (`pyarrow.Table`).
     """
 
     def __init__(self, cut: GroupSummary, table: Any) -> None:
@@ -88,12 +84,12 @@ class Group:
         for name in table.column_names:
             if name != "envelope" and table.column(name).null_count:
                 raise ValueError(f"column {name} has no value in some rows")
-        self.summary = cut
+        self.summary = cut  # what is known of it without reading it
         self.entries = columns.Cells(table.column("entry"), columns.ascii_text)
-        self.numbers: Sequence[int] = range(cut.n, cut.n + cut.count)
+        self.numbers: Sequence[int] = range(cut.n, cut.n + cut.count)  # their dense numbers
         if not cut.is_plain:
             self.numbers = columns.integers_of(table.column("n"), "q")
-        self.table = table
+        self.table = table  # the other columns (`pyarrow.Table`)
         self._words: dict[str, list[str]] = {}
 
     def words(self, name: str) -> list[str]:
@@ -120,18 +116,12 @@ class SegmentReader:
     """One open segment. Belongs to one thread.
 
     Every method raises `ArchiveDamaged` for what cannot be read.
-
-    Attributes:
-        segment: what the manifest says of it.
-        where: its full name, for messages.
-        metadata: what the file says of itself.
     """
 
     def __init__(self, file: BinaryIO, segment: Segment, where: str) -> None:
         """Read the file's metadata.
 
         Args:
-            file: the segment.
             segment: what the manifest says of it.
             where: its full name, for messages.
 
@@ -144,13 +134,13 @@ class SegmentReader:
             from pyarrow import parquet
         except ImportError as error:
             raise missing_extra_error(error) from error
-        self.segment = segment
-        self.where = where
+        self.segment = segment  # what the manifest says of it
+        self.where = where  # its full name, for messages
         self._file = file
         with naming_file(where):
             self._parquet: Any = self._open_parquet(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
-            self.metadata = self._read_metadata()
+            self.metadata = self._read_metadata()  # what the file says of itself
             self._starts = [parse_entry_id(cut.entry) for cut in self.metadata.groups]
         if (problem := _describe_mismatch(self.metadata, segment)) is not None:
             raise ArchiveDamaged(f"{where}: {problem}; restore the file from a backup")

@@ -12,8 +12,7 @@ from memorybus.archive.objects.store import StoredFile, missing_extra_error
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 
-_UNFINISHED_PREFIX = ".new-"
-"""The prefix of files that are not complete yet."""
+_UNFINISHED_PREFIX = ".new-"  # the prefix of files that are not complete yet
 
 
 class LocalObjects:

@@ -6,8 +6,7 @@ from urllib.parse import unquote, urlsplit
 from memorybus.archive.objects.store import Objects, missing_extra_error
 from memorybus.errors import ConfigError
 
-REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
-"""Schemes of object stores."""
+REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")  # schemes of object stores
 
 
 def directory_of(place: str) -> Path | None:
